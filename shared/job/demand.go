@@ -34,7 +34,7 @@ func validateConstraints(d Definition, p *problems) {
 	expected := p.duration(in+"maxExpectedRunTime", c.MaxExpectedRunTime, time.Second, limit.TimeLimit)
 	p.duration(in+"maxAllowedRunTime", c.MaxAllowedRunTime, 0, math.MaxInt64) // validatePolicy checks the range
 	if expected && c.MaxAllowedRunTime.Value() > 0 && c.MaxExpectedRunTime.Value() >= c.MaxAllowedRunTime.Value() {
-		p.clash(in+"maxExpectedRunTime", "%s is never exceeded, want less than the maxAllowedRunTime of %s", c.MaxExpectedRunTime, c.MaxAllowedRunTime)
+		p.addConflict(in+"maxExpectedRunTime", "%s is never exceeded, want less than the maxAllowedRunTime of %s", c.MaxExpectedRunTime, c.MaxAllowedRunTime)
 	}
 	oneOf(p, in+"onUnavailable", c.OnUnavailable, UnavailableSkip, UnavailableAllow)
 	validateHook(in+"preRunHook", c.PreRunHook, p)
@@ -50,7 +50,7 @@ func validateWakes(d Definition, precision time.Duration, p *problems) {
 	}
 	for field, value := range limits {
 		if value != "" && value.Value() < precision {
-			p.clash(field, "%s is too short, want at least %s: wake-ups of this deployment can be that late", value, short(precision))
+			p.addConflict(field, "%s is too short, want at least %s: wake-ups of this deployment can be that late", value, short(precision))
 		}
 	}
 }
@@ -208,7 +208,7 @@ func validateActions(d Definition, p *problems) {
 		if field := "actions.onViolationOf." + string(name); !slices.Contains(run.ConstraintNames(), name) {
 			p.bad(field, "unknown constraint, want one of %s", list(run.ConstraintNames()))
 		} else if !d.has(name) {
-			p.clash(field, "the job has no constraint %s; add it, or leave the action out", name)
+			p.addConflict(field, "the job has no constraint %s; add it, or leave the action out", name)
 		}
 	}
 }
@@ -220,19 +220,19 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 		return
 	}
 	if afterRun(field) && !slices.Contains(informing, action.Type) {
-		p.clash(field+".type", "%s has no meaning after a run, want %s", action.Type, list(informing))
+		p.addConflict(field+".type", "%s has no meaning after a run, want %s", action.Type, list(informing))
 	}
 	switch limited := d.has(run.MaxConcurrentRuns); {
 	case action.Type == run.ActionKillOld && !limited:
-		p.clash(field+".type", "%s needs constraints.maxConcurrentRuns; add it, or choose another type", action.Type)
+		p.addConflict(field+".type", "%s needs constraints.maxConcurrentRuns; add it, or choose another type", action.Type)
 	case action.Type == run.ActionWait && !limited && !d.has(run.RequirePreviousSuccess):
-		p.clash(field+".type", "%s needs constraints.maxConcurrentRuns or requirePreviousSuccess; add one, or choose another type", action.Type)
+		p.addConflict(field+".type", "%s needs constraints.maxConcurrentRuns or requirePreviousSuccess; add one, or choose another type", action.Type)
 	}
 	if given(action.Critical) && !slices.Contains(informing, action.Type) {
-		p.clash(field+".critical", "no meaning with %s, which cannot fail by itself; leave it out, or choose %s", action.Type, list(informing))
+		p.addConflict(field+".critical", "no meaning with %s, which cannot fail by itself; leave it out, or choose %s", action.Type, list(informing))
 	}
 	if given(action.Critical) && afterRun(field) && slices.Contains(informing, action.Type) {
-		p.clash(field+".critical", "no meaning after a run, whose end does not change; leave it out")
+		p.addConflict(field+".critical", "no meaning after a run, whose end does not change; leave it out")
 	}
 	names := slices.Sorted(maps.Keys(known))
 	for name := range action.Parameters {
@@ -246,7 +246,7 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 		validateParameter(d, field+".parameters."+name, action, name, known[name], p)
 	}
 	if delay, most := action.duration("delay", 0), action.duration("limit", run.ActionLimit); delay >= most && delay > 0 {
-		p.clash(field+".parameters.delay", "%s is too long, want less than the limit of %s", short(delay), short(most))
+		p.addConflict(field+".parameters.delay", "%s is too long, want less than the limit of %s", short(delay), short(most))
 	}
 }
 
@@ -283,7 +283,7 @@ func validateParameter(d Definition, field string, action Action, name string, w
 	case !limit.ValidName(text):
 		p.bad(field, "malformed job id %q, %s", limit.Cut(text, nameLimit), wantName)
 	case text == d.ID:
-		p.clash(field, "the job itself, which is a cycle; want another job")
+		p.addConflict(field, "the job itself, which is a cycle; want another job")
 	}
 }
 
@@ -352,9 +352,9 @@ func validateTriggerParameters(d Definition, field string, value any, p *problem
 			if from, ok := v["fromOutput"].(bool); !ok || !from || len(v) != 1 {
 				p.bad(at, "malformed value of a variable, want a string or {fromOutput: true}")
 			} else if !strings.HasPrefix(field, "actions.onSuccess.") {
-				p.clash(join(at, "fromOutput"), "only a run that has succeeded has an output, want it in actions.onSuccess")
+				p.addConflict(join(at, "fromOutput"), "only a run that has succeeded has an output, want it in actions.onSuccess")
 			} else if d.Output == nil && d.Export == nil {
-				p.clash(join(at, "fromOutput"), "the job has no output; add output, or give a text")
+				p.addConflict(join(at, "fromOutput"), "the job has no output; add output, or give a text")
 			}
 		default:
 			p.bad(at, "malformed value of a variable, want a string or {fromOutput: true}")

@@ -91,7 +91,7 @@ func validateExport(d Definition, p *problems) {
 		{"logs", d.Logs != ""},
 	} {
 		if field.given {
-			p.clash(field.name, "no meaning with export; leave one out")
+			p.addConflict(field.name, "no meaning with export; leave one out")
 		}
 	}
 }

@@ -48,9 +48,9 @@ func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time
 		return j.scheduled(now), nil
 	}
 	punctual := now.Add(-j.Delay()) // the latest nominal time that is due
-	w := walk{schedule: schedule, since: j.Since, at: j.NextAt, end: punctual.Add(1), done: done}
+	w := scheduleCursor{schedule: schedule, since: j.Since, at: j.NextAt, end: punctual.Add(1), done: done}
 	all := w
-	n := all.pass(w.end, math.MaxInt)
+	n := all.advance(w.end, math.MaxInt)
 	newest, on := all.last, punctual.Add(-precision)
 	recent := earlier(newest, on) // earlier times were missed
 	oldest, late := j.Definition.oldest(now, punctual)
@@ -65,7 +65,7 @@ func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time
 	case rule == MissedAll:
 		due = w.skip(due, oldest, math.MaxInt, late)
 		left := w
-		if n := left.pass(w.end, math.MaxInt); n > MaxCatchUp {
+		if n := left.advance(w.end, math.MaxInt); n > MaxCatchUp {
 			due = w.skip(due, w.end, n-MaxCatchUp, run.SkipLimit)
 		}
 		if w.before(recent) {
@@ -74,7 +74,7 @@ func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time
 	}
 	for len(due) < most && w.before(w.end) {
 		f := Firing{At: w.at, Trigger: run.TriggerSchedule, InTurn: !w.at.After(j.InTurn)}
-		w.pass(w.end, 1)
+		w.advance(w.end, 1)
 		missed := f.At.Before(recent) || f.At.Before(punctual.Add(-DefaultDeadline)) || !f.At.After(j.ResumedAt)
 		if missed && rule == MissedAll {
 			f.Trigger = run.TriggerCatchUp
@@ -131,8 +131,8 @@ func (j Job) Upcoming(until time.Time, most int) int {
 	if !ok || !j.Due(until) {
 		return 0
 	}
-	w := walk{schedule: schedule, since: j.Since, at: j.NextAt}
-	return w.pass(until.Add(-j.Delay()).Add(1), most)
+	w := scheduleCursor{schedule: schedule, since: j.Since, at: j.NextAt}
+	return w.advance(until.Add(-j.Delay()).Add(1), most)
 }
 
 // window returns how late a missed firing may be caught up; 0 means no limit.
@@ -143,9 +143,9 @@ func (d Definition) window() time.Duration {
 	return d.Constraints.CatchUpWindow.Value()
 }
 
-// walk iterates over the times of a schedule. at is the next time, zero at the end; last is the
+// scheduleCursor iterates over the times of a schedule. at is the next time, zero at the end; last is the
 // time before it. Times before end are due.
-type walk struct {
+type scheduleCursor struct {
 	schedule Schedule
 	since    time.Time
 	last, at time.Time
@@ -153,10 +153,10 @@ type walk struct {
 	done     []time.Time
 }
 
-func (w *walk) before(t time.Time) bool { return !w.at.IsZero() && w.at.Before(t) }
+func (w *scheduleCursor) before(t time.Time) bool { return !w.at.IsZero() && w.at.Before(t) }
 
-// pass advances over at most most times before until and returns their number.
-func (w *walk) pass(until time.Time, most int) (n int) {
+// advance advances over at most most times before until and returns their number.
+func (w *scheduleCursor) advance(until time.Time, most int) (n int) {
 	for n < most && w.before(until) {
 		steps := 1
 		if every := w.schedule.every; every > 0 { // an outage can miss millions of times
@@ -175,16 +175,16 @@ func (w *walk) pass(until time.Time, most int) (n int) {
 
 // skip advances over at most most due times before until, and appends a skipped firing for them
 // to due.
-func (w *walk) skip(due []Firing, until time.Time, most int, why run.SkipReason) []Firing {
+func (w *scheduleCursor) skip(due []Firing, until time.Time, most int, why run.SkipReason) []Firing {
 	if until.After(w.end) {
 		until = w.end
 	}
 	for most > 0 && w.before(until) && slices.ContainsFunc(w.done, w.at.Equal) {
-		w.pass(until, 1)
+		w.advance(until, 1)
 		most--
 	}
 	first := w.at
-	n := w.pass(until, most)
+	n := w.advance(until, most)
 	if n == 0 {
 		return due
 	}

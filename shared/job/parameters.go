@@ -20,7 +20,7 @@ func (d Definition) CheckParameters(parameters map[string]string) []Problem {
 	const field = "parameters"
 	p := &problems{}
 	if d.Export != nil && len(parameters) > 0 {
-		p.clash(field, "no meaning for a job that exports; leave them out")
+		p.addConflict(field, "no meaning for a job that exports; leave them out")
 		return p.sorted()
 	}
 	given, all := make(map[string]Variable, len(parameters)), maps.Clone(d.Env)
@@ -52,7 +52,7 @@ func validateEnv(field string, env map[string]Variable, p *problems) {
 		case limit.ReservedVariable(name):
 			p.bad(at, "reserved name of a variable, want another than those of Sortie and of the platform")
 		case limit.LoaderVariable(name):
-			p.clash(at, "name of a variable of the loader or of Go's runtime (LD_*, DYLD_*, GODEBUG, GOTRACEBACK), want another; a program can set it for itself")
+			p.addConflict(at, "name of a variable of the loader or of Go's runtime (LD_*, DYLD_*, GODEBUG, GOTRACEBACK), want another; a program can set it for itself")
 		case strings.Contains(v.Value, "\x00"):
 			p.bad(at, "value with a NUL, want text")
 		}

@@ -93,7 +93,7 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 			p.mismatch(n, path, string(kindObject))
 			return
 		}
-		p.free(n, to, path)
+		p.decodeAny(n, to, path)
 		return
 	}
 	switch to.Kind() {
@@ -230,18 +230,18 @@ func (p *problems) list(n node, to reflect.Value, path string) {
 // scalar stores a string or a number, or the variables object of trigger_job.
 func (p *problems) scalar(n node, to reflect.Value, path string) {
 	if nested := n.kind == kindObject && strings.HasSuffix(path, ".parameters.parameters"); nested {
-		p.free(n, to, path)
+		p.decodeAny(n, to, path)
 		return
 	}
 	if n.kind != kindText && n.kind != kindNumber {
 		p.mismatch(n, path, "a string or a number")
 		return
 	}
-	p.free(n, to, path)
+	p.decodeAny(n, to, path)
 }
 
-// free stores a value of any JSON type.
-func (p *problems) free(n node, to reflect.Value, path string) {
+// decodeAny stores a value of any JSON type.
+func (p *problems) decodeAny(n node, to reflect.Value, path string) {
 	text, err := json.Marshal(p.plain(n, path))
 	if err == nil {
 		err = json.Unmarshal(text, to.Addr().Interface())

@@ -67,7 +67,7 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 	allowed := d.Constraints != nil && d.Constraints.MaxAllowedRunTime != ""
 	if limits := d.Policy; allowed && limits != nil && limits.TimeLimitSeconds != nil {
 		if most := d.Constraints.MaxAllowedRunTime; most.Value() != time.Duration(*limits.TimeLimitSeconds)*time.Second {
-			p.clash(allowedTime, "%s is not the %d s of policy.timeLimitSeconds, which is the same limit; leave one out", most, *limits.TimeLimitSeconds)
+			p.addConflict(allowedTime, "%s is not the %d s of policy.timeLimitSeconds, which is the same limit; leave one out", most, *limits.TimeLimitSeconds)
 		}
 	}
 	if retry := d.RetryConfig; retry != nil {
@@ -97,12 +97,12 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 		}
 	}
 	if c := d.Constraints; c != nil && c.MaxAllowedRunTime == "" && c.MaxExpectedRunTime.Value() >= policy.TimeLimit {
-		p.clash("constraints.maxExpectedRunTime", "%s is never exceeded, want less than the time limit of %s", c.MaxExpectedRunTime, short(policy.TimeLimit))
+		p.addConflict("constraints.maxExpectedRunTime", "%s is never exceeded, want less than the time limit of %s", c.MaxExpectedRunTime, short(policy.TimeLimit))
 	}
 	for field, action := range d.actions() {
 		least := policy.CancelGrace + run.KillSlack
 		if most := action.duration("limit", least); action.Type == run.ActionKillOld && most < least {
-			p.clash(field+".parameters.limit", "%s is too short, want at least the grace of the runs and a minute: %s", short(most), short(least))
+			p.addConflict(field+".parameters.limit", "%s is too short, want at least the grace of the runs and a minute: %s", short(most), short(least))
 		}
 	}
 }

@@ -55,8 +55,8 @@ func (p *problems) bad(field, format string, args ...any) {
 	p.add(Problem{Field: field, Problem: fmt.Sprintf(format, args...)})
 }
 
-// clash adds a problem of a field that contradicts another field or the deployment.
-func (p *problems) clash(field, format string, args ...any) {
+// addConflict adds a problem of a field that contradicts another field or the deployment.
+func (p *problems) addConflict(field, format string, args ...any) {
 	p.add(Problem{Field: field, Problem: fmt.Sprintf(format, args...), Unprocessable: true})
 }
 

@@ -53,7 +53,7 @@ func Simulate(d Definition, after, until time.Time, limit int, down ...Outage) [
 	j := Job{Definition: d, Since: after}.scheduled(after)
 	var firings []SimulatedFiring
 	for !j.WakeAt.IsZero() && !j.NextAt.After(until) {
-		now := ups(j.WakeAt, down)
+		now := firstUptime(j.WakeAt, down)
 		var due []Firing
 		j, due = j.Fire(now, 0, limit)
 		for _, f := range due {
@@ -66,8 +66,8 @@ func Simulate(d Definition, after, until time.Time, limit int, down ...Outage) [
 	return firings
 }
 
-// ups returns the first time from at that is not in an outage.
-func ups(at time.Time, down []Outage) time.Time {
+// firstUptime returns the first time from at that is not in an outage.
+func firstUptime(at time.Time, down []Outage) time.Time {
 	for moved := true; moved; {
 		moved = false
 		for _, o := range down {

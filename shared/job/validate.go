@@ -90,25 +90,25 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 		return
 	}
 	if limit.ValidName(d.Pool) && deployment.HasPool != nil && !deployment.HasPool(d.Pool) {
-		p.clash("pool", "unknown pool %q, want a pool of GET /v1/pools", d.Pool)
+		p.addConflict("pool", "unknown pool %q, want a pool of GET /v1/pools", d.Pool)
 	}
 	validateWakes(d, deployment.WakePrecision, p)
 	if d.PodSpec != nil && (deployment.OnKubernetes == nil || !deployment.OnKubernetes(d.Pool)) {
-		p.clash("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
+		p.addConflict("podSpec", "the pool does not run on Kubernetes; leave podSpec out, or name a pool with the runner kubernetes")
 	} else if d.PodSpec != nil && deployment.CheckPodSpec != nil {
 		for _, f := range deployment.CheckPodSpec(d.PodSpec) {
-			p.clash(f.Field, "%s", strings.TrimPrefix(f.Message, f.Field+": "))
+			p.addConflict(f.Field, "%s", strings.TrimPrefix(f.Message, f.Field+": "))
 		}
 	}
 	if deployment.NoBucketKeys && d.BucketCredentials == run.BucketVariables {
-		p.clash("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", run.BucketEnvelope)
+		p.addConflict("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", run.BucketEnvelope)
 	}
 	if deployment.CheckURL == nil {
 		return
 	}
 	for field, url := range d.urls() {
 		if err := deployment.CheckURL(url); err != nil {
-			p.clash(field, "%v", err)
+			p.addConflict(field, "%v", err)
 		}
 	}
 }
@@ -177,7 +177,7 @@ func validateOutputPath(name string, p *problems) {
 	case name == "" || len(name) > limit.ObjectKey || !limit.Printable(name) || strings.HasSuffix(name, "/") || clean == "." || clean == "/":
 		p.bad("output.path", "malformed path %q, want the path of a file, at most %d bytes", limit.Cut(name, nameLimit), limit.ObjectKey)
 	case clean == ".." || strings.HasPrefix(clean, "../") || strings.HasSuffix(clean, "/.."):
-		p.clash("output.path", "%q leaves the working folder of the program, want a path below it, such as out/report.csv", limit.Cut(name, nameLimit))
+		p.addConflict("output.path", "%q leaves the working folder of the program, want a path below it, such as out/report.csv", limit.Cut(name, nameLimit))
 	}
 }
 
@@ -192,7 +192,7 @@ func validateExitCodes(d Definition, p *problems) {
 		return
 	}
 	if d.Completion == run.CompletionCallback {
-		p.clash("exitCodes", "no meaning with completion callback, where the worker reports its result; leave one out")
+		p.addConflict("exitCodes", "no meaning with completion callback, where the worker reports its result; leave one out")
 	}
 	seen := map[int]string{}
 	for _, list := range []struct {
@@ -205,7 +205,7 @@ func validateExitCodes(d Definition, p *problems) {
 				continue
 			}
 			if other, ok := seen[code]; ok {
-				p.clash(at, "%d is in %s too, want each code once", code, other)
+				p.addConflict(at, "%d is in %s too, want each code once", code, other)
 			}
 			seen[code] = "exitCodes." + list.name
 		}
@@ -230,7 +230,7 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 			{"constraints.catchUp", d.Constraints != nil && given(d.Constraints.CatchUp)},
 		} {
 			if field.given {
-				p.clash(field.name, "no meaning without a schedule; leave it out, or add a schedule")
+				p.addConflict(field.name, "no meaning without a schedule; leave it out, or add a schedule")
 			}
 		}
 		return
@@ -245,10 +245,10 @@ func validateSchedule(d Definition, adHoc bool, p *problems) {
 		return
 	}
 	if s.cron == nil && d.TimeZone != "" {
-		p.clash("timeZone", "no meaning with @every and @at; leave it out, or use a cron expression")
+		p.addConflict("timeZone", "no meaning with @every and @at; leave it out, or use a cron expression")
 	}
 	if s.every > 0 && d.Jitter.Value() >= s.every {
-		p.clash("jitter", "%s is too long, want less than the interval of %s", d.Jitter, s.every)
+		p.addConflict("jitter", "%s is too long, want less than the interval of %s", d.Jitter, s.every)
 	}
 }
 
@@ -260,10 +260,10 @@ func validateMissed(d Definition, p *problems) {
 		return
 	}
 	if d.Missed == MissedLatest || d.Missed == MissedNone {
-		p.clash("missed", "%s contradicts constraints.catchUp: true, which starts all; leave one out", d.Missed)
+		p.addConflict("missed", "%s contradicts constraints.catchUp: true, which starts all; leave one out", d.Missed)
 	}
 	if d.StartingDeadline != "" {
-		p.clash("startingDeadline", "no meaning with constraints.catchUp: true, whose limit is constraints.catchUpWindow; leave it out")
+		p.addConflict("startingDeadline", "no meaning with constraints.catchUp: true, whose limit is constraints.catchUpWindow; leave it out")
 	}
 }
 
@@ -281,13 +281,13 @@ func validateConcurrency(d Definition, p *problems) {
 		return
 	}
 	if d.ConcurrencyKey == "" {
-		p.clash("concurrency", "no meaning without concurrencyKey; add it, or leave this out")
+		p.addConflict("concurrency", "no meaning without concurrencyKey; add it, or leave this out")
 	}
 	p.within("concurrency.limit", c.Limit, 1, limit.ConcurrentRuns)
 	p.within("concurrency.queueLimit", c.QueueLimit, 1, limit.KeyQueue)
 	oneOf(p, "concurrency.overflow", c.Overflow, run.Overflows()...)
 	if c.Overflow != "" && c.QueueLimit == nil {
-		p.clash("concurrency.overflow", "no meaning without concurrency.queueLimit; add it, or leave this out")
+		p.addConflict("concurrency.overflow", "no meaning without concurrency.queueLimit; add it, or leave this out")
 	}
 }
 

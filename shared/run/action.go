@@ -136,7 +136,7 @@ func (f ActionEnded) apply(d *draft) error {
 			return nil
 		}
 	} else {
-		d.triggered(f.Triggered)
+		d.recordTriggered(f.Triggered)
 		d.emit(Event{Type: EventActionExecuted, Message: withAnswer(string(action.Type), f.Answer), Triggered: f.Triggered})
 	}
 	d.carryOut(action, f.Prediction)
@@ -212,7 +212,7 @@ func (d *draft) awaitAction(until, notBefore time.Time) bool {
 	}
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.JobSlot.State, d.JobSlot.Since = "", time.Time{}
-	d.await(StepActionWaiting)
+	d.enterTokenState(StepActionWaiting)
 	return true
 }
 
@@ -227,7 +227,7 @@ func (d *draft) startAfterAction() {
 		d.beginAttempt()
 		return
 	}
-	d.release()
+	d.completeToken()
 }
 
 // checkAgain ends the wait of the action. All constraints are then evaluated again.
@@ -236,7 +236,7 @@ func (d *draft) checkAgain() {
 	acting.Waits, acting.NotBefore, acting.Due = false, time.Time{}, true
 	d.Acting = &acting
 	d.changed = true
-	d.release()
+	d.completeToken()
 }
 
 // ActionRecheck: something outside of the run that its constraints depend on has changed, such
@@ -262,7 +262,7 @@ func (d *draft) reconcileAction() {
 		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
 		d.endHopeless()
 	case a.NotBefore.IsZero() || d.now.Before(a.NotBefore):
-		d.await(StepActionWaiting)
+		d.enterTokenState(StepActionWaiting)
 	default:
 		d.checkAgain()
 	}

@@ -26,14 +26,14 @@ func (a Actor) Name() string {
 	return a.Subject
 }
 
-// caused is a fact with an actor. Facts without one come from the state machine.
-type caused interface {
+// factWithActor is a fact with an actor. Facts without one come from the state machine.
+type factWithActor interface {
 	// actor returns the actor that caused the fact about r.
 	actor(r Run) Actor
 }
 
 func actorOf(f Fact, r Run) Actor {
-	if by, ok := f.(caused); ok {
+	if by, ok := f.(factWithActor); ok {
 		return by.actor(r)
 	}
 	return Actor{}

@@ -20,7 +20,7 @@ func New(r Run, now time.Time) Decision {
 	d := &draft{Run: r, now: now, actor: r.creator()}
 	d.emit(Event{Type: EventAccepted})
 	if d.AwaitsKey() {
-		d.await(StepQueued)
+		d.enterTokenState(StepQueued)
 		d.predict(d.Prediction)
 		d.emitKeyQueued()
 	}
@@ -112,7 +112,7 @@ func (f Admitted) apply(d *draft) error {
 	d.takeKey(f.KeyLimit)
 	d.Slot = d.SlotOf(f.Pool, f.Limit)
 	d.predictUnlessWaited(f.Prediction)
-	d.grant()
+	d.takeSlot()
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (f Enqueued) apply(d *draft) error {
 	d.takeKey(f.KeyLimit)
 	d.predictUnlessWaited(f.Prediction)
 	d.enqueue(f.Pool, f.Limit, d.EnteredAt, f.Line)
-	d.await(StepQueued)
+	d.enterTokenState(StepQueued)
 	return nil
 }
 
@@ -165,10 +165,10 @@ func (f Granted) apply(d *draft) error {
 	}
 	d.Slot.Limit = f.Limit
 	if d.State != ContainerCreating {
-		d.grant()
+		d.takeSlot()
 	} else {
 		d.Slot.State, d.Slot.Since = SlotHeld, d.now
-		d.await(StepContainerCreating)
+		d.enterTokenState(StepContainerCreating)
 	}
 	if d.State == ContainerCreating {
 		d.Attempt.App, d.Attempt.StartAt = f.App, f.StartAt
@@ -185,12 +185,12 @@ func (d *draft) requeue() {
 	}
 	d.Slot.State, d.Slot.Since = SlotQueued, since
 	d.Attempt.App, d.Attempt.StartAt, d.Attempt.BackoffUntil = "", time.Time{}, time.Time{}
-	d.await(StepQueued)
+	d.enterTokenState(StepQueued)
 }
 
-// grant gives the run its slot. A first attempt with constraints becomes ConditionPending, and
+// takeSlot gives the run its slot. A first attempt with constraints becomes ConditionPending, and
 // begins once they are evaluated.
-func (d *draft) grant() {
+func (d *draft) takeSlot() {
 	d.Slot.Asked = d.EnteredAt
 	if d.Slot.State == SlotQueued {
 		d.Slot.Asked = d.Slot.Since
@@ -199,7 +199,7 @@ func (d *draft) grant() {
 	d.changed = true
 	if d.State == Pending && d.Attempt.Number == 0 && d.Constraints.BeforeRun() {
 		d.enter(ConditionPending, "", nil)
-		d.release()
+		d.completeToken()
 		return
 	}
 	d.beginAttempt()
@@ -215,7 +215,7 @@ func (d *draft) beginAttempt() {
 		HeartbeatsSwept: !d.HasExecution(),
 	}
 	d.Generation = nil
-	d.await(StepContainerCreating)
+	d.enterTokenState(StepContainerCreating)
 	d.enter(ContainerCreating, "", nil)
 }
 
@@ -244,13 +244,13 @@ func (f CancelRequested) apply(d *draft) error {
 		}
 		d.finish(Cancelled, why.Message, why)
 	case ContainerCreating:
-		d.answered = true // no engine has received a request
+		d.usageFinal = true // no engine has received a request
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
 		if d.Attempt.WorkerID != "" {
 			d.heartbeat.Cancel = &f.Reason
 		}
-		d.await(StepCancelling)
+		d.enterTokenState(StepCancelling)
 	case Terminating:
 	default:
 		d.finish(Cancelled, why.Message, why)

@@ -16,13 +16,13 @@ type CheckBegun struct{}
 func (CheckBegun) acted(Run) bool { return true }
 
 func (CheckBegun) apply(d *draft) error {
-	d.checks()
+	d.enterConditionRunning()
 	return nil
 }
 
-// checks moves a run whose constraints are due into ConditionRunning. It reports whether the
+// enterConditionRunning moves a run whose constraints are due into ConditionRunning. It reports whether the
 // run is in that state. Records of an earlier release are Pending with a held slot.
-func (d *draft) checks() bool {
+func (d *draft) enterConditionRunning() bool {
 	if d.State == Pending && d.Slot.State == SlotHeld {
 		d.enter(ConditionPending, "", nil)
 	}
@@ -53,7 +53,7 @@ func (f Checked) apply(d *draft) error {
 	switch {
 	case again && f.Checks != d.Acting.Checks:
 		return nil
-	case !again && !d.checks():
+	case !again && !d.enterConditionRunning():
 		return nil
 	}
 	d.Tally.Checked += d.Constraints.countBefore()

@@ -75,9 +75,9 @@ func (f MachineClaimed) apply(d *draft) error {
 	return nil
 }
 
-// givesUp reports whether the launch may be giving up the claimed machine. The launch then
+// mayGiveUpClaim reports whether the launch may be giving up the claimed machine. The launch then
 // decides what follows the end of the machine.
-func (d *draft) givesUp() bool {
+func (d *draft) mayGiveUpClaim() bool {
 	return d.State == ContainerCreating && d.Attempt.Warm != nil && d.now.Before(d.Attempt.Warm.StartBy.Add(warmEnd))
 }
 
@@ -97,13 +97,13 @@ func (f GiveUpBegun) apply(d *draft) error {
 	return nil
 }
 
-// givenUp reports whether Sortie has requested the stop of the attempt's warm machine because
+// claimGivenUp reports whether Sortie has requested the stop of the attempt's warm machine because
 // it was not seen running in time.
-func (d *draft) givenUp() bool { return d.Attempt.Warm != nil && d.Attempt.Warm.GivenUp }
+func (d *draft) claimGivenUp() bool { return d.Attempt.Warm != nil && d.Attempt.Warm.GivenUp }
 
 // lost returns the fault of the attempt if its machine ended before its worker reported.
 func (d *draft) lost(exit *Exit) *fault.Fault {
-	if d.givenUp() && exit != nil && exit.Requested && !exit.OOM {
+	if d.claimGivenUp() && exit != nil && exit.Requested && !exit.OOM {
 		return fault.New(fault.StartTimeout, "the machine was destroyed, because it was not seen running in time")
 	}
 	return lost(exit)

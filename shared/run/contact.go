@@ -49,11 +49,11 @@ func (f WorkerContacted) apply(d *draft) error {
 	}
 	switch {
 	case d.State == ContainerCreating:
-		d.begin()
+		d.enterRunning()
 	case d.Attempt.HeartbeatExempt:
 		d.Attempt.HeartbeatExempt = false
 		if d.EndRequest() == nil {
-			d.await(StepRunning) // re-enter the state with the heartbeat limit
+			d.enterTokenState(StepRunning) // re-enter the state with the heartbeat limit
 		}
 	}
 	d.openHeartbeat(f)
@@ -190,7 +190,7 @@ func (f CancelDelivered) apply(d *draft) error {
 		d.Attempt.GraceUntil = d.now.Add(d.Policy.CancelGrace)
 	}
 	if d.cancelBy(d.now).Before(before) {
-		d.await(StepCancelling) // re-enter the state with the earlier time
+		d.enterTokenState(StepCancelling) // re-enter the state with the earlier time
 	}
 	return nil
 }

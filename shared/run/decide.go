@@ -102,7 +102,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	if d.illegal != nil {
 		return Decision{}, fmt.Errorf("cannot apply %T: %w", f, d.illegal)
 	}
-	d.settle(r.State)
+	d.settleReservation(r.State)
 	if !d.changed {
 		return Decision{Run: r}, nil
 	}
@@ -126,15 +126,15 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 // draft is a record to which a fact is being applied.
 type draft struct {
 	Run
-	now       time.Time
-	actor     Actor // the actor of the events
-	events    []Event
-	effects   []Effect
-	refusals  []*fault.Fault
-	heartbeat HeartbeatChange
-	changed   bool
-	answered  bool // no attempt can add to the recorded usage of the reservation
-	illegal   error
+	now        time.Time
+	actor      Actor // the actor of the events
+	events     []Event
+	effects    []Effect
+	refusals   []*fault.Fault
+	heartbeat  HeartbeatChange
+	changed    bool
+	usageFinal bool // no attempt can add to the recorded usage of the reservation
+	illegal    error
 }
 
 // enter changes the state. No other function of a draft writes it.
@@ -144,7 +144,7 @@ func (d *draft) enter(next State, message string, why *fault.Fault) {
 		d.illegal = IllegalTransition{from, next}
 		return
 	}
-	d.Tally = d.Tally.left(d.Run, next, d.now)
+	d.Tally = d.Tally.afterTransition(d.Run, next, d.now)
 	happened := d.transitionEvent(next)
 	d.State, d.EnteredAt = next, d.now
 	d.Spent.Evaluations = 0
@@ -164,15 +164,15 @@ func (d *draft) emit(e Event) {
 	d.events = append(d.events, e)
 }
 
-// await sends the execution into a token state, and completes the token of the current one.
-func (d *draft) await(step Step) {
-	d.release()
+// enterTokenState sends the execution into a token state, and completes the token of the current one.
+func (d *draft) enterTokenState(step Step) {
+	d.completeToken()
 	d.Wait = Wait{Generation: d.Wait.Generation + 1, Step: step}
 	d.changed = true
 }
 
-// release completes the token of the execution's current state, if it has one.
-func (d *draft) release() {
+// completeToken completes the token of the execution's current state, if it has one.
+func (d *draft) completeToken() {
 	if d.Wait.Token != "" {
 		d.effects = append(d.effects, Effect{
 			Kind: EffectComplete, Token: d.Wait.Token, Step: d.Wait.Step, Generation: d.Wait.Generation,
@@ -184,7 +184,7 @@ func (d *draft) release() {
 
 // finish ends the run.
 func (d *draft) finish(end State, message string, why *fault.Fault) {
-	d.release()
+	d.completeToken()
 	d.closeHeartbeat()
 	d.Fault = why
 	d.noteAllowedTime(why)
@@ -202,7 +202,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 
 // endAttempt ends the attempt and enters Terminating, which cleans up after it.
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
-	d.release()
+	d.completeToken()
 	d.closeHeartbeat()
 	if d.Slot.State == SlotQueued {
 		d.Slot.State, d.Slot.Since = "", time.Time{}

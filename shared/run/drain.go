@@ -45,7 +45,7 @@ func (f Drained) apply(d *draft) error {
 	if d.Attempt.WorkerID != "" {
 		d.heartbeat.Cancel = &reason
 	}
-	d.await(StepCancelling)
+	d.enterTokenState(StepCancelling)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (f Reported) apply(d *draft) error {
 		return f.late(d.Run)
 	}
 	if d.State == ContainerCreating {
-		d.begin()
+		d.enterRunning()
 	}
 	d.Attempt.Report = &f.Report
 	if d.Work.Program != nil {
@@ -161,7 +161,7 @@ func (f Evaluated) reconcileQueued(d *draft) {
 	switch {
 	case d.now.Before(d.QueueBy()):
 		d.Attempt.FallbackBy = d.laterFallback()
-		d.await(StepQueued)
+		d.enterTokenState(StepQueued)
 	case d.State == ContainerCreating:
 		why := fault.New(fault.QueueTimeout, "the platform permitted no start within %s", d.Policy.QueueTimeout)
 		d.endAttempt(OutcomeFailed, why.Message, why)
@@ -186,14 +186,14 @@ func (f Evaluated) reconcileStart(d *draft) error {
 	case !d.now.Before(d.Attempt.StartBy):
 		why := fault.New(fault.StartTimeout,
 			"the machine was not seen running within %s", d.Policy.StartTimeout)
-		d.refusedBy(why)
+		d.recordRefusal(why)
 		d.endAttempt(OutcomeFailed, why.Message, why)
 		return nil
 	}
 	if f.Failed {
 		d.Attempt.BackoffUntil = d.now.Add(failureDelay(d.Spent.Evaluations))
 	}
-	d.await(StepContainerCreating)
+	d.enterTokenState(StepContainerCreating)
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 		d.endAtTimeLimit()
 		return nil
 	case d.EndRequest() != nil:
-		d.await(StepCancelling)
+		d.enterTokenState(StepCancelling)
 		return nil
 	}
 	d.noteExpectedTime()
@@ -226,7 +226,7 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 	case f.check(d):
 		return nil
 	}
-	d.await(StepRunning)
+	d.enterTokenState(StepRunning)
 	return nil
 }
 

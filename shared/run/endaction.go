@@ -129,10 +129,10 @@ func (f EndActionDone) apply(d *draft) error {
 	if !slices.ContainsFunc(d.Execution.Pending, pending) {
 		return nil
 	}
-	d.Execution.Pending = without(d.Execution.Pending, pending)
+	d.Execution.Pending = pendingEffects(d.Execution.Pending, pending)
 	action, _ := d.ActionOf(f.Action)
 	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer), Triggered: f.Triggered}
-	d.triggered(f.Triggered)
+	d.recordTriggered(f.Triggered)
 	if f.Failure != "" {
 		e.Type, e.Message = EventActionFailed, fmt.Sprintf("%s: %s: %s", f.Action, action.Type, f.Failure)
 	}
@@ -145,13 +145,13 @@ func (f EndActionDone) apply(d *draft) error {
 func (d *draft) effectsDone() {
 	onExecution := func(e Effect) bool { return e.Kind != EffectAct }
 	if slices.ContainsFunc(d.Execution.Pending, onExecution) {
-		d.Execution.Pending = without(d.Execution.Pending, onExecution)
+		d.Execution.Pending = pendingEffects(d.Execution.Pending, onExecution)
 		d.changed = true
 	}
 }
 
-// without returns the effects for which done is false; nil if there is no such effect.
-func without(effects []Effect, done func(Effect) bool) (left []Effect) {
+// pendingEffects returns the effects for which done is false; nil if there is no such effect.
+func pendingEffects(effects []Effect, done func(Effect) bool) (left []Effect) {
 	for _, e := range effects {
 		if !done(e) {
 			left = append(left, e)

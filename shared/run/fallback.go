@@ -217,9 +217,9 @@ func (r Run) queueWake() time.Time {
 	return by
 }
 
-// stay undoes the last fallback, because the machine of the attempt may still run. The attempt
+// undoFallback undoes the last fallback, because the machine of the attempt may still run. The attempt
 // counts as one that did not start.
-func (d *draft) stay() {
+func (d *draft) undoFallback() {
 	detour := *d.Detour
 	detour.Leaving, detour.Steps = false, detour.Steps[:len(detour.Steps)-1]
 	d.Detour = &detour

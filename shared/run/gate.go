@@ -65,12 +65,12 @@ func (p StartPace) Permit() time.Time {
 	if p.Next.IsZero() {
 		return p.Next
 	}
-	return p.Next.Add(-p.saved())
+	return p.Next.Add(-p.burstTime())
 }
 
-// saved returns the time that a full bucket saves: one Interval for each start that it permits
+// burstTime returns the time that a full bucket saves: one Interval for each start that it permits
 // at once, except the first. It is 0 while permitted starts are throttled.
-func (p StartPace) saved() time.Duration {
+func (p StartPace) burstTime() time.Duration {
 	if p.Refusals > 0 || p.Burst <= 1 {
 		return 0
 	}
@@ -89,7 +89,7 @@ func (g StartGate) Permit() time.Time {
 // is 0 without apps.
 func (g StartGate) Rate() (perSecond float64) {
 	for _, app := range g.Apps {
-		if gap := app.gap(); gap > 0 {
+		if gap := app.effectiveInterval(); gap > 0 {
 			perSecond += float64(time.Second) / float64(gap)
 		}
 	}
@@ -104,7 +104,7 @@ func (g StartGate) Slowed() bool {
 
 // take returns the pace after a start that is permitted at the time at.
 func (p StartPace) take(at time.Time) StartPace {
-	p.Next = later(p.Next, at).Add(p.gap())
+	p.Next = later(p.Next, at).Add(p.effectiveInterval())
 	return p
 }
 
@@ -126,7 +126,7 @@ func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after Star
 	if !slices.ContainsFunc(apps, func(p StartPace) bool { return p.Burst > 0 }) {
 		return "", g, false, false
 	}
-	g = g.of(apps)
+	g = g.withApps(apps)
 	best := g.first()
 	if g.Apps[best].Permit().After(now) {
 		return "", g, true, false
@@ -135,9 +135,9 @@ func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after Star
 	return g.Apps[best].App, g, true, true
 }
 
-// of returns the gate for the platform's apps. It keeps the state of the apps that the gate
+// withApps returns the gate for the platform's apps. It keeps the state of the apps that the gate
 // knows, and updates their Interval and Burst.
-func (g StartGate) of(apps []StartPace) StartGate {
+func (g StartGate) withApps(apps []StartPace) StartGate {
 	known := g
 	g.Apps = slices.Clone(apps)
 	for i, app := range g.Apps {
@@ -176,8 +176,8 @@ func (g StartGate) Grant(r Run, limit int, now time.Time) (f Granted, after *Sta
 	return f, &g, true
 }
 
-// gap returns the time to the next start. It grows while permitted starts are throttled.
-func (p StartPace) gap() time.Duration {
+// effectiveInterval returns the time to the next start. It grows while permitted starts are throttled.
+func (p StartPace) effectiveInterval() time.Duration {
 	return min(p.Interval<<min(p.Refusals, 20), max(slowestPace, p.Interval))
 }
 
@@ -186,7 +186,7 @@ func (p StartPace) gap() time.Duration {
 // changed is false if the gate is already slow enough.
 func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.Time) (after StartGate, changed bool) {
 	known := g.Apps
-	g = g.of(apps)
+	g = g.withApps(apps)
 	i := g.index(app)
 	if i < 0 {
 		return g, false
@@ -195,7 +195,7 @@ func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.T
 	if !permitted.IsZero() && !permitted.Before(pace.SlowedAt) {
 		pace.Refusals, pace.SlowedAt = pace.Refusals+1, now
 	}
-	pace.Next = later(pace.Next, now.Add(pace.gap()+pace.saved()))
+	pace.Next = later(pace.Next, now.Add(pace.effectiveInterval()+pace.burstTime()))
 	return g, !slices.Equal(known, g.Apps)
 }
 
@@ -212,7 +212,7 @@ func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed
 	if next := now.Add(pace.Interval); next.Before(pace.Next) {
 		pace.Next = next
 	}
-	pace.Next = pace.Next.Add(pace.saved()) // the bucket is empty
+	pace.Next = pace.Next.Add(pace.burstTime()) // the bucket is empty
 	return g, true
 }
 
@@ -224,7 +224,7 @@ func (g StartGate) NotBefore(app string, at time.Time) (after StartGate, changed
 		return g, false
 	}
 	g.Apps = slices.Clone(g.Apps)
-	g.Apps[i].Next = at.Add(g.Apps[i].saved())
+	g.Apps[i].Next = at.Add(g.Apps[i].burstTime())
 	return g, true
 }
 

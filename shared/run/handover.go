@@ -78,14 +78,14 @@ func (f HandedOver) apply(d *draft) error {
 
 // startExecution replaces the run's execution. It completes the token of the replaced one.
 func (d *draft) startExecution() {
-	d.release()
+	d.completeToken()
 	d.Execution.Start++
 	d.Execution.Events, d.Execution.Pending = 0, nil
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start)}}
 	d.changed = true
 	if d.Slot.State == SlotQueued || d.AwaitsKey() {
 		// The new execution queues at once; its token replaces the one of the queue.
-		d.await(StepQueued)
+		d.enterTokenState(StepQueued)
 	}
 }
 

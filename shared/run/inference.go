@@ -149,7 +149,7 @@ func (f GenerationEnded) apply(d *draft) error {
 	if d.Work.Inference == nil || f.Attempt != d.Attempt.Number || d.State.Terminal() {
 		return nil
 	}
-	d.answered = f.Stream != nil
+	d.usageFinal = f.Stream != nil
 	// The usage that is charged does not change any more.
 	if charged := d.Reservation != nil && !d.Reserves(); f.Generation != nil && !charged {
 		d.Generation, d.changed = f.Generation, true
@@ -165,7 +165,7 @@ func (f GenerationEnded) apply(d *draft) error {
 		end = *f.Stream
 	}
 	if d.State != Terminating && end.Fault != nil && end.Fault.Category == fault.Infrastructure {
-		d.refusedBy(end.Fault)
+		d.recordRefusal(end.Fault)
 	}
 	if end.Outcome == OutcomeCancelled && d.Cancel == nil {
 		d.Cancel = &CancelRequest{At: d.now, By: end.Cancel.By, Reason: end.Cancel.Reason}

@@ -50,17 +50,17 @@ func (d *draft) awaitJobSlot() { d.JobSlot = d.QueuedJobSlot() }
 // QueuedJobSlot returns the place of the run in the queue of its job, ordered by its scheduled
 // or creation time. The run must have constraints.
 func (r Run) QueuedJobSlot() Slot {
-	return Slot{Pool: JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: SlotQueued, Since: r.place()}
+	return Slot{Pool: JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: SlotQueued, Since: r.queueTime()}
 }
 
-// place returns the later of the scheduled time and the creation time of the run. It orders the
+// queueTime returns the later of the scheduled time and the creation time of the run. It orders the
 // runs of a job.
-func (r Run) place() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
+func (r Run) queueTime() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
 
 // Older reports whether the run is older than another run of its job, in the order of the job's
 // queue.
 func (r Run) Older(other Run) bool {
-	return cmp.Or(r.place().Compare(other.place()), cmp.Compare(r.ID, other.ID)) < 0
+	return cmp.Or(r.queueTime().Compare(other.queueTime()), cmp.Compare(r.ID, other.ID)) < 0
 }
 
 // JobGranted: the run is the first in the queue of its job, and the commit takes a free slot of

@@ -115,7 +115,7 @@ func (f KeyEnqueued) apply(d *draft) error {
 		d.KeySlot.QueueLimit = 0
 	}
 	d.predict(f.Prediction)
-	d.await(StepQueued)
+	d.enterTokenState(StepQueued)
 	d.emitKeyQueued()
 	return nil
 }

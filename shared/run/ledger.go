@@ -104,13 +104,13 @@ func (r *Reservation) Settled() *Reservation {
 	return r.charged().Renewed(budget.Amount{})
 }
 
-// settle charges the reservation for an attempt that has ended.
-func (d *draft) settle(before State) {
+// settleReservation charges the reservation for an attempt that has ended.
+func (d *draft) settleReservation(before State) {
 	if !d.Reserves() {
 		return
 	}
 	switch {
-	case d.State.Terminal(), d.answered:
+	case d.State.Terminal(), d.usageFinal:
 		d.Reservation, d.changed = d.Reservation.Settled(), true
 	case before == Terminating && d.State != Terminating && !d.Reservation.Known.Zero():
 		d.Reservation, d.changed = d.Reservation.charged(), true

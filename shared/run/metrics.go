@@ -80,8 +80,8 @@ type Stay [2]int64
 
 const entered, spent = 0, 1
 
-// left counts a transition from the run's state to next at the time now.
-func (t Tally) left(r Run, next State, now time.Time) Tally {
+// afterTransition counts a transition from the run's state to next at the time now.
+func (t Tally) afterTransition(r Run, next State, now time.Time) Tally {
 	if t.States = maps.Clone(t.States); t.States == nil {
 		t.States = map[State]Stay{}
 	}

@@ -73,17 +73,17 @@ func PlanReplicas(p Pool, set ReplicaSet, facts map[string]ReplicaFacts, now tim
 		switch {
 		case wanted[r.ID] && r.current(p):
 			if r.Phase == ReplicaDraining {
-				r = r.to(ReplicaServing, now).located(facts[r.ID], now)
+				r = r.inState(ReplicaServing, now).located(facts[r.ID], now)
 			}
 		case wanted[r.ID]:
 			switch r.Phase {
 			case ReplicaServing:
 				if !changing {
-					r, changing = r.to(ReplicaDraining, now), true
+					r, changing = r.inState(ReplicaDraining, now), true
 				}
 			case ReplicaStarting:
 				if r.Run != "" {
-					r = r.to(ReplicaDraining, now)
+					r = r.inState(ReplicaDraining, now)
 				}
 			}
 		default:
@@ -91,7 +91,7 @@ func PlanReplicas(p Pool, set ReplicaSet, facts map[string]ReplicaFacts, now tim
 				continue
 			}
 		}
-		plan.add(r.drained(p, facts[r.ID].Tasks, now).due(p, set, wanted[r.ID], now), facts[r.ID])
+		plan.add(r.drained(p, facts[r.ID].Tasks, now).withNextRun(p, set, wanted[r.ID], now), facts[r.ID])
 	}
 	return plan
 }
@@ -116,8 +116,8 @@ func (plan *ReplicaPlan) add(r Replica, f ReplicaFacts) {
 	}
 }
 
-// to returns the replica in another state.
-func (r Replica) to(s ReplicaState, now time.Time) Replica {
+// inState returns the replica in another state.
+func (r Replica) inState(s ReplicaState, now time.Time) Replica {
 	if r.Phase != s {
 		r.Phase, r.Since = s, now
 	}
@@ -136,15 +136,15 @@ func (r Replica) current(p Pool) bool {
 func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 	switch {
 	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= longestSweep:
-		return Replica{ID: r.ID, Number: r.Number}.to(ReplicaWaiting, now) // no sweep can create its run any more
+		return Replica{ID: r.ID, Number: r.Number}.inState(ReplicaWaiting, now) // no sweep can create its run any more
 	case r.Phase == ReplicaWaiting, r.Run == "":
 		return r
 	case f.Run == nil || f.Run.State.Terminal():
-		return r.over(f.Run, now)
+		return r.afterRun(f.Run, now)
 	case r.Phase == ReplicaEnding:
 		return r
 	case f.Run.Cancel != nil: // requested by an operator
-		return r.to(ReplicaEnding, now)
+		return r.inState(ReplicaEnding, now)
 	case r.Phase == ReplicaDraining:
 		return r
 	}
@@ -158,16 +158,16 @@ func (r Replica) located(f ReplicaFacts, now time.Time) Replica {
 		r.URL, r.Attempt = "", 0
 	}
 	if r.URL == "" {
-		return r.to(ReplicaStarting, now)
+		return r.inState(ReplicaStarting, now)
 	}
-	return r.to(ReplicaServing, now)
+	return r.inState(ReplicaServing, now)
 }
 
-// over returns the replica after the end of its run. The next run follows at once, unless this
+// afterRun returns the replica after the end of its run. The next run follows at once, unless this
 // run ended early and no end was requested.
-func (r Replica) over(ended *Run, now time.Time) Replica {
+func (r Replica) afterRun(ended *Run, now time.Time) Replica {
 	next := Replica{ID: r.ID, Number: r.Number, Failures: r.Failures, Fault: r.Fault, LastRun: r.LastRun}
-	next = next.to(ReplicaWaiting, now)
+	next = next.inState(ReplicaWaiting, now)
 	if r.Phase == ReplicaEnding || r.Phase == ReplicaDraining {
 		next.Failures, next.Fault, next.LastRun = 0, nil, ""
 		return next
@@ -197,7 +197,7 @@ func (r Replica) failed(why *fault.Fault, now time.Time) Replica {
 // Refused returns the replica after the creation of its run was refused.
 func (r Replica) Refused(why *fault.Fault, now time.Time) Replica {
 	next := Replica{ID: r.ID, Number: r.Number, Failures: r.Failures, LastRun: r.LastRun}
-	return next.to(ReplicaWaiting, now).failed(why, now)
+	return next.inState(ReplicaWaiting, now).failed(why, now)
 }
 
 // Created returns the replica with its created run.
@@ -212,7 +212,7 @@ func (r Replica) Located(attempt int, url string, now time.Time) Replica {
 	if r.LastRun == "" { // the creation was refused, or the machine had no address
 		r.Fault = nil
 	}
-	return r.to(ReplicaServing, now)
+	return r.inState(ReplicaServing, now)
 }
 
 // unwanted returns a replica that is beyond the count of the pool, as one that is being ended.
@@ -223,23 +223,23 @@ func (r Replica) unwanted(now time.Time) Replica {
 	case r.Phase == ReplicaWaiting:
 		return Replica{}
 	case r.Run == "":
-		return r.to(ReplicaEnding, now)
+		return r.inState(ReplicaEnding, now)
 	case r.Phase == ReplicaEnding:
 		return r
 	}
-	return r.to(ReplicaDraining, now)
+	return r.inState(ReplicaDraining, now)
 }
 
 // drained ends a draining replica once it has no tasks, or at once if the pool p was deleted.
 func (r Replica) drained(p Pool, tasks int, now time.Time) Replica {
 	if r.Phase == ReplicaDraining && (p.Version == 0 || tasks == 0 && now.Sub(r.Since) >= replicaDrain) {
-		return r.to(ReplicaEnding, now)
+		return r.inState(ReplicaEnding, now)
 	}
 	return r
 }
 
-// due gives a waiting replica the settings of its next run once RetryAt has passed.
-func (r Replica) due(p Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
+// withNextRun gives a waiting replica the settings of its next run once RetryAt has passed.
+func (r Replica) withNextRun(p Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
 	if !wanted || r.Phase != ReplicaWaiting || now.Before(r.RetryAt) {
 		return r
 	}
@@ -248,5 +248,5 @@ func (r Replica) due(p Pool, set ReplicaSet, wanted bool, now time.Time) Replica
 	r.Job, r.Model, r.Loads, r.AskedPort, r.Port = m.Job, p.Engine.Model, p.Engine.Loads, m.Port, 0
 	r.Key = fmt.Sprintf("replica:%s:%x:%s:%d", set.Pool, set.CreatedAt.UnixNano(), r.ID, r.Number)
 	r.RetryAt = time.Time{}
-	return r.to(ReplicaStarting, now)
+	return r.inState(ReplicaStarting, now)
 }

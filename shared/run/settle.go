@@ -131,13 +131,13 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	switch {
 	case ran:
 		stays = "does not fall back, because the program ran after all; "
-		d.stay()
+		d.undoFallback()
 		why = d.withDetour(d.Work.lost(f.Exit))
 		d.Fault = why
 		setIfZero(&d.Attempt.Exit, f.Exit)
 	case f.Unseen && d.Leaves():
 		stays = "does not fall back, because the machine was not seen gone; "
-		d.stay()
+		d.undoFallback()
 		why = d.withDetour(why)
 		d.Fault = why
 	}

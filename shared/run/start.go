@@ -52,7 +52,7 @@ func (f TokenStored) apply(d *draft) error {
 		if !d.Attempt.Machine.Known() {
 			d.Attempt.Unsure = d.Attempt.Unsure || !d.Attempt.CreateBy.IsZero()
 			if !d.Attempt.Unsure {
-				d.place(f.Placement)
+				d.setPlacement(f.Placement)
 			}
 			d.Attempt.CreateBy = d.now.Add(createLimit)
 		}
@@ -60,8 +60,8 @@ func (f TokenStored) apply(d *draft) error {
 	return nil
 }
 
-// place sets the placement of the attempt.
-func (d *draft) place(where Placement) {
+// setPlacement sets the placement of the attempt.
+func (d *draft) setPlacement(where Placement) {
 	d.Attempt.Placement = nil
 	if !where.Equal(Placement{}) {
 		d.Attempt.Placement = &where
@@ -106,7 +106,7 @@ func (f MachineCreated) apply(d *draft) error {
 	d.Attempt.BackoffUntil, d.Attempt.Throttles, d.Attempt.CreateBy = time.Time{}, 0, time.Time{}
 	d.emit(Event{Type: EventMachineCreated, Message: f.Machine.ID})
 	if f.Running && d.State == ContainerCreating {
-		d.begin()
+		d.enterRunning()
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (f StartRefused) apply(d *draft) error {
 	if d.State != ContainerCreating || d.Queued() {
 		return nil
 	}
-	d.refusedBy(f.Fault)
+	d.recordRefusal(f.Fault)
 	if d.fallBack(f.Fallbacks, f.Fault) {
 		return nil
 	}
@@ -164,11 +164,11 @@ func (f StartRefused) apply(d *draft) error {
 		if d.Attempt.StartBy.Before(d.Attempt.BackoffUntil) {
 			d.Attempt.BackoffUntil = d.Attempt.StartBy
 		}
-		d.await(StepContainerCreating)
+		d.enterTokenState(StepContainerCreating)
 	case (code == fault.Capacity || code == fault.Image) && f.Fault.Retryable:
 		d.Spent.Starts++
 		if d.Spent.Starts > d.Policy.Retry.MaxFurtherStarts {
-			d.endAttempt(OutcomeFailed, f.Fault.Message, final(d.withDetour(f.Fault)))
+			d.endAttempt(OutcomeFailed, f.Fault.Message, notRetryable(d.withDetour(f.Fault)))
 			return nil
 		}
 		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Spent.Starts, f.Rand))
@@ -176,9 +176,9 @@ func (f StartRefused) apply(d *draft) error {
 		if !d.Attempt.Unsure { // no machine exists: the next call needs a start token of its own
 			d.Attempt.App, d.Attempt.StartAt = "", time.Time{}
 		}
-		d.await(StepContainerCreating)
+		d.enterTokenState(StepContainerCreating)
 	default:
-		d.endAttempt(OutcomeFailed, f.Fault.Message, final(d.withDetour(f.Fault)))
+		d.endAttempt(OutcomeFailed, f.Fault.Message, notRetryable(d.withDetour(f.Fault)))
 		return nil
 	}
 	d.emit(Event{Type: EventStartRefused, Message: f.Fault.Message, Fault: f.Fault})
@@ -201,7 +201,7 @@ type StartFailed struct {
 func (f StartFailed) apply(d *draft) error {
 	switch {
 	case d.isCurrent(f.Attempt) && d.State == ContainerCreating && d.Cancel == nil:
-		d.refusedBy(f.Fault)
+		d.recordRefusal(f.Fault)
 		if !d.fallBack(f.Fallbacks, f.Fault) {
 			d.endAttempt(OutcomeFailed, f.Fault.Message, d.withDetour(f.Fault))
 		}
@@ -247,8 +247,8 @@ func (f StartPermitted) apply(d *draft) error {
 	return nil
 }
 
-// final returns a copy of the fault that is not retryable.
-func final(f *fault.Fault) *fault.Fault {
+// notRetryable returns a copy of the fault that is not retryable.
+func notRetryable(f *fault.Fault) *fault.Fault {
 	last := *f
 	last.Retryable = false
 	return &last
@@ -276,19 +276,19 @@ type MachineRunning struct{ Attempt int }
 
 func (f MachineRunning) apply(d *draft) error {
 	if d.State == ContainerCreating && f.Attempt == d.Attempt.Number && !d.Queued() {
-		d.begin()
+		d.enterRunning()
 	}
 	return nil
 }
 
-// begin enters Running. The time limit counts from now.
-func (d *draft) begin() {
+// enterRunning enters Running. The time limit counts from now.
+func (d *draft) enterRunning() {
 	d.Attempt.StartedAt, d.Attempt.Waiting = d.now, ""
 	if d.StartedAt.IsZero() {
 		d.StartedAt = d.now
 	}
 	d.observeStart()
-	d.await(StepRunning)
+	d.enterTokenState(StepRunning)
 	d.enter(Running, "", nil)
 }
 
@@ -320,21 +320,21 @@ func (f MachineGone) apply(d *draft) error {
 	if !d.isCurrent(f.Attempt) {
 		return nil
 	}
-	if f.Exit == nil && !f.GivenUp && d.givesUp() {
+	if f.Exit == nil && !f.GivenUp && d.mayGiveUpClaim() {
 		return nil
 	}
 	d.Attempt.Exit = f.Exit
 	if d.State == ContainerCreating {
-		if f.Exit == nil || f.Exit.Requested && d.givenUp() {
+		if f.Exit == nil || f.Exit.Requested && d.claimGivenUp() {
 			why := fault.New(fault.StartTimeout, "the machine was gone before it was seen running")
-			d.refusedBy(why)
+			d.recordRefusal(why)
 			d.endAttempt(OutcomeFailed, "the machine was gone before it started", why)
 			return nil
 		}
 		// A program that has ended has run. If the machine was stopped on request, its program
 		// may never have started.
 		if !f.Exit.Requested || f.Exit.OOM {
-			d.begin()
+			d.enterRunning()
 		}
 	}
 	switch {
@@ -358,15 +358,15 @@ func (f MachineGone) apply(d *draft) error {
 	}
 	why := d.lost(f.Exit)
 	if f.Exit == nil || f.Exit.Requested && !f.Exit.OOM {
-		d.refusedBy(why)
+		d.recordRefusal(why)
 	}
 	d.endAttempt(OutcomeFailed, why.Message, why)
 	return nil
 }
 
-// refusedBy records a failure of the platform of the run's pool. A missing secret is a failure
+// recordRefusal records a failure of the platform of the run's pool. A missing secret is a failure
 // of the client and is not recorded.
-func (d *draft) refusedBy(f *fault.Fault) {
+func (d *draft) recordRefusal(f *fault.Fault) {
 	if f != nil && f.Code != fault.SecretMissing {
 		d.refusals = append(d.refusals, f)
 	}

@@ -90,8 +90,8 @@ func (r Run) ParametersOf(a Action) (values map[string]string, failure string) {
 	return values, ""
 }
 
-// triggered adds a run to Triggered, once.
-func (d *draft) triggered(child *JobRun) {
+// recordTriggered adds a run to Triggered, once.
+func (d *draft) recordTriggered(child *JobRun) {
 	if child != nil && !slices.Contains(d.Triggered, *child) {
 		d.Triggered = append(slices.Clone(d.Triggered), *child)
 	}
