@@ -76,13 +76,13 @@ func (s *Store) PutLimit(
 	}
 	if err == nil {
 		p := &part{key: accountKey(tenant, scope), refused: func(context.Context, item) error { return port.ErrConflict }}
-		p.at(version)
+		p.requireVersion(version)
 		p.set(attrDoc, text(string(doc)))
-		p.begin(at)
+		p.setCreatedAt(at)
 		p.add(attrVersion, 1)
 		p.addAmount(attrUsed, budget.Amount{})
 		p.addAmount(attrHeld, budget.Amount{})
-		err = s.again(ctx, func() error { return s.write(ctx, append([]*part{p}, noted...)) })
+		err = s.retryOutdated(ctx, func() error { return s.write(ctx, append([]*part{p}, noted...)) })
 	}
 	if err != nil {
 		return budget.Account{}, wrap(err, "store the limit of", scope)
@@ -104,12 +104,12 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 	p.set(attrClosed, moment(at))
 	p.initial(attrExpires, moment(at))
 	p.initial(schema.TTL, number(purgeOf(at)))
-	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "close the account", scope)
+	return wrap(s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{p}) }), "close the account", scope)
 }
 
-// at adds the condition that the limit of the account has this version. 0 means that no limit
+// requireVersion adds the condition that the limit of the account has this version. 0 means that no limit
 // is stored.
-func (p *part) at(version int64) {
+func (p *part) requireVersion(version int64) {
 	if version == 0 {
 		p.absent(attrVersion)
 		return
@@ -117,8 +117,8 @@ func (p *part) at(version int64) {
 	p.where(attrVersion, "=", number(version))
 }
 
-// begin sets the creation time of a new account.
-func (p *part) begin(at time.Time) {
+// setCreatedAt sets the creation time of a new account.
+func (p *part) setCreatedAt(at time.Time) {
 	p.initial(attrMade, moment(at))
 }
 
@@ -191,10 +191,10 @@ func (l *ledger) parts(ctx context.Context) ([]*part, error) {
 			p.absent(schema.Partition.Name)
 			p.check(m, m.New(), false)
 		default:
-			p.at(a.Version)
+			p.requireVersion(a.Version)
 			p.check(m, *a, true)
 		}
-		p.begin(m.At)
+		p.setCreatedAt(m.At)
 		p.addAmount(attrUsed, m.Used())
 		p.addAmount(attrHeld, m.Hold.Minus(m.Release))
 		parts = append(parts, p)

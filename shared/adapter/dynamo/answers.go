@@ -62,7 +62,7 @@ func (f *Answers) expired() int64 { return unixNanos(f.store.now().Add(-f.config
 
 // upTo returns the query for the batches that begin at or before position, newest first.
 func (f *Answers) upTo(stream string, position int64, consistent bool) *dynamodb.QueryInput {
-	query := f.store.between(answerPrefix+stream, sortBatch, positionSort(sortBatch, position))
+	query := f.store.queryRange(answerPrefix+stream, sortBatch, positionSort(sortBatch, position))
 	query.ScanIndexForward, query.Limit, query.ConsistentRead = aws.Bool(false), limitOf(1), &consistent
 	return query
 }
@@ -117,7 +117,7 @@ func (f *Answers) head(ctx context.Context, stream string) (h port.Head, err err
 	h = port.Head{Epoch: textOf(is[attrEpoch]), Newest: numberOf(is[attrThrough]), State: doc.State}
 	f.remember(stream, answerTail{h.Newest, h.Epoch})
 	h.Oldest = h.Newest + 1
-	query, expired := f.store.beside(answerPrefix+stream, sortBatch), f.expired()
+	query, expired := f.store.queryPrefix(answerPrefix+stream, sortBatch), f.expired()
 	query.Limit = limitOf(1)
 	err = f.store.each(ctx, query, func(is item) bool {
 		if numberOf(is[attrAppended]) <= expired {
@@ -237,7 +237,7 @@ func (f *Answers) read(ctx context.Context, stream string, after int64, limit in
 		}
 		return len(records) < limit
 	}
-	query := f.store.between(answerPrefix+stream, positionSort(sortBatch, after+1), sortBatch+last)
+	query := f.store.queryRange(answerPrefix+stream, positionSort(sortBatch, after+1), sortBatch+last)
 	first := true
 	var failed error
 	err = grow(ctx, f.store, query, func(is item) bool {

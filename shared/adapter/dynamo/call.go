@@ -102,8 +102,8 @@ func wrap(err error, doing, id string) error {
 	return fmt.Errorf("cannot %s %s: %w", doing, id, err)
 }
 
-// wanted returns whether responses must report the consumed capacity.
-func (s *Store) wanted() types.ReturnConsumedCapacity {
+// returnConsumed returns whether responses must report the consumed capacity.
+func (s *Store) returnConsumed() types.ReturnConsumedCapacity {
 	if s.config.Consumed == nil {
 		return types.ReturnConsumedCapacityNone
 	}

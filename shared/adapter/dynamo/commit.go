@@ -42,12 +42,12 @@ func (s *Store) changesOf(writes []port.Write) ([]*change, error) {
 
 func (s *Store) commit(ctx context.Context, changes []*change) error {
 	ledger := s.ledger(changes)
-	return s.again(ctx, func() error {
+	return s.retryOutdated(ctx, func() error {
 		leases, err := s.leases(ctx, changes)
 		if errors.Is(err, port.ErrNoSlot) {
 			// A version conflict is more useful to the caller than a missing
 			// slot.
-			if err := s.lookAt(ctx, changes); err != nil {
+			if err := s.checkVersions(ctx, changes); err != nil {
 				return err
 			}
 		}
@@ -96,9 +96,9 @@ func updates(changes []*change, l *leases) ([]*part, error) {
 	return append(parts, beside...), nil
 }
 
-// again calls try, which plans and writes, until it does not return errAgain. It returns
+// retryOutdated calls try, which plans and writes, until it does not return errAgain. It returns
 // fault.Unavailable after commitTries. errApplied counts as success.
-func (s *Store) again(ctx context.Context, try func() error) error {
+func (s *Store) retryOutdated(ctx context.Context, try func() error) error {
 	for n := range commitTries {
 		err := try()
 		if errors.Is(err, errApplied) {
@@ -117,9 +117,9 @@ func (s *Store) again(ctx context.Context, try func() error) error {
 	return fault.New(fault.Unavailable, "too many concurrent changes; try again")
 }
 
-// lookAt reads the records that were not read yet. It returns a conflict if the version of one
+// checkVersions reads the records that were not read yet. It returns a conflict if the version of one
 // differs.
-func (s *Store) lookAt(ctx context.Context, changes []*change) error {
+func (s *Store) checkVersions(ctx context.Context, changes []*change) error {
 	unread := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.before != nil })
 	keys := make([]item, len(unread))
 	for i, c := range unread {

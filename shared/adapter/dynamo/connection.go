@@ -68,7 +68,7 @@ func (s *Store) AddConnection(ctx context.Context, c port.Connection) error {
 	}}
 	by.put[attrTenant], by.put[attrNonce], by.put[schema.TTL] = text(c.Tenant), bytes(nonce), is.put[schema.TTL]
 	by.absent(schema.Partition.Name)
-	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{by, is}) }), "store connection", c.ID)
+	return wrap(s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{by, is}) }), "store connection", c.ID)
 }
 
 // SaveConnection implements port.Connections.
@@ -80,13 +80,13 @@ func (s *Store) SaveConnection(ctx context.Context, c port.Connection) error {
 	if err != nil {
 		return err
 	}
-	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{is}) }), "store connection", c.ID)
+	return wrap(s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{is}) }), "store connection", c.ID)
 }
 
 // RemoveConnection implements port.Connections.
 func (s *Store) RemoveConnection(ctx context.Context, id string) (port.Connection, error) {
 	var was port.Connection
-	err := s.again(ctx, func() error {
+	err := s.retryOutdated(ctx, func() error {
 		by, err := s.get(ctx, tenantKey(id), true)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func connectionOf(is item) (c port.Connection, err error) {
 // LoadConnections implements port.Connections.
 func (s *Store) LoadConnections(ctx context.Context, tenant, after string, limit int) (found []port.Connection, err error) {
 	query := &dynamodb.QueryInput{
-		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(), Limit: limitOf(limit),
+		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.returnConsumed(), Limit: limitOf(limit),
 		KeyConditionExpression:   aws.String("#pk = :pk AND #sk > :sk"),
 		ExpressionAttributeNames: map[string]string{"#pk": schema.Partition.Name, "#sk": schema.Sort.Name},
 		ExpressionAttributeValues: item{

@@ -29,7 +29,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 		use = &nameUse{key: keyOf(pkKey(first.Run.Tenant, key.Key), sortKey), digest: key.Digest, idempotency: true}
 	}
 	task, ledger := taskOf(c), s.ledger(append([]*change{c}, others...))
-	err = s.again(ctx, func() error {
+	err = s.retryOutdated(ctx, func() error {
 		leases, err := s.leases(ctx, append([]*change{c}, others...))
 		if err != nil {
 			return err

@@ -83,7 +83,7 @@ func (s *Store) dueEntries(
 	before := func(a, b item) bool { return numberOf(a[attrAt]) < numberOf(b[attrAt]) }
 	m := s.merge(before, queries)
 	if after == "" {
-		m, err = s.survey(ctx, schema.IndexDue, strings.Join(kinds, " "), func(e item) bool {
+		m, err = s.readIndex(ctx, schema.IndexDue, strings.Join(kinds, " "), func(e item) bool {
 			return wanted[textOf(e[attrDue])] && numberOf(e[attrAt]) <= now.Unix()
 		}, before, queries)
 		if err != nil {
@@ -135,7 +135,7 @@ func (p places) text() (string, error) {
 // be decoded counts as due.
 func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
 	records, next, err := s.due(ctx, now, after, limit, func(r run.Run) time.Time {
-		if !s.there(r) {
+		if !s.needed(r) {
 			return time.Time{}
 		}
 		return r.Execution.ActBy
@@ -146,7 +146,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, after string, limit int)
 // OutputsDue implements port.Store. It may miss the newest commits.
 func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.Ref, string, error) {
 	records, next, err := s.due(ctx, now, after, limit, func(r run.Run) time.Time {
-		if !r.BytesLeft() || !s.there(r) {
+		if !r.BytesLeft() || !s.needed(r) {
 			return time.Time{}
 		}
 		return r.BytesDue()
@@ -186,7 +186,7 @@ func (s *Store) withMachine(ctx context.Context, after run.Ref, limit int) (plac
 	}
 	m := s.merge(before, queries)
 	if after == (run.Ref{}) {
-		if m, err = s.survey(ctx, schema.IndexMachines, "", always, before, queries); err != nil {
+		if m, err = s.readIndex(ctx, schema.IndexMachines, "", always, before, queries); err != nil {
 			return nil, err
 		}
 	}
@@ -256,7 +256,7 @@ func (s *Store) forget(ctx context.Context, r *record) error {
 	p.where(attrNonce, "=", r.is[attrNonce])
 	parts := []*part{p}
 	var events []item
-	if err := s.each(ctx, s.under(pkRun(r.Ref())), func(is item) bool {
+	if err := s.each(ctx, s.queryPartition(pkRun(r.Ref())), func(is item) bool {
 		switch sk := textOf(is[schema.Sort.Name]); {
 		case sk == sortHeartbeat:
 			parts = append(parts, &part{key: heartbeatKey(r.Ref()), remove: true})

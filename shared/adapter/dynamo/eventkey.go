@@ -22,13 +22,13 @@ func (s *Store) AddEventKey(ctx context.Context, id string, at time.Time, key js
 	put[attrMade], put[attrDoc] = moment(at), text(string(key))
 	p := &part{put: put, refused: func(context.Context, item) error { return errApplied }}
 	p.absent(schema.Partition.Name)
-	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "store key of events", id)
+	return wrap(s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{p}) }), "store key of events", id)
 }
 
 // StoredEventKeys implements port.EventKeyStore.
 func (s *Store) StoredEventKeys(ctx context.Context) ([]json.RawMessage, error) {
 	var found []item
-	err := s.each(ctx, s.under(eventKeys), func(is item) bool {
+	err := s.each(ctx, s.queryPartition(eventKeys), func(is item) bool {
 		found = append(found, is)
 		return true
 	})

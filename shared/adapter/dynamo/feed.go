@@ -143,7 +143,7 @@ func (f *Feed) stateIn(is item) ([]byte, error) {
 func (f *Feed) Head(ctx context.Context, stream string) (port.Head, error) {
 	h, err := f.lookUp(ctx, stream, true)
 	if err == nil {
-		f.tail(stream).saw(h)
+		f.tail(stream).setHead(h)
 		var to port.Head
 		if to, err = f.describe(ctx, stream, h); err == nil {
 			return to, nil
@@ -186,7 +186,7 @@ func (f *Feed) append(ctx context.Context, stream string, b port.Batch) (to port
 	}
 	after := head{
 		epoch: before.epoch, stored: before.stored, newest: b.After + int64(len(b.Records)), state: b.State,
-		oldest:   max(before.oldest, t.beginning(before.epoch).first),
+		oldest:   max(before.oldest, t.oldest(before.epoch).first),
 		appended: max(before.appended, unixNanos(f.store.now())),
 	}
 	if after.epoch == "" {

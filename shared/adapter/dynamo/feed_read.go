@@ -43,7 +43,7 @@ func grow(ctx context.Context, s *Store, query *dynamodb.QueryInput, do func(ite
 
 // batches is the query for the batches with positions above after.
 func (f *Feed) batches(stream string, after int64) *dynamodb.QueryInput {
-	return f.store.between(pkFeed(stream), positionSort(sortBatch, after+1), sortBatch+last)
+	return f.store.queryRange(pkFeed(stream), positionSort(sortBatch, after+1), sortBatch+last)
 }
 
 // Read implements port.Feed.
@@ -101,7 +101,7 @@ func (f *Feed) Marks(ctx context.Context, stream string, after int64, limit int)
 	if err := port.CheckFeedName(stream); err != nil || limit <= 0 {
 		return nil, wrap(err, "read the marks of", stream)
 	}
-	query := f.store.between(pkFeed(stream), positionSort(sortMark, after+1), sortMark+last)
+	query := f.store.queryRange(pkFeed(stream), positionSort(sortMark, after+1), sortMark+last)
 	query.Limit = limitOf(min(limit, batch))
 	expired := f.expired()
 	var damaged error
@@ -135,8 +135,8 @@ func positionOf(is item, prefix string) int64 {
 // nanoseconds.
 type span struct{ first, last, appended int64 }
 
-// at returns the first batch that ends at or behind position. ok is false if no batch does.
-func (f *Feed) at(ctx context.Context, stream string, position int64) (found span, ok bool, err error) {
+// batchAt returns the first batch that ends at or behind position. ok is false if no batch does.
+func (f *Feed) batchAt(ctx context.Context, stream string, position int64) (found span, ok bool, err error) {
 	query := f.batches(stream, position-1)
 	query.Limit = limitOf(1)
 	query.ProjectionExpression = aws.String("#sk, #first, #appended")
@@ -158,14 +158,14 @@ func (f *Feed) oldest(ctx context.Context, stream string, h head) (int64, error)
 	}
 	none := span{first: h.newest + 1, last: h.newest}
 	if h.appended <= expired {
-		t.begins(h.epoch, none)
+		t.setOldest(h.epoch, none)
 		return none.first, nil
 	}
-	known := t.beginning(h.epoch)
+	known := t.oldest(h.epoch)
 	if known.appended > expired {
 		return known.first, nil
 	}
-	found, ok, err := f.at(ctx, stream, max(known.last+1, h.oldest))
+	found, ok, err := f.batchAt(ctx, stream, max(known.last+1, h.oldest))
 	if ok && found.appended <= expired {
 		from := found.last + 1
 		found = none
@@ -175,7 +175,7 @@ func (f *Feed) oldest(ctx context.Context, stream string, h head) (int64, error)
 				return false
 			}
 			var s span
-			s, ok, err = f.at(ctx, stream, position)
+			s, ok, err = f.batchAt(ctx, stream, position)
 			// A batch that begins behind the position replaces a deleted one.
 			if err != nil || !ok || s.appended <= expired || s.first > position {
 				return false
@@ -189,6 +189,6 @@ func (f *Feed) oldest(ctx context.Context, stream string, h head) (int64, error)
 	if err != nil {
 		return 0, err
 	}
-	t.begins(h.epoch, found)
+	t.setOldest(h.epoch, found)
 	return found.first, nil
 }

@@ -45,8 +45,8 @@ func (f *Feed) tail(stream string) *tail {
 	return t
 }
 
-// saw stores the head that was read.
-func (t *tail) saw(h head) {
+// setHead stores the head that was read.
+func (t *tail) setHead(h head) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.head, t.known = h, true
@@ -65,16 +65,16 @@ func (t *tail) forget() {
 	t.known = false
 }
 
-// begins stores the oldest batch.
-func (t *tail) begins(epoch string, first span) {
+// setOldest stores the oldest batch.
+func (t *tail) setOldest(epoch string, first span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.epoch, t.first = epoch, first
 }
 
-// beginning returns the batch that was the oldest at an earlier call, or the zero value if it
+// oldest returns the batch that was the oldest at an earlier call, or the zero value if it
 // is unknown.
-func (t *tail) beginning(epoch string) span {
+func (t *tail) oldest(epoch string) span {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.epoch != epoch {
@@ -85,9 +85,9 @@ func (t *tail) beginning(epoch string) span {
 
 // appended stores the result of an append of this Feed.
 func (t *tail) appended(before, after head, records []port.FeedRecord) {
-	t.saw(after)
-	if first := t.beginning(after.epoch); len(records) > 0 && (before.newest == 0 || first.first == before.newest+1) {
-		t.begins(after.epoch, span{before.newest + 1, after.newest, after.appended})
+	t.setHead(after)
+	if first := t.oldest(after.epoch); len(records) > 0 && (before.newest == 0 || first.first == before.newest+1) {
+		t.setOldest(after.epoch, span{before.newest + 1, after.newest, after.appended})
 	}
 	w := &t.window
 	w.mu.Lock()
@@ -132,7 +132,7 @@ func (f *Feed) positions(ctx context.Context, stream string, records []port.Feed
 		return nil, err
 	}
 	t := f.tail(stream)
-	t.saw(h)
+	t.setHead(h)
 	if h.newest == 0 || len(records) == 0 {
 		return found, nil
 	}
@@ -203,7 +203,7 @@ func (f *Feed) backward(ctx context.Context, stream string, w *window, since int
 	if w.reach <= since {
 		return nil
 	}
-	query := f.store.between(pkFeed(stream), sortBatch, positionSort(sortBatch, w.from))
+	query := f.store.queryRange(pkFeed(stream), sortBatch, positionSort(sortBatch, w.from))
 	query.ScanIndexForward = aws.Bool(false)
 	reach := int64(math.MinInt64) // at the start of the stream
 	var damaged error

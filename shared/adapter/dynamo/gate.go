@@ -39,12 +39,12 @@ func gatePart(g run.StartGate) (*part, error) {
 	}
 	put := keyOf(gates+g.Pool, sortNote)
 	put[attrVersion], put[attrDoc] = number(g.Version), text(string(doc))
-	return over(put, before), nil
+	return replaceVersion(put, before), nil
 }
 
-// over returns the part that stores an item if the stored version is before. 0 means that no
+// replaceVersion returns the part that stores an item if the stored version is before. 0 means that no
 // item is stored.
-func over(put item, before int64) *part {
+func replaceVersion(put item, before int64) *part {
 	p := &part{put: put, refused: func(context.Context, item) error { return &port.Conflict{} }}
 	if before == 0 {
 		p.absent(schema.Partition.Name)

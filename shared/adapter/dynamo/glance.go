@@ -20,9 +20,9 @@ const (
 	glancePause = 10 * time.Minute
 )
 
-// glances has, by index, until when a large index is not scanned, and the last scan of a small
+// indexScans has, by index, until when a large index is not scanned, and the last scan of a small
 // one.
-type glances struct {
+type indexScans struct {
 	mu    sync.Mutex
 	large map[string]time.Time
 	last  map[string]scanned
@@ -36,10 +36,10 @@ type scanned struct {
 	used map[string]bool
 }
 
-// glance returns all entries of an index, in no order. all is false if they are too many for a
+// scanIndex returns all entries of an index, in no order. all is false if they are too many for a
 // scan. It reuses a scan that is younger than Config.ScanAge and was not used for the part of
 // the index yet.
-func (s *Store) glance(ctx context.Context, index, part string) (entries []item, all bool, err error) {
+func (s *Store) scanIndex(ctx context.Context, index, part string) (entries []item, all bool, err error) {
 	g, now := &s.glances, s.now()
 	g.mu.Lock()
 	large, last := now.Before(g.large[index]), g.last[index]
@@ -55,7 +55,7 @@ func (s *Store) glance(ctx context.Context, index, part string) (entries []item,
 		return slices.Clone(last.entries), true, nil
 	}
 	scan := &dynamodb.ScanInput{
-		TableName: &s.config.Table, IndexName: &index, Limit: aws.Int32(glanceEntries + 1), ReturnConsumedCapacity: s.wanted(),
+		TableName: &s.config.Table, IndexName: &index, Limit: aws.Int32(glanceEntries + 1), ReturnConsumedCapacity: s.returnConsumed(),
 	}
 	for {
 		out, err := call(ctx, s, s.api.Scan, scan)
@@ -76,7 +76,7 @@ func (s *Store) glance(ctx context.Context, index, part string) (entries []item,
 }
 
 // scanned stores a scan.
-func (g *glances) scanned(index string, s scanned) {
+func (g *indexScans) scanned(index string, s scanned) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.last == nil {
@@ -86,7 +86,7 @@ func (g *glances) scanned(index string, s scanned) {
 }
 
 // exceeded records that an index is too large for scans until a time.
-func (g *glances) exceeded(index string, until time.Time) {
+func (g *indexScans) exceeded(index string, until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.large == nil {
@@ -96,12 +96,12 @@ func (g *glances) exceeded(index string, until time.Time) {
 	delete(g.last, index)
 }
 
-// survey returns the wanted entries of a part of an index, in order. It scans a small index and
+// readIndex returns the wanted entries of a part of an index, in order. It scans a small index and
 // runs the queries on a large one.
-func (s *Store) survey(
+func (s *Store) readIndex(
 	ctx context.Context, index, part string, wanted func(item) bool, before func(a, b item) bool, queries []*dynamodb.QueryInput,
 ) (*merged, error) {
-	entries, all, err := s.glance(ctx, index, part)
+	entries, all, err := s.scanIndex(ctx, index, part)
 	if err != nil || !all {
 		return s.merge(before, queries), err
 	}

@@ -75,7 +75,7 @@ func (s *Store) heartbeatOnce(ctx context.Context, ref run.Ref, b run.Heartbeat,
 	out, err := call(ctx, s, s.api.UpdateItem, &dynamodb.UpdateItemInput{
 		TableName: &s.config.Table, Key: p.key, UpdateExpression: p.update(), ConditionExpression: p.condition(),
 		ExpressionAttributeNames: p.names, ExpressionAttributeValues: p.values, ReturnValues: types.ReturnValueAllNew,
-		ReturnValuesOnConditionCheckFailure: oldItem, ReturnConsumedCapacity: s.wanted(),
+		ReturnValuesOnConditionCheckFailure: oldItem, ReturnConsumedCapacity: s.returnConsumed(),
 	})
 	if err != nil {
 		return run.Heartbeat{}, err

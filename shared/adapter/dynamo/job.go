@@ -132,7 +132,7 @@ func (s *Store) fireJob(ctx context.Context, j job.Job, firings []port.Write, no
 		}
 		tasks[i] = taskOf(changes[i])
 	}
-	return s.again(ctx, func() error {
+	return s.retryOutdated(ctx, func() error {
 		leases, err := s.leases(ctx, changes)
 		if err != nil {
 			return err
@@ -214,7 +214,7 @@ func (s *Store) deleteJob(ctx context.Context, j job.Job, noted []*part) error {
 		}
 	}
 	var kept []*part
-	if err := s.each(ctx, s.beside(in, sortVersion+ordered(j.CreatedAt)+"#"), func(is item) bool {
+	if err := s.each(ctx, s.queryPrefix(in, sortVersion+ordered(j.CreatedAt)+"#"), func(is item) bool {
 		kept = append(kept, &part{key: keyOf(in, textOf(is[schema.Sort.Name])), remove: true})
 		return true
 	}); err != nil {

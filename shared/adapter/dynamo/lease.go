@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// move is the change of one slot of a run: the slot of its pool, its job, or its key.
-type move struct {
+// leaseChange is the change of one slot of a run: the slot of its pool, its job, or its key.
+type leaseChange struct {
 	*change
 	lease run.LeaseChange
 	slot  func(run.Run) run.Slot
@@ -26,30 +26,30 @@ func jobSlot(r run.Run) run.Slot  { return r.JobSlot }
 func keySlot(r run.Run) run.Slot  { return r.KeySlot }
 
 // movesOf returns the changes of slots.
-func movesOf(changes []*change) (moves []move) {
+func movesOf(changes []*change) (moves []leaseChange) {
 	for _, c := range changes {
 		if c.Lease != "" {
-			moves = append(moves, move{c, c.Lease, poolSlot, attrSlot})
+			moves = append(moves, leaseChange{c, c.Lease, poolSlot, attrSlot})
 		}
 		if c.JobLease != "" {
-			moves = append(moves, move{c, c.JobLease, jobSlot, attrJobSlot})
+			moves = append(moves, leaseChange{c, c.JobLease, jobSlot, attrJobSlot})
 		}
 		if c.KeyLease != "" {
-			moves = append(moves, move{c, c.KeyLease, keySlot, attrKeySlot})
+			moves = append(moves, leaseChange{c, c.KeyLease, keySlot, attrKeySlot})
 		}
 	}
 	return moves
 }
 
 // after returns the slot after the commit. pool returns the partition key of its pool.
-func (m move) after() run.Slot { return m.slot(m.Run) }
-func (m move) pool() string    { return pkPool(m.Run.Tenant, m.after().Pool) }
+func (m leaseChange) after() run.Slot { return m.slot(m.Run) }
+func (m leaseChange) pool() string    { return pkPool(m.Run.Tenant, m.after().Pool) }
 
 // leaves reports whether the run leaves a slot or a queue, whose item must be found.
-func (m move) leaves() bool { return m.lease != run.LeaseTake && m.lease != run.LeaseEnqueue }
+func (m leaseChange) leaves() bool { return m.lease != run.LeaseTake && m.lease != run.LeaseEnqueue }
 
 // frees reports whether the run releases its slot.
-func (m move) frees() bool { return m.lease == run.LeaseRelease || m.lease == run.LeaseRequeue }
+func (m leaseChange) frees() bool { return m.lease == run.LeaseRelease || m.lease == run.LeaseRequeue }
 
 // leases are the changes of a commit to the pools of its runs.
 type leases struct {
@@ -116,7 +116,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 			leaving = append(leaving, m.change)
 		}
 	}
-	if err := s.lookAt(ctx, leaving); err != nil {
+	if err := s.checkVersions(ctx, leaving); err != nil {
 		return nil, err
 	}
 	for _, m := range moves {
@@ -147,7 +147,7 @@ func (s *Store) leases(ctx context.Context, changes []*change) (*leases, error) 
 }
 
 // move plans one change. release plans the release of a slot.
-func (s *Store) move(ctx context.Context, l *leases, m move, all []move, pools map[string]*view) error {
+func (s *Store) move(ctx context.Context, l *leases, m leaseChange, all []leaseChange, pools map[string]*view) error {
 	switch m.lease {
 	case run.LeaseTake:
 		waits, err := s.queue(ctx, m.pool(), 1)
@@ -180,21 +180,21 @@ func (s *Store) move(ctx context.Context, l *leases, m move, all []move, pools m
 			}
 			l.parts = append(l.parts, guard)
 		}
-		l.take(m, 1)
+		l.changeTurn(m, 1)
 		l.parts = append(l.parts, &part{put: queueItem(m.pool(), m.after(), m.Run.ID)})
 	}
 	return nil
 }
 
 // leave removes the run from its queue.
-func (l *leases) leave(m move) {
+func (l *leases) leave(m leaseChange) {
 	was := m.slot(m.before.Run)
-	l.take(m, -1)
+	l.changeTurn(m, -1)
 	l.parts = append(l.parts, &part{key: queueKey(pkPool(m.Run.Tenant, was.Pool), was, m.Run.ID), remove: true})
 }
 
 // grant assigns a slot to the run: one that the same commit releases, or a free one.
-func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*view) error {
+func (s *Store) grant(ctx context.Context, l *leases, m leaseChange, pools map[string]*view) error {
 	in, slot := m.pool(), m.after()
 	if i := slices.IndexFunc(l.freed[in], func(held lease) bool { return held.number < slot.Limit }); i >= 0 {
 		above, err := s.heldAbove(ctx, l, in, slot.Limit)
@@ -204,7 +204,7 @@ func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*
 		if !above { // as many runs hold a slot of the pool as before
 			held := l.freed[in][i]
 			l.freed[in] = slices.Delete(slices.Clone(l.freed[in]), i, i+1)
-			l.hold(m, held.number, held.run)
+			l.acquireSlot(m, held.number, held.run)
 			return nil
 		}
 	}
@@ -240,7 +240,7 @@ func (s *Store) grant(ctx context.Context, l *leases, m move, pools map[string]*
 			break
 		}
 	}
-	l.hold(m, n, was)
+	l.acquireSlot(m, n, was)
 	return nil
 }
 
@@ -252,7 +252,7 @@ func (s *Store) heldAbove(ctx context.Context, l *leases, in string, limit int) 
 			return true, nil
 		}
 	}
-	query := s.between(in, slotSort(limit), sortSlot+last)
+	query := s.queryRange(in, slotSort(limit), sortSlot+last)
 	query.Limit = aws.Int32(1)
 	above := false
 	err := s.each(ctx, query, func(item) bool {
@@ -262,9 +262,9 @@ func (s *Store) heldAbove(ctx context.Context, l *leases, in string, limit int) 
 	return above, err
 }
 
-// hold adds the write with which the run acquires slot n. was is the present holder of the
+// acquireSlot adds the write with which the run acquires slot n. was is the present holder of the
 // slot, "" for a free slot.
-func (l *leases) hold(m move, n int, was string) {
+func (l *leases) acquireSlot(m leaseChange, n int, was string) {
 	in := m.pool()
 	put := slotKey(in, n)
 	put[attrRun] = text(m.Run.ID)
@@ -288,7 +288,7 @@ type view struct{ held map[int]string }
 
 func (s *Store) view(ctx context.Context, in string) (*view, error) {
 	v := &view{held: map[int]string{}}
-	err := s.each(ctx, s.beside(in, sortSlot), func(is item) bool {
+	err := s.each(ctx, s.queryPrefix(in, sortSlot), func(is item) bool {
 		if n, ok := slotNumber(textOf(is[schema.Sort.Name])); ok {
 			v.held[n] = textOf(is[attrRun])
 		}

@@ -109,7 +109,7 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 // indexQuery returns the query for one partition key of an index, eventually consistent.
 func (s *Store) indexQuery(index, attribute, key string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &s.config.Table, IndexName: &index, ReturnConsumedCapacity: s.wanted(),
+		TableName: &s.config.Table, IndexName: &index, ReturnConsumedCapacity: s.returnConsumed(),
 		KeyConditionExpression:    aws.String("#key = :key"),
 		ExpressionAttributeNames:  map[string]string{"#key": attribute},
 		ExpressionAttributeValues: item{":key": text(key)},

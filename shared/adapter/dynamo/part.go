@@ -111,7 +111,7 @@ func (s *Store) send(ctx context.Context, parts []*part) error {
 	if len(parts) > 1 {
 		in := &dynamodb.TransactWriteItemsInput{
 			TransactItems: make([]types.TransactWriteItem, len(parts)), ClientRequestToken: aws.String(fmt.Sprintf("%016x%016x", s.config.Random(), s.config.Random())),
-			ReturnConsumedCapacity: s.wanted(),
+			ReturnConsumedCapacity: s.returnConsumed(),
 		}
 		for i, p := range parts {
 			in.TransactItems[i] = p.transact(&s.config.Table)
@@ -119,7 +119,7 @@ func (s *Store) send(ctx context.Context, parts []*part) error {
 		_, err := call(ctx, s, s.api.TransactWriteItems, in)
 		return err
 	}
-	p, table, wanted := parts[0], &s.config.Table, s.wanted()
+	p, table, wanted := parts[0], &s.config.Table, s.returnConsumed()
 	var err error
 	switch {
 	case p.put != nil:

@@ -32,7 +32,7 @@ func (s *Store) queue(ctx context.Context, in string, limit int) (waits []item, 
 	if limit <= 0 {
 		return nil, nil
 	}
-	query := s.beside(in, sortQueue)
+	query := s.queryPrefix(in, sortQueue)
 	query.Limit = aws.Int32(int32(min(limit, 1000)))
 	err = s.each(ctx, query, func(is item) bool {
 		waits = append(waits, is)
@@ -47,7 +47,7 @@ func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]
 	if limit <= 0 {
 		return nil, nil
 	}
-	query := s.beside(pkPool(tenant, pool), sortSlot)
+	query := s.queryPrefix(pkPool(tenant, pool), sortSlot)
 	query.Limit = aws.Int32(int32(min(limit, 1000)))
 	err := s.each(ctx, query, func(is item) bool {
 		refs = append(refs, run.Ref{Tenant: tenant, ID: textOf(is[attrRun])})
@@ -58,7 +58,7 @@ func (s *Store) Holders(ctx context.Context, tenant, pool string, limit int) ([]
 
 // QueueLength implements port.Store. It takes half a read unit for each forty queued runs.
 func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) (int, error) {
-	query := s.beside(pkPool(tenant, pool), sortQueue)
+	query := s.queryPrefix(pkPool(tenant, pool), sortQueue)
 	query.ConsistentRead = nil
 	length, err := s.length(ctx, query, most)
 	return length, wrap(err, "count the queue of pool", pool)
@@ -66,7 +66,7 @@ func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) 
 
 // QueueAhead implements port.Store, at the cost of QueueLength.
 func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
-	query := s.between(pkPool(tenant, slot.Pool), sortQueue, sortQueue+slot.Order())
+	query := s.queryRange(pkPool(tenant, slot.Pool), sortQueue, sortQueue+slot.Order())
 	query.ConsistentRead = nil
 	ahead, err := s.length(ctx, query, most)
 	return ahead, wrap(err, "count the queue of pool", slot.Pool)

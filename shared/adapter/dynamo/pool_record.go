@@ -51,7 +51,7 @@ func (s *Store) savePool(ctx context.Context, p run.Pool, noted []*part) error {
 		return port.ErrConflict
 	}}
 	is.replaces(before, p.CreatedAt)
-	return s.again(ctx, func() error { return s.write(ctx, append([]*part{is}, noted...)) })
+	return s.retryOutdated(ctx, func() error { return s.write(ctx, append([]*part{is}, noted...)) })
 }
 
 // replaces adds the condition that the stored item has this version and creation time. Version

@@ -21,7 +21,7 @@ import (
 
 // Load implements port.Store.
 func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
-	r, err := s.load(ctx, ref, s.there)
+	r, err := s.load(ctx, ref, s.needed)
 	return r, wrap(err, "read run", ref.ID)
 }
 
@@ -113,7 +113,7 @@ func (s *Store) events(ctx context.Context, ref run.Ref, after, limit int) ([]ru
 	}
 	if is[attrSpilled] != nil && (len(newest) == 0 || after+1 < newest[0].Seq) {
 		prefix := eventsPrefix(r.CreatedAt)
-		older := s.between(pkRun(ref), eventsSort(prefix, max(after, 0)+1), prefix+last)
+		older := s.queryRange(pkRun(ref), eventsSort(prefix, max(after, 0)+1), prefix+last)
 		var bad error
 		if err := s.each(ctx, older, func(is item) bool {
 			some, err := eventsOf(is)
@@ -145,7 +145,7 @@ func eventsOf(is item) ([]run.Event, error) {
 // returned before, for twice the price.
 func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error) {
 	out, err := call(ctx, s, s.api.GetItem, &dynamodb.GetItemInput{
-		TableName: &s.config.Table, Key: key, ConsistentRead: &consistent, ReturnConsumedCapacity: s.wanted(),
+		TableName: &s.config.Table, Key: key, ConsistentRead: &consistent, ReturnConsumedCapacity: s.returnConsumed(),
 	})
 	if err != nil {
 		return nil, err
@@ -153,28 +153,28 @@ func (s *Store) get(ctx context.Context, key item, consistent bool) (item, error
 	return out.Item, nil
 }
 
-// under returns the strongly consistent query for the items of a partition key.
-func (s *Store) under(pk string) *dynamodb.QueryInput {
+// queryPartition returns the strongly consistent query for the items of a partition key.
+func (s *Store) queryPartition(pk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
-		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(),
+		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.returnConsumed(),
 		KeyConditionExpression:    aws.String("#pk = :pk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": schema.Partition.Name},
 		ExpressionAttributeValues: item{":pk": text(pk)},
 	}
 }
 
-// between is like under, for the sort keys from from to to, both included.
-func (s *Store) between(pk, from, to string) *dynamodb.QueryInput {
-	q := s.under(pk)
+// queryRange is like under, for the sort keys from from to to, both included.
+func (s *Store) queryRange(pk, from, to string) *dynamodb.QueryInput {
+	q := s.queryPartition(pk)
 	*q.KeyConditionExpression += " AND #sk BETWEEN :from AND :to"
 	q.ExpressionAttributeNames["#sk"] = schema.Sort.Name
 	q.ExpressionAttributeValues[":from"], q.ExpressionAttributeValues[":to"] = text(from), text(to)
 	return q
 }
 
-// beside is like under, but only for sort keys with the prefix.
-func (s *Store) beside(pk, prefix string) *dynamodb.QueryInput {
-	return s.between(pk, prefix, prefix+last)
+// queryPrefix is like under, but only for sort keys with the prefix.
+func (s *Store) queryPrefix(pk, prefix string) *dynamodb.QueryInput {
+	return s.queryRange(pk, prefix, prefix+last)
 }
 
 // last is greater than every character of a sort key.
@@ -259,7 +259,7 @@ func (s *Store) fetch(ctx context.Context, keys []item, consistent bool, fields 
 	want := map[string]types.KeysAndAttributes{s.config.Table: request}
 	for n := 0; len(keys) > 0 && len(want) > 0; {
 		out, err := call(ctx, s, s.api.BatchGetItem, &dynamodb.BatchGetItemInput{
-			RequestItems: maps.Clone(want), ReturnConsumedCapacity: s.wanted(),
+			RequestItems: maps.Clone(want), ReturnConsumedCapacity: s.returnConsumed(),
 		})
 		if err != nil {
 			return err

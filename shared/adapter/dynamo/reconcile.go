@@ -140,7 +140,7 @@ func (s *Store) correct(
 
 // usages calls do for each slot and queue item of a pool; sk is empty for a slot.
 func (s *Store) usages(ctx context.Context, in string, do func(id, sk string, slot int)) error {
-	query := s.under(in)
+	query := s.queryPartition(in)
 	query.Limit = aws.Int32(reconcilePage)
 	return s.each(ctx, query, func(is item) bool {
 		sk := textOf(is[schema.Sort.Name])
@@ -161,7 +161,7 @@ type recorded func(do func(id string, state run.SlotState)) error
 func (s *Store) recordedBy(ctx context.Context, tenant, pool string) (recorded, error) {
 	if !isSidePool(pool) {
 		return func(do func(id string, state run.SlotState)) error {
-			return s.marks(ctx, tenant, func(id string, state run.SlotState, of string) {
+			return s.eachSlotMark(ctx, tenant, func(id string, state run.SlotState, of string) {
 				if of == pool {
 					do(id, state)
 				}

@@ -17,11 +17,11 @@ import (
 // sweeps.
 const surveyAge = time.Minute
 
-// survey has the slots of a tenant's living runs in the pools of jobs and keys, read from the
+// slotSurvey has the slots of a tenant's living runs in the pools of jobs and keys, read from the
 // index at a time. These pools are many and have few runs, so a sweep reads the index once for
 // all of them. If a run has changed since then, Reconcile compares it with its record, as it
 // does for every difference.
-type survey struct {
+type slotSurvey struct {
 	at    time.Time
 	pools map[string]map[string]run.SlotState
 	// used has the pools that were reconciled with the survey. Each uses it once.
@@ -31,7 +31,7 @@ type survey struct {
 // surveys are the last surveys by tenant. Its lock is held during a survey.
 type surveys struct {
 	sync.Mutex
-	of map[string]*survey
+	of map[string]*slotSurvey
 }
 
 // isSidePool reports whether the pool is that of a job or a key. The names of other
@@ -44,8 +44,8 @@ func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]r
 	defer s.surveys.Unlock()
 	last := s.surveys.of[tenant]
 	if last == nil || last.used[pool] || s.now().Sub(last.at) > surveyAge {
-		last = &survey{at: s.now(), pools: map[string]map[string]run.SlotState{}, used: map[string]bool{}}
-		if err := s.marks(ctx, tenant, func(id string, state run.SlotState, pool string) {
+		last = &slotSurvey{at: s.now(), pools: map[string]map[string]run.SlotState{}, used: map[string]bool{}}
+		if err := s.eachSlotMark(ctx, tenant, func(id string, state run.SlotState, pool string) {
 			if !isSidePool(pool) {
 				return
 			}
@@ -57,7 +57,7 @@ func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]r
 			return nil, err
 		}
 		if s.surveys.of == nil {
-			s.surveys.of = map[string]*survey{}
+			s.surveys.of = map[string]*slotSurvey{}
 		}
 		s.surveys.of[tenant] = last
 	}
@@ -65,9 +65,9 @@ func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]r
 	return last.pools[pool], nil
 }
 
-// marks calls do for each slot that a pool counts for a run of the tenant that has not ended.
+// eachSlotMark calls do for each slot that a pool counts for a run of the tenant that has not ended.
 // It reads the index, which is eventually consistent.
-func (s *Store) marks(ctx context.Context, tenant string, do func(id string, state run.SlotState, pool string)) error {
+func (s *Store) eachSlotMark(ctx context.Context, tenant string, do func(id string, state run.SlotState, pool string)) error {
 	for n := range listShards {
 		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
 		query.Limit = aws.Int32(reconcilePage)

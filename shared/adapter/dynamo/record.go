@@ -281,7 +281,7 @@ func (c *change) creates(s *Store) *part {
 		if err != nil {
 			return err
 		}
-		if s.there(before.Run) {
+		if s.needed(before.Run) {
 			return &port.Conflict{Ref: c.Run.Ref()}
 		}
 		c.before = before

@@ -70,7 +70,7 @@ func (s *Store) WriteResources(ctx context.Context, save, remove []port.Resource
 	}
 	noted, err := s.noteParts(notes)
 	if err == nil && len(parts)+len(noted) > 0 {
-		err = s.again(ctx, func() error { return s.write(ctx, slices.Concat(parts, noted)) })
+		err = s.retryOutdated(ctx, func() error { return s.write(ctx, slices.Concat(parts, noted)) })
 	}
 	return wrap(err, "store", "resources")
 }

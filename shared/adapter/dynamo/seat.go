@@ -89,7 +89,7 @@ func (s *Store) KeepSeat(ctx context.Context, seat port.Seat, until time.Time) (
 // takenSeats returns the numbers of the seats of a room that are taken now.
 func (s *Store) takenSeats(ctx context.Context, room string) (map[int]bool, error) {
 	query := &dynamodb.QueryInput{
-		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(),
+		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.returnConsumed(),
 		KeyConditionExpression:    aws.String("#pk = :pk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": schema.Partition.Name},
 		ExpressionAttributeValues: item{":pk": text(seatPrefix + room)},

@@ -22,7 +22,7 @@ type Store struct {
 	// pools maps a pool to the time until which this process relies on its registration.
 	pools   sync.Map
 	surveys surveys
-	glances glances
+	glances indexScans
 	// decoded caches the documents that were read last.
 	decoded struct {
 		runs       *decoded.Documents[run.Run]
@@ -80,5 +80,5 @@ func (s *Store) pause(ctx context.Context, d time.Duration) error {
 // alive reports whether the record has not expired, so that reads return it.
 func (s *Store) alive(r run.Run) bool { return !r.Expired(s.now()) }
 
-// there reports whether the record is alive, or a cleanup still needs it for an output.
-func (s *Store) there(r run.Run) bool { return s.alive(r) || r.BytesLeft() }
+// needed reports whether the record is alive, or a cleanup still needs it for an output.
+func (s *Store) needed(r run.Run) bool { return s.alive(r) || r.BytesLeft() }

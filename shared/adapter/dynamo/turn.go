@@ -36,9 +36,9 @@ type turn struct {
 	last   int64
 }
 
-// take records a run that joins or leaves the queue of its pool. A run without a round,
+// changeTurn records a run that joins or leaves the queue of its pool. A run without a round,
 // whose start the platform has refused, joins without a turn.
-func (l *leases) take(m move, by int) {
+func (l *leases) changeTurn(m leaseChange, by int) {
 	slot := m.after()
 	if by < 0 {
 		slot = m.slot(m.before.Run)
@@ -98,7 +98,7 @@ func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.L
 		round   *int64
 		forward bool
 	}{{&l.Head, true}, {&l.Tail, false}} {
-		query := s.beside(in, sortQueue+slot.Rank())
+		query := s.queryPrefix(in, sortQueue+slot.Rank())
 		query.Limit, query.ScanIndexForward = aws.Int32(1), aws.Bool(end.forward)
 		if err := s.each(ctx, query, func(is item) bool {
 			*end.round = run.RoundOf(textOf(is[schema.Sort.Name])[len(sortQueue):])
@@ -121,7 +121,7 @@ func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.L
 // limitQueue plans the join of a queue with a limit. It counts the queue and returns a part
 // whose condition is that no other run has joined since. leaving is the number of runs that
 // leave the queue in the same commit.
-func (s *Store) limitQueue(ctx context.Context, m move, leaving int) (*part, error) {
+func (s *Store) limitQueue(ctx context.Context, m leaseChange, leaving int) (*part, error) {
 	guard, err := s.get(ctx, turnKey(m.pool(), ""), true)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *Store) limitQueue(ctx context.Context, m move, leaving int) (*part, err
 // corrects it.
 func (s *Store) reconcileTurns(ctx context.Context, in string) (changed int, err error) {
 	turns := map[string]item{}
-	if err := s.each(ctx, s.beside(in, sortTurn), func(is item) bool {
+	if err := s.each(ctx, s.queryPrefix(in, sortTurn), func(is item) bool {
 		if name := textOf(is[schema.Sort.Name])[len(sortTurn):]; name != "" && numberOf(is[attrQueued]) != 0 {
 			turns[name] = is
 		}
@@ -159,7 +159,7 @@ func (s *Store) reconcileTurns(ctx context.Context, in string) (changed int, err
 		return 0, err
 	}
 	counts := map[string]int64{}
-	if err := s.each(ctx, s.beside(in, sortQueue), func(is item) bool {
+	if err := s.each(ctx, s.queryPrefix(in, sortQueue), func(is item) bool {
 		counts[textOf(is[attrTurn])]++
 		return true
 	}); err != nil {

@@ -15,7 +15,7 @@ func warmKey(w run.WarmMachine) item { return keyOf(pkWarm(w.Tenant, w.Pool), so
 
 // WarmMachines implements port.Store.
 func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.WarmMachine, err error) {
-	query := s.beside(pkWarm(ref.Tenant, ref.ID), sortWarm)
+	query := s.queryPrefix(pkWarm(ref.Tenant, ref.ID), sortWarm)
 	query.ConsistentRead = aws.Bool(true)
 	var malformed error
 	err = s.each(ctx, query, func(is item) bool {
@@ -43,7 +43,7 @@ func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
 			}
 			return &port.Conflict{}
 		}
-		err = s.again(ctx, func() error { return s.write(ctx, []*part{p}) })
+		err = s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{p}) })
 	}
 	return wrap(err, "store warm machine", w.ID)
 }
@@ -57,7 +57,7 @@ func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
 		return port.ErrConflict
 	}}
 	p.where(attrVersion, "=", number(w.Version))
-	return wrap(s.again(ctx, func() error { return s.write(ctx, []*part{p}) }), "delete warm machine", w.ID)
+	return wrap(s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{p}) }), "delete warm machine", w.ID)
 }
 
 // warmPart returns the part that stores a warm machine if its version is the stored one.
@@ -70,5 +70,5 @@ func warmPart(w run.WarmMachine) (*part, error) {
 	}
 	put := warmKey(w)
 	put[attrVersion], put[attrDoc] = number(w.Version), text(string(doc))
-	return over(put, before), nil
+	return replaceVersion(put, before), nil
 }

@@ -47,7 +47,7 @@ func (s *Store) versioned(put item, before int64, documents map[string]any) (*pa
 	}
 	nonce := binary.BigEndian.AppendUint64(nil, s.config.Random())
 	put[attrVersion], put[attrNonce] = number(before+1), bytes(nonce)
-	is := over(put, before)
+	is := replaceVersion(put, before)
 	is.refused = func(_ context.Context, is item) error {
 		if stdbytes.Equal(bytesOf(is[attrNonce]), nonce) {
 			return errApplied
@@ -77,7 +77,7 @@ func (s *Store) SaveWebhook(ctx context.Context, w webhook.Webhook, p *webhook.P
 	}
 	noted, err := s.noteParts(notes)
 	if err == nil {
-		err = s.again(ctx, func() error { return s.write(ctx, append(parts, noted...)) })
+		err = s.retryOutdated(ctx, func() error { return s.write(ctx, append(parts, noted...)) })
 	}
 	return wrap(err, "store webhook", w.ID)
 }
@@ -141,7 +141,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, w webhook.Webhook, notes ...p
 // deleteAll removes the items of a partition key.
 func (s *Store) deleteAll(ctx context.Context, pk string) error {
 	var keys []item
-	if err := s.each(ctx, s.under(pk), func(is item) bool {
+	if err := s.each(ctx, s.queryPartition(pk), func(is item) bool {
 		keys = append(keys, keyOf(pk, textOf(is[schema.Sort.Name])))
 		return true
 	}); err != nil {

@@ -58,7 +58,7 @@ func (s *Store) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveri
 			parts = append(parts, &part{key: keyOf(webhookPK(p.Ref()), deliverySort(!pending, d.Position)), remove: true})
 		}
 	}
-	err = s.again(ctx, func() error { return s.write(ctx, parts) })
+	err = s.retryOutdated(ctx, func() error { return s.write(ctx, parts) })
 	return wrap(err, "store the deliveries of webhook", p.ID)
 }
 
@@ -112,7 +112,7 @@ func (s *Store) Deliveries(ctx context.Context, ref webhook.Ref, state webhook.S
 func (s *Store) deliveries(
 	ctx context.Context, ref webhook.Ref, pending bool, state webhook.State, before int64, limit int, ascending bool,
 ) (found []webhook.Delivery, err error) {
-	q := s.between(webhookPK(ref), deliverySort(pending, 0), deliverySort(pending, before-1))
+	q := s.queryRange(webhookPK(ref), deliverySort(pending, 0), deliverySort(pending, before-1))
 	q.ScanIndexForward = aws.Bool(ascending)
 	q.Limit = aws.Int32(int32(min(limit, 1000))) //nolint:gosec // G115: at most 1000
 	var damaged error

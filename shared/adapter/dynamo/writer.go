@@ -35,7 +35,7 @@ func (s *Store) Enqueue(ctx context.Context, w port.Writer, until time.Time) err
 func (s *Store) Ahead(ctx context.Context, w port.Writer) (ahead int, err error) {
 	own := textOf(writerKey(w)[schema.Sort.Name])
 	query := &dynamodb.QueryInput{
-		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.wanted(),
+		TableName: &s.config.Table, ConsistentRead: aws.Bool(true), ReturnConsumedCapacity: s.returnConsumed(),
 		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :sk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": schema.Partition.Name, "#sk": schema.Sort.Name},
 		ExpressionAttributeValues: item{":pk": text(writerPrefix + w.Stream), ":sk": text(own)},

@@ -87,7 +87,7 @@ func vacuumInto(ctx context.Context, path, into string) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return errors.Join(named(err), conn.Close())
+	return errors.Join(asFault(err), conn.Close())
 }
 
 // renewEpochs gives the streams of a copy new epochs. The streams of a restored copy reuse
@@ -104,7 +104,7 @@ func renewEpochs(path string) error {
 	if err == nil && feed {
 		err = sqlitex.Execute(conn, "UPDATE feed_streams SET epoch = lower(hex(randomblob(8)))", nil)
 	}
-	return errors.Join(named(err), conn.Close())
+	return errors.Join(asFault(err), conn.Close())
 }
 
 func syncFolder(path string) error {

@@ -13,11 +13,11 @@ import (
 func connect(path string, pragmas ...string) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
-		return nil, named(err)
+		return nil, asFault(err)
 	}
 	conn.SetBusyTimeout(5 * time.Second)
 	if err := errors.Join(addRecords(conn), addHistory(conn)); err != nil {
-		return nil, errors.Join(named(err), conn.Close())
+		return nil, errors.Join(asFault(err), conn.Close())
 	}
 	for _, pragma := range append([]string{
 		"PRAGMA synchronous = FULL",
@@ -27,7 +27,7 @@ func connect(path string, pragmas ...string) (*sqlite.Conn, error) {
 		"PRAGMA journal_size_limit = 67108864", // bytes
 	}, pragmas...) {
 		if err := sqlitex.ExecuteTransient(conn, pragma, nil); err != nil {
-			return nil, errors.Join(fmt.Errorf("cannot run %q: %w", pragma, named(err)), conn.Close())
+			return nil, errors.Join(fmt.Errorf("cannot run %q: %w", pragma, asFault(err)), conn.Close())
 		}
 	}
 	return conn, nil
@@ -35,5 +35,5 @@ func connect(path string, pragmas ...string) (*sqlite.Conn, error) {
 
 // command runs a statement without arguments, such as COMMIT.
 func command(conn *sqlite.Conn, query string) error {
-	return named(sqlitex.Execute(conn, query, nil))
+	return asFault(sqlitex.Execute(conn, query, nil))
 }

@@ -36,7 +36,7 @@ type DB struct {
 	commits, relaxations, changes, rows atomic.Int64
 	encoded, decoded                    atomic.Int64
 
-	news  news
+	news  commitNotifier
 	tails tails
 }
 
@@ -58,7 +58,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		queue:   make(chan *change, queued),
 		closing: make(chan struct{}),
 		stopped: make(chan struct{}),
-		news:    news{next: map[string]chan struct{}{}},
+		news:    commitNotifier{next: map[string]chan struct{}{}},
 		tails:   tails{known: map[string]*tail{}},
 	}
 	if d.writer, err = create(path); err != nil {

@@ -20,8 +20,8 @@ var (
 	ErrNoRow = errors.New("no such row")
 )
 
-// named converts an error of SQLite to a fault. It returns errors in our own SQL unchanged.
-func named(err error) error {
+// asFault converts an error of SQLite to a fault. It returns errors in our own SQL unchanged.
+func asFault(err error) error {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
 		return fault.Wrap(err, fault.StoreFull, "the disk is full; nothing was changed")

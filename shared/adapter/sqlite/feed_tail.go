@@ -90,10 +90,10 @@ func (t *tails) read(stream string, after, expired int64, limit int) ([]port.Fee
 	return found[:min(len(found), limit):min(len(found), limit)], true
 }
 
-// enter counts a reader that waits for a position above after, until leave is called with the
+// addWaiter counts a reader that waits for a position above after, until leave is called with the
 // tail. more reports that the stream has one. The next append closes next. If look is true, the
 // caller must read the newest position and call seen before it waits.
-func (t *tails) enter(stream string, after, expired int64) (known *tail, more, look bool, next <-chan struct{}) {
+func (t *tails) addWaiter(stream string, after, expired int64) (known *tail, more, look bool, next <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known = t.known[stream]; known == nil {
@@ -111,14 +111,14 @@ func (t *tails) enter(stream string, after, expired int64) (known *tail, more, l
 	return known, false, known.newest != after, known.next
 }
 
-// seen stores the newest position that was read.
-func (t *tails) seen(known *tail, newest int64) {
+// setNewest stores the newest position that was read.
+func (t *tails) setNewest(known *tail, newest int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known.newest = max(known.newest, newest)
 }
 
-func (t *tails) leave(known *tail) {
+func (t *tails) removeWaiter(known *tail) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known.waiting--
@@ -152,8 +152,8 @@ func (f *Feed) Wait(ctx context.Context, stream string, after int64) error {
 // await waits for the next append. more reports that the newest position is above after.
 func (f *Feed) await(ctx context.Context, stream string, after int64) (more bool, err error) {
 	t := &f.db.tails
-	known, more, look, next := t.enter(stream, after, f.expired())
-	defer t.leave(known)
+	known, more, look, next := t.addWaiter(stream, after, f.expired())
+	defer t.removeWaiter(known)
 	if more {
 		return true, nil
 	}
@@ -163,7 +163,7 @@ func (f *Feed) await(ctx context.Context, stream string, after int64) (more bool
 		if newest > after || err != nil {
 			return newest > after, err
 		}
-		t.seen(known, newest)
+		t.setNewest(known, newest)
 	}
 	select {
 	case <-next:

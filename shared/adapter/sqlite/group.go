@@ -9,9 +9,9 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// together is the largest number of changes in one transaction. It limits how long the first of
+// maxGroup is the largest number of changes in one transaction. It limits how long the first of
 // them waits.
-const together = 1024
+const maxGroup = 1024
 
 // The states of a change: it waits for the writer, the writer runs it, or its caller has given
 // up.
@@ -110,7 +110,7 @@ func (d *DB) write(ctx context.Context, relaxed bool, do func(*Tx) error) error 
 // run is the loop of the writer.
 func (d *DB) run() {
 	defer close(d.stopped)
-	members := make([]*change, 0, together)
+	members := make([]*change, 0, maxGroup)
 	var first *change
 	for {
 		select {
@@ -149,7 +149,7 @@ func (d *DB) group(members []*change, first *change) (done []*change, left *chan
 			members = append(members, c)
 			lost = d.apply(c)
 		}
-		if c = nil; len(members) < together && lost == nil {
+		if c = nil; len(members) < maxGroup && lost == nil {
 			if c = d.next(); c == nil {
 				// The callers that the last commit released are about to call
 				// again. Yielding lets them join this commit.
@@ -242,7 +242,7 @@ func (d *DB) relax(relaxed bool) error {
 	// SQLite applies it when it prepares the statement, so a cached statement would have no
 	// effect.
 	if err := sqlitex.ExecuteTransient(d.writer, pragma, nil); err != nil {
-		return named(err)
+		return asFault(err)
 	}
 	d.relaxed = relaxed
 	return nil

@@ -15,17 +15,17 @@ type Joint interface {
 // Join returns a context whose next Write also makes the joint change. Either both are
 // committed or neither. WriteRelaxed ignores it.
 func Join(ctx context.Context, j Joint) context.Context {
-	return context.WithValue(ctx, jointKey{}, &joining{j})
+	return context.WithValue(ctx, jointKey{}, &pendingJoint{j})
 }
 
 type jointKey struct{}
 
-// joining contains a joint change until a Write executes it.
-type joining struct{ joint Joint }
+// pendingJoint contains a joint change until a Write executes it.
+type pendingJoint struct{ joint Joint }
 
 // jointOf removes and returns the joint change of ctx, or nil if a Write has taken it.
 func jointOf(ctx context.Context) Joint {
-	j, ok := ctx.Value(jointKey{}).(*joining)
+	j, ok := ctx.Value(jointKey{}).(*pendingJoint)
 	if !ok {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (d *DB) Migrate(ctx context.Context, owner string, steps []string) error {
 				return err
 			}
 			if err := sqlitex.ExecScript(tx.conn, steps[version]); err != nil {
-				return named(err)
+				return asFault(err)
 			}
 			_, err := tx.Exec(`INSERT INTO migrations (owner, version) VALUES (?, ?)
 				ON CONFLICT (owner) DO UPDATE SET version = excluded.version`, owner, version+1)

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// news wakes the readers that wait for a commit. All writers of the file are in this process.
-type news struct {
+// commitNotifier wakes the readers that wait for a commit. All writers of the file are in this process.
+type commitNotifier struct {
 	mu   sync.Mutex
 	next map[string]chan struct{}
 }
 
-// about returns a channel that is closed at the next announcement of the topic.
-func (n *news) about(topic string) <-chan struct{} {
+// subscribe returns a channel that is closed at the next announcement of the topic.
+func (n *commitNotifier) subscribe(topic string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.next[topic] == nil {
@@ -21,8 +21,8 @@ func (n *news) about(topic string) <-chan struct{} {
 	return n.next[topic]
 }
 
-// announce closes the channel of the topic. It is called after a commit.
-func (n *news) announce(topic string) {
+// notify closes the channel of the topic. It is called after a commit.
+func (n *commitNotifier) notify(topic string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if next := n.next[topic]; next != nil {
@@ -35,7 +35,7 @@ func (n *news) announce(topic string) {
 // topic. If ctx ends, it returns the error of ctx.
 func (d *DB) await(ctx context.Context, topic string, read func(*Tx) (found bool, err error)) error {
 	for {
-		next, found := d.news.about(topic), false
+		next, found := d.news.subscribe(topic), false
 		err := d.Read(ctx, func(tx *Tx) (err error) {
 			found, err = read(tx)
 			return err

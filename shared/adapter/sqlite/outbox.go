@@ -87,7 +87,7 @@ func (s *Store) write(ctx context.Context, notes []port.Note, do func(*Tx) error
 		return insertChange(tx, s.clock.Now(), doc)
 	})
 	if err == nil {
-		s.db.news.announce(outboxTopic)
+		s.db.news.notify(outboxTopic)
 	}
 	return err
 }

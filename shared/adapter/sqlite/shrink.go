@@ -64,7 +64,7 @@ func (d *DB) Shrink(ctx context.Context, limit int) (freed int, err error) {
 		err := d.Write(ctx, func(tx *Tx) error {
 			err := tx.QueryRow("PRAGMA freelist_count").Scan(&before)
 			if err == nil {
-				err = named(sqlitex.ExecuteTransient(tx.conn, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", step), nil))
+				err = asFault(sqlitex.ExecuteTransient(tx.conn, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", step), nil))
 			}
 			if err != nil {
 				return err
@@ -83,11 +83,11 @@ func (d *DB) Shrink(ctx context.Context, limit int) (freed int, err error) {
 		return 0, nil
 	}
 	// The file is truncated by the checkpoint. A passive one does not wait.
-	return freed, d.beside(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+	return freed, d.runSeparately(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 }
 
-// beside runs statements on a separate connection.
-func (d *DB) beside(ctx context.Context, statements ...string) error {
+// runSeparately runs statements on a separate connection.
+func (d *DB) runSeparately(ctx context.Context, statements ...string) error {
 	if err := d.enter(ctx); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (d *DB) beside(ctx context.Context, statements ...string) error {
 	}
 	conn.SetInterrupt(ctx.Done())
 	for _, each := range statements {
-		if err = named(sqlitex.ExecuteTransient(conn, each, nil)); err != nil {
+		if err = asFault(sqlitex.ExecuteTransient(conn, each, nil)); err != nil {
 			break
 		}
 	}
@@ -122,14 +122,14 @@ func (d *DB) Compact(ctx context.Context) (done bool, err error) {
 		vacuums.Lock()
 		defer vacuums.Unlock()
 		done = true
-		err = d.beside(ctx,
+		err = d.runSeparately(ctx,
 			"PRAGMA temp_store = FILE", // a copy of the whole file does not belong into memory
 			"PRAGMA temp_store_directory = "+quoted(filepath.Dir(d.path)),
 			setIncremental,
 			"VACUUM",
 			"PRAGMA wal_checkpoint(TRUNCATE)",
 		)
-		err = errors.Join(err, d.beside(context.WithoutCancel(ctx), "PRAGMA temp_store_directory = ''"))
+		err = errors.Join(err, d.runSeparately(context.WithoutCancel(ctx), "PRAGMA temp_store_directory = ''"))
 	}
 	if err != nil {
 		return false, fmt.Errorf("cannot compact the database %s: %w", d.path, err)

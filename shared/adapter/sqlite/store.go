@@ -42,11 +42,11 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	return &Store{db: db, clock: clk, newest: newNewest(), decoded: decoded.New[run.Run](newestLimit, decodedSize)}, nil
 }
 
-// alive is the SQL condition of records that lookups find. there is that of rows that are not
+// notExpiredSQL is the SQL condition of records that lookups find. there is that of rows that are not
 // yet to be purged. Both take the current time.
 const (
-	alive = "(expires_at IS NULL OR expires_at > ?)"
-	there = "(purge_at IS NULL OR purge_at > ?)"
+	notExpiredSQL = "(expires_at IS NULL OR expires_at > ?)"
+	notPurgedSQL  = "(purge_at IS NULL OR purge_at > ?)"
 )
 
 func (s *Store) now() int64 { return nanos(s.clock.Now()) }
@@ -102,7 +102,7 @@ func (s *Store) Create(ctx context.Context, first port.Write, key *port.Idempote
 	if err != nil {
 		return nil, wrap(err, "create run", first.Run.ID)
 	}
-	s.newest.begin(rec.Run, since)
+	s.newest.addCreated(rec.Run, since)
 	return nil, nil
 }
 
@@ -114,7 +114,7 @@ var errKnown = errors.New("known idempotency key")
 func useOfKey(tx *Tx, tenant string, key port.IdempotencyKey, now int64) (doc []byte, err error) {
 	var digest string
 	err = tx.QueryRow(`SELECT keys.digest, runs.doc FROM keys JOIN runs ON runs.n = keys.run
-		WHERE keys.tenant = ? || '' AND keys.key = ? || '' AND `+alive, tenant, key.Key, now).Scan(&digest, &doc)
+		WHERE keys.tenant = ? || '' AND keys.key = ? || '' AND `+notExpiredSQL, tenant, key.Key, now).Scan(&digest, &doc)
 	switch {
 	case errors.Is(err, ErrNoRow):
 		return nil, nil

@@ -30,7 +30,7 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, lim
 }
 
 func (s *Store) due(ctx context.Context, column string, now time.Time, after string, limit int) (refs []run.Ref, next string, err error) {
-	return s.duePage(ctx, "runs", column, now, after, limit, " AND "+there, s.now())
+	return s.duePage(ctx, "runs", column, now, after, limit, " AND "+notPurgedSQL, s.now())
 }
 
 // duePage returns a page of a table, ordered by an indexed column. A place is the value of the

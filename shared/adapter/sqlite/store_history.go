@@ -100,7 +100,7 @@ func (s *Store) Events(ctx context.Context, ref run.Ref, after, limit int) (even
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		var n int64
 		var history []byte
-		err := tx.QueryRow("SELECT n, history FROM runs WHERE tenant = ? AND id = ? AND "+alive, ref.Tenant, ref.ID, s.now()).Scan(&n, &history)
+		err := tx.QueryRow("SELECT n, history FROM runs WHERE tenant = ? AND id = ? AND "+notExpiredSQL, ref.Tenant, ref.ID, s.now()).Scan(&n, &history)
 		if errors.Is(err, ErrNoRow) {
 			return nil
 		}

@@ -60,7 +60,7 @@ func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record, notes 
 		return wrap(err, "store job", j.ID)
 	}
 	for _, rec := range firings {
-		s.newest.begin(rec.Run, since)
+		s.newest.addCreated(rec.Run, since)
 	}
 	return nil
 }

@@ -54,17 +54,17 @@ func (n *newest) now() mark {
 	return n.left
 }
 
-// begin caches a created record in place of an earlier one with the same id.
-func (n *newest) begin(r *run.Run, since mark) {
+// addCreated caches a created record in place of an earlier one with the same id.
+func (n *newest) addCreated(r *run.Run, since mark) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old, ok := n.look(r.Ref())
+	old, ok := n.lookup(r.Ref())
 	switch {
 	case n.committing[r.Ref()] > 0, since < n.allLeft || ok && since < old.left:
 	case ok && old.run != nil && old.run.CreatedAt.Equal(r.CreatedAt):
 		// Another caller has found and committed it already.
 	default:
-		n.keep(r, old.left)
+		n.store(r, old.left)
 	}
 }
 
@@ -79,16 +79,16 @@ func (n *newest) put(r *run.Run, since mark) {
 
 // note is like put. n.mu is locked.
 func (n *newest) note(r *run.Run, since mark) {
-	old, ok := n.look(r.Ref())
+	old, ok := n.lookup(r.Ref())
 	switch {
 	case n.committing[r.Ref()] > 0: // the end of the commit caches the record
 	case ok && old.run != nil:
 		if old.run.Version < r.Version && old.run.CreatedAt.Equal(r.CreatedAt) {
-			n.keep(r, old.left)
+			n.store(r, old.left)
 		}
 	case since < n.allLeft || ok && since < old.left:
 	default:
-		n.keep(r, old.left)
+		n.store(r, old.left)
 	}
 }
 
@@ -142,7 +142,7 @@ func (n *newest) forget() {
 func (n *newest) get(ref run.Ref) (run.Run, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	found, _ := n.look(ref)
+	found, _ := n.lookup(ref)
 	if found.run == nil {
 		return run.Run{}, false
 	}
@@ -157,14 +157,14 @@ func (n *newest) find(tenant, id string) (run.Run, bool) {
 	if other, ok := n.tasks[ref]; ok {
 		ref = other
 	}
-	found, _ := n.look(ref)
+	found, _ := n.lookup(ref)
 	if found.run == nil || found.run.ID != id && found.run.TaskID != id {
 		return run.Run{}, false
 	}
 	return *found.run, true
 }
 
-func (n *newest) look(ref run.Ref) (note, bool) {
+func (n *newest) lookup(ref run.Ref) (note, bool) {
 	if found, ok := n.young[ref]; ok {
 		return found, true
 	}
@@ -172,7 +172,7 @@ func (n *newest) look(ref run.Ref) (note, bool) {
 	return found, ok
 }
 
-func (n *newest) keep(r *run.Run, left mark) {
+func (n *newest) store(r *run.Run, left mark) {
 	n.write(r.Ref(), note{run: r, left: left})
 	if r.TaskID != r.ID {
 		n.tasks[run.Ref{Tenant: r.Tenant, ID: r.TaskID}] = r.Ref()

@@ -27,7 +27,7 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 	}
 	others := func(n *newest, count int) {
 		for i := range count {
-			n.begin(&run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
+			n.addCreated(&run.Run{Tenant: "acme", ID: fmt.Sprint(i), TaskID: fmt.Sprint(i)}, n.now())
 		}
 	}
 	for name, row := range map[string]struct {
@@ -35,15 +35,15 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 		want int64 // 0: the file is read
 	}{
 		"commit": {func(n *newest) {
-			n.begin(version(1), n.now())
+			n.addCreated(version(1), n.now())
 			commit(n, 2)(true)
 		}, 2},
 		"during a commit": {func(n *newest) {
-			n.begin(version(1), n.now())
+			n.addCreated(version(1), n.now())
 			commit(n, 2)
 		}, 0},
 		"reader during a commit": {func(n *newest) {
-			n.begin(version(1), n.now())
+			n.addCreated(version(1), n.now())
 			commit(n, 2)
 			n.put(version(1), n.now())
 		}, 0},
@@ -59,7 +59,7 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 			n.put(version(1), before)
 		}, 2},
 		"hundreds of commits overtake a commit": {func(n *newest) {
-			n.begin(version(1), n.now())
+			n.addCreated(version(1), n.now())
 			end := commit(n, 2)
 			others(n, newestLimit)
 			end(true)
@@ -111,23 +111,23 @@ func TestNewestIsNeverOlderThanTheFile(t *testing.T) {
 		"commit overtakes a creation": {func(n *newest) {
 			before := n.now()
 			commit(n, 2)(true)
-			n.begin(version(1), before)
+			n.addCreated(version(1), before)
 		}, 2},
 		"creation during a commit": {func(n *newest) {
 			before := n.now()
 			commit(n, 2)
-			n.begin(version(1), before)
+			n.addCreated(version(1), before)
 		}, 0},
 		"commit and failed commit overtake a creation": {func(n *newest) {
 			before := n.now()
 			commit(n, 2)(true)
 			commit(n, 2)(false)
-			n.begin(version(1), before)
+			n.addCreated(version(1), before)
 		}, 0},
 		"id of an expired run": {func(n *newest) {
 			n.put(version(7), n.now())
 			before := n.now()
-			n.begin(another(1), n.now())
+			n.addCreated(another(1), n.now())
 			n.put(version(7), before)
 		}, 1},
 	} {

@@ -14,7 +14,7 @@ func (s *Store) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
 	if r, ok := s.newest.get(ref); ok && ctx.Err() == nil && (!s.expired(r) || r.BytesLeft()) {
 		return r, nil
 	}
-	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+there, ref.Tenant, ref.ID)
+	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ? AND id = ? AND "+notPurgedSQL, ref.Tenant, ref.ID)
 	return r, wrap(err, "read run", ref.ID)
 }
 
@@ -23,7 +23,7 @@ func (s *Store) Find(ctx context.Context, tenant, id string) (run.Run, error) {
 	if r, ok := s.newest.find(tenant, id); ok && ctx.Err() == nil && !s.expired(r) {
 		return r, nil
 	}
-	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ?1 AND (id = ?2 OR task_id = ?2) AND "+alive, tenant, id)
+	r, err := s.one(ctx, "SELECT doc FROM runs WHERE tenant = ?1 AND (id = ?2 OR task_id = ?2) AND "+notExpiredSQL, tenant, id)
 	return r, wrap(err, "read task", id)
 }
 
@@ -109,7 +109,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 		query += " AND state = ? || ''"
 		args = append(args, page.State)
 	}
-	query += " AND (created_at, n) < (?, ?) AND " + alive + " ORDER BY created_at DESC, n DESC LIMIT 0 + ?"
+	query += " AND (created_at, n) < (?, ?) AND " + notExpiredSQL + " ORDER BY created_at DESC, n DESC LIMIT 0 + ?"
 	args = append(args, from.created, from.n, s.now(), page.Limit+1)
 
 	var docs [][]byte

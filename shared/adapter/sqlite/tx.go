@@ -66,7 +66,7 @@ func (t *Tx) prepare(rows *Rows) (stmt *sqlite.Stmt, err error) {
 	} else {
 		stmt, err = t.conn.Prepare(rows.query)
 	}
-	return stmt, named(err)
+	return stmt, asFault(err)
 }
 
 // QueryRow runs a query and reads only its first row.
@@ -118,7 +118,7 @@ func (r *Rows) Next() bool {
 }
 
 func (r *Rows) fail(err error) {
-	r.err = fmt.Errorf("cannot run %q: %w", r.query, named(err))
+	r.err = fmt.Errorf("cannot run %q: %w", r.query, asFault(err))
 	if r.tx.conn.AutocommitEnabled() {
 		r.tx.lost = r.err
 	}
