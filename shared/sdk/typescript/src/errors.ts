@@ -89,8 +89,10 @@ export class ApiError extends SortieError {
   readonly problem: Readonly<Record<string, unknown>>;
 
   constructor(status: number, problem: Record<string, unknown>, options: { correlationId?: string | undefined; retryAfterMs?: number | undefined } = {}) {
-    const code = typeof problem.code === "string" ? problem.code : `HTTP_${status}`;
-    const detail = typeof problem.detail === "string" ? problem.detail : `unexpected status ${status}`;
+    // The OpenAI routes have their own form: {"error": {"code", "message"}}.
+    const inner = (typeof problem.error === "object" ? problem.error : undefined) as { code?: unknown; message?: unknown } | null | undefined;
+    const code = [problem.code, inner?.code].find((one) => typeof one === "string") as string | undefined ?? `HTTP_${status}`;
+    const detail = [problem.detail, inner?.message].find((one) => typeof one === "string") as string | undefined ?? `unexpected status ${status}`;
     super(`${code}: ${detail}`, { mark: ["ApiError"] });
     this.name = "ApiError";
     this.status = status;

@@ -1,0 +1,276 @@
+import { ApiError, ConnectionError, SortieError, TimeoutError } from "../errors.js";
+import { paths } from "../generated/operations.js";
+import type { operations } from "../generated/openapi.js";
+
+export type OperationId = keyof typeof paths & keyof operations;
+
+/** Options of one call. */
+export interface CallOptions {
+  /** Ends the call. */
+  signal?: AbortSignal | undefined;
+  /** Time limit of each try, in milliseconds. Of a stream, the limit of its beginning. */
+  timeoutMs?: number | undefined;
+  /** Makes a repeated request create once. The client makes one where the operation has keys. */
+  idempotencyKey?: string | undefined;
+  /** Changes only what has this entity tag. */
+  ifMatch?: string | undefined;
+  /** `*` creates only. */
+  ifNoneMatch?: string | undefined;
+  /** Further headers, such as X-Correlation-Id, traceparent, Range or X-Deadline-Ms. */
+  headers?: Record<string, string> | undefined;
+}
+
+/** Settings of a client. */
+export interface ClientOptions {
+  /** The address of the server. Default: SORTIE_URL of the environment, or http://127.0.0.1:8080. */
+  url?: string | undefined;
+  /** The bearer token, or a function that returns the newest. Default: SORTIE_TOKEN of the environment. */
+  token?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
+  /** Replaces the global fetch. */
+  fetch?: typeof globalThis.fetch | undefined;
+  /** Time limit of each try, in milliseconds. Default: 30000. */
+  timeoutMs?: number | undefined;
+  /** How often a call is repeated. Default: 2. */
+  maxRetries?: number | undefined;
+}
+
+export interface Call {
+  path?: Record<string, string | number>;
+  query?: object | undefined;
+  body?: unknown;
+  /** Media type of a body that is not JSON. */
+  contentType?: string;
+  headers?: Record<string, string>;
+  accept?: string;
+  /** The request changes nothing more if it is repeated. */
+  repeatable?: boolean;
+  follow?: boolean;
+  /** Overrides the token, for the calls of a worker. */
+  token?: string | undefined;
+  maxRetries?: number;
+  timeoutMs?: number;
+}
+
+const withKey: ReadonlySet<string> = new Set<OperationId>([
+  "export", "createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createResponse", "retryTask",
+  "createRun", "retryRuns", "retryRun", "runJob", "replayEvents", "createWebhook",
+]);
+
+const firstDelayMs = 250;
+const maxDelayMs = 8_000;
+const maxRetryAfterMs = 60_000;
+
+function variable(name: string): string | undefined {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  return process?.env?.[name] || undefined;
+}
+
+export class Http {
+  readonly base: string;
+  readonly fetch: typeof globalThis.fetch;
+  private readonly token: ClientOptions["token"];
+  private readonly timeoutMs: number;
+  private readonly maxRetries: number;
+
+  constructor(options: ClientOptions) {
+    const url = options.url ?? variable("SORTIE_URL") ?? "http://127.0.0.1:8080";
+    if (!/^https?:\/\//i.test(url)) throw new SortieError("url: want an http or https URL");
+    this.base = url.replace(/\/+$/, "");
+    // fetch of a browser must be called as a method of the global object.
+    this.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
+    this.token = options.token ?? variable("SORTIE_TOKEN");
+    this.timeoutMs = options.timeoutMs ?? 30_000;
+    this.maxRetries = options.maxRetries ?? 2;
+  }
+
+  async bearer(): Promise<string | undefined> {
+    return typeof this.token === "function" ? this.token() : this.token;
+  }
+
+  /** Returns the decoded JSON of an answer; undefined if it has none. */
+  async json<T>(operation: OperationId, call: Call, options: CallOptions = {}): Promise<T> {
+    return this.perform(operation, { accept: "application/json", ...call }, options, async (response) => {
+      const text = await response.text();
+      if (text === "") return undefined as T;
+      try {
+        return JSON.parse(text) as T;
+      } catch (error) {
+        throw new SortieError("the answer is no JSON", { cause: error });
+      }
+    });
+  }
+
+  async text(operation: OperationId, call: Call, options: CallOptions = {}): Promise<string> {
+    return this.perform(operation, call, options, (response) => response.text());
+  }
+
+  /** Returns an answer whose body is not read yet. The signal of the call also ends the body. */
+  async raw(operation: OperationId, call: Call, options: CallOptions = {}): Promise<Response> {
+    return this.perform(operation, call, options, undefined);
+  }
+
+  address(operation: OperationId, call: Call): string {
+    const path = paths[operation][1].replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = call.path?.[name];
+      if (value === undefined || value === "" || value === "." || value === "..") throw new SortieError(`${name}: want an id`);
+      return encodeURIComponent(value);
+    });
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value === undefined || value === null) continue;
+      query.append(name, Array.isArray(value) ? value.join(",") : String(value));
+    }
+    const text = query.toString();
+    return this.base + path + (text ? `?${text}` : "");
+  }
+
+  private async perform<T>(operation: OperationId, call: Call, options: CallOptions, read: ((response: Response) => Promise<T>) | undefined): Promise<T> {
+    const method = paths[operation][0];
+    const address = this.address(operation, call);
+    const headers: Record<string, string> = { ...call.headers, ...options.headers };
+    if (call.accept) headers.Accept ??= call.accept;
+    if (options.ifMatch !== undefined) headers["If-Match"] = options.ifMatch;
+    if (options.ifNoneMatch !== undefined) headers["If-None-Match"] = options.ifNoneMatch;
+    if (withKey.has(operation)) headers["Idempotency-Key"] ??= options.idempotencyKey ?? globalThis.crypto.randomUUID();
+    let body: BodyInit | undefined;
+    if (call.body !== undefined) {
+      headers["Content-Type"] ??= call.contentType ?? "application/json";
+      body = call.contentType ? (call.body as BodyInit) : JSON.stringify(call.body);
+    }
+    const conditional = "If-Match" in headers || headers["If-None-Match"] === "*";
+    const repeatable = call.repeatable === true || "Idempotency-Key" in headers || method === "GET" || method === "HEAD" ||
+      ((method === "PUT" || method === "DELETE") && !conditional);
+    const isStream = typeof ReadableStream !== "undefined" && body instanceof ReadableStream;
+    const maxRetries = isStream ? 0 : call.maxRetries ?? this.maxRetries;
+
+    for (let failures = 0; ; failures++) {
+      let error: SortieError;
+      try {
+        const token = call.token ?? (await this.bearer());
+        if (token) headers.Authorization = `Bearer ${token}`;
+        return await this.once(method, address, headers, body, call, options, read);
+      } catch (caught) {
+        if (!(caught instanceof SortieError)) throw caught; // the caller's own signal or hook
+        error = caught;
+      }
+      if (failures >= maxRetries || !mayRetry(error, repeatable)) throw error;
+      const after = error instanceof ApiError ? error.retryAfterMs ?? 0 : 0;
+      if (after > maxRetryAfterMs) throw error;
+      await pause(Math.max(after, Math.random() * Math.min(maxDelayMs, firstDelayMs * 2 ** failures)), options.signal);
+    }
+  }
+
+  private async once<T>(
+    method: string, address: string, headers: Record<string, string>, body: BodyInit | undefined, call: Call, options: CallOptions,
+    read: ((response: Response) => Promise<T>) | undefined,
+  ): Promise<T> {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    // A controller for each call: a signal that lives long collects no listeners.
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(signal?.reason);
+    const timeoutMs = options.timeoutMs ?? call.timeoutMs ?? this.timeoutMs;
+    let timedOut = false;
+    const timer = setTimeout(() => {
+      timedOut = true;
+      controller.abort();
+    }, timeoutMs);
+    let release = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    };
+    signal?.addEventListener("abort", abort);
+    try {
+      const init: RequestInit & { duplex?: "half" } = { method, headers, signal: controller.signal, redirect: call.follow ? "follow" : "manual" };
+      if (body !== undefined) {
+        init.body = body;
+        if (typeof ReadableStream !== "undefined" && body instanceof ReadableStream) init.duplex = "half";
+      }
+      const response = await this.fetch(address, init);
+      if (!response.ok && response.status !== 304) throw await refusal(response);
+      if (read) return await read(response);
+      if (response.body === null) return response as T;
+      clearTimeout(timer);
+      const done = release;
+      release = () => undefined;
+      return guarded(response, done) as T;
+    } catch (error) {
+      if (error instanceof SortieError) throw error;
+      if (timedOut) throw new TimeoutError(`no answer within ${timeoutMs} ms`);
+      if (signal?.aborted) throw signal.reason;
+      throw new ConnectionError(`the server did not answer: ${reasonOf(error)}`, { cause: error });
+    } finally {
+      release();
+    }
+  }
+}
+
+/** Calls done when the body of a response has ended or is not wanted any more. */
+function guarded(response: Response, done: () => void): Response {
+  const reader = response.body!.getReader();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const part = await reader.read();
+        if (!part.done) return controller.enqueue(part.value);
+        done();
+        controller.close();
+      } catch (error) {
+        done();
+        controller.error(error);
+      }
+    },
+    async cancel(reason) {
+      done();
+      await reader.cancel(reason);
+    },
+  }, { highWaterMark: 0 });
+  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers });
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = (error ?? {}) as { message?: string; cause?: { code?: string; message?: string } };
+  return [message, cause?.code ?? cause?.message].filter(Boolean).join(": ") || String(error);
+}
+
+function mayRetry(error: SortieError, repeatable: boolean): boolean {
+  if (error instanceof ApiError) {
+    if (error.status === 429 || error.status === 503) return error.retryable; // refused before anything was done
+    return repeatable && (error.status === 408 || error.status === 425 || error.status >= 500) && error.retryable;
+  }
+  return repeatable && (error instanceof ConnectionError || error instanceof TimeoutError);
+}
+
+async function refusal(response: Response): Promise<SortieError> {
+  if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
+    await response.body?.cancel().catch(() => undefined);
+    return new SortieError(`the server redirects: check the url (status ${response.status})`);
+  }
+  let problem: Record<string, unknown> = {};
+  try {
+    const value: unknown = JSON.parse(await response.text());
+    if (typeof value === "object" && value !== null) problem = value as Record<string, unknown>;
+  } catch {
+    // Another program answered; the status says enough.
+  }
+  const ms = Number(response.headers.get("X-Backoff-Ms") ?? NaN);
+  const seconds = Number(response.headers.get("Retry-After") ?? NaN);
+  const retryAfterMs = Number.isFinite(ms) ? ms : Number.isFinite(seconds) ? seconds * 1000 : undefined;
+  return new ApiError(response.status, problem, { correlationId: response.headers.get("X-Correlation-Id") ?? undefined, retryAfterMs });
+}
+
+/** Waits, and throws the reason of the signal if it ends first. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}

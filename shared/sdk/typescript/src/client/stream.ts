@@ -1,0 +1,93 @@
+import { ApiError, ConnectionError, SortieError, TimeoutError } from "../errors.js";
+import { type CallOptions, pause } from "./http.js";
+import { SseDecoder, type SseMessage } from "./sse.js";
+
+const firstDelayMs = 500;
+const maxDelayMs = 30_000;
+/** The server sends something at least every 15 seconds. */
+const silenceMs = 45_000;
+
+/** Yields the chunks of a body, and fails if none comes for too long. */
+export async function* chunks(response: Response, limitMs = silenceMs): AsyncGenerator<Uint8Array> {
+  if (response.body === null) return;
+  const reader = response.body.getReader();
+  let ended = false;
+  try {
+    for (;;) {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const silence = new Promise<never>((_, reject) => {
+        timer = setTimeout(() => reject(new TimeoutError(`the stream was silent for ${limitMs} ms`)), limitMs);
+      });
+      try {
+        const part = await Promise.race([reader.read(), silence]);
+        if (part.done) {
+          ended = true;
+          return;
+        }
+        yield part.value;
+      } finally {
+        clearTimeout(timer);
+      }
+    }
+  } catch (error) {
+    if (error instanceof SortieError) throw error;
+    throw new ConnectionError("the stream ended early", { cause: error });
+  } finally {
+    if (!ended) await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Yields the messages of one answer, which is not resumed. */
+export async function* messages(response: Response, signal: AbortSignal | undefined): AsyncGenerator<SseMessage> {
+  const decoder = new SseDecoder();
+  try {
+    for await (const chunk of chunks(response)) yield* decoder.decode(chunk);
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : error;
+  }
+}
+
+export interface Resumable {
+  /** Opens the stream behind a cursor; undefined at the first time without one. */
+  open: (cursor: string | undefined) => Promise<Response>;
+  /** Whether the stream has ended for good with this message. */
+  isLast?: (message: SseMessage) => boolean;
+  /** Called before a message is yielded, and for ids without data. */
+  moved: (cursor: string) => void;
+  cursor?: string | undefined;
+}
+
+/** Yields messages, and connects again until the caller stops or the stream ends for good. */
+export async function* resumed(stream: Resumable, options: CallOptions): AsyncGenerator<SseMessage> {
+  let cursor = stream.cursor;
+  let retryMs: number | undefined;
+  for (let failures = 0; ; failures++) {
+    try {
+      options.signal?.throwIfAborted();
+      const response = await stream.open(cursor);
+      if (response.status === 204) return;
+      const decoder = new SseDecoder(cursor);
+      for await (const chunk of chunks(response)) {
+        failures = 0;
+        const complete = decoder.decode(chunk);
+        retryMs = decoder.retryMs ?? retryMs;
+        for (const message of complete) {
+          if (message.id !== "") stream.moved((cursor = message.id));
+          yield message;
+          if (stream.isLast?.(message)) return;
+        }
+        // The id of a message without data moves the cursor, too.
+        if (decoder.lastEventId !== "" && decoder.lastEventId !== cursor) stream.moved((cursor = decoder.lastEventId));
+      }
+    } catch (error) {
+      if (options.signal?.aborted) throw options.signal.reason;
+      const again = error instanceof ConnectionError || error instanceof TimeoutError ||
+        (error instanceof ApiError && error.retryable && (error.status === 408 || error.status === 429 || error.status >= 500));
+      if (!again) throw error;
+      if (error instanceof ApiError && error.retryAfterMs) retryMs = error.retryAfterMs;
+    }
+    const bound = Math.min(maxDelayMs, firstDelayMs * 2 ** failures);
+    await pause(Math.max(retryMs ?? 0, Math.random() * bound), options.signal);
+    retryMs = undefined;
+  }
+}

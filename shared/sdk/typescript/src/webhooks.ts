@@ -1,0 +1,84 @@
+import { WebhookVerificationError } from "./errors.js";
+import type * as Schemas from "./generated/schemas.js";
+
+/** A request as a server framework has it: its headers and its raw body. */
+export interface RawRequest {
+  headers: Headers | Record<string, string | string[] | undefined>;
+  body: string | Uint8Array;
+}
+
+export interface VerifyOptions {
+  /** The greatest difference of the clocks, in seconds. Default: 300. */
+  toleranceSeconds?: number;
+  /** The time in milliseconds. Default: Date.now. */
+  now?: () => number;
+}
+
+/**
+ * Verifies the signature and the age of a webhook (Standard Webhooks) and returns its event.
+ * It throws a WebhookVerificationError. Several secrets permit a rotation.
+ *
+ * Delivery is at least once: ignore an event whose eventId you have seen.
+ */
+export async function verifyWebhook(request: Request | RawRequest, secrets: string | readonly string[], options: VerifyOptions = {}): Promise<Schemas.Event> {
+  const id = header(request.headers, "webhook-id");
+  const timestamp = header(request.headers, "webhook-timestamp");
+  const signatures = header(request.headers, "webhook-signature");
+  if (!id || !timestamp || !signatures) throw new WebhookVerificationError("the request has no Webhook-Id, Webhook-Timestamp or Webhook-Signature");
+  const seconds = /^\d{1,15}$/.test(timestamp) ? Number(timestamp) : NaN;
+  const skew = Math.abs((options.now ?? Date.now)() / 1000 - seconds);
+  if (!(skew <= (options.toleranceSeconds ?? 300))) throw new WebhookVerificationError("the Webhook-Timestamp is too old or too new");
+
+  const body = isRequest(request) ? new Uint8Array(await request.arrayBuffer()) : typeof request.body === "string" ? encode(request.body) : request.body;
+  const prefix = encode(`${id}.${timestamp}.`);
+  const signed = new Uint8Array(prefix.length + body.length);
+  signed.set(prefix);
+  signed.set(body, prefix.length);
+  if (!(await isSigned(signed, signatures, typeof secrets === "string" ? [secrets] : secrets))) {
+    throw new WebhookVerificationError("no signature is valid");
+  }
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) as Schemas.Event;
+  } catch {
+    throw new WebhookVerificationError("the body is no JSON");
+  }
+}
+
+async function isSigned(signed: Uint8Array<ArrayBuffer>, signatures: string, secrets: readonly string[]): Promise<boolean> {
+  if (secrets.length === 0) throw new WebhookVerificationError("there is no secret");
+  for (const secret of secrets) {
+    const bytes = decode(secret.replace(/^whsec_/, ""));
+    if (!bytes || bytes.length === 0) throw new WebhookVerificationError("a secret is not base64");
+    const key = await globalThis.crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+    for (const one of signatures.split(" ")) {
+      const signature = one.startsWith("v1,") ? decode(one.slice(3)) : undefined;
+      // verify takes the same time for each signature of the right length.
+      if (signature && (await globalThis.crypto.subtle.verify("HMAC", key, signature, signed))) return true;
+    }
+  }
+  return false;
+}
+
+function isRequest(request: Request | RawRequest): request is Request {
+  return typeof (request as Request).arrayBuffer === "function";
+}
+
+function header(headers: RawRequest["headers"], name: string): string | undefined {
+  if (typeof (headers as Headers).get === "function") return (headers as Headers).get(name) ?? undefined;
+  for (const [key, value] of Object.entries(headers as Record<string, string | string[] | undefined>)) {
+    if (key.toLowerCase() === name) return Array.isArray(value) ? value[0] : value;
+  }
+  return undefined;
+}
+
+function encode(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>;
+}
+
+function decode(base64: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}
