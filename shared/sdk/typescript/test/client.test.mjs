@@ -1,0 +1,238 @@
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { test } from "node:test";
+import * as vm from "node:vm";
+import { readFile } from "node:fs/promises";
+import { ApiError, ConnectionError, Sortie, SortieError, TimeoutError } from "@sortie/sdk";
+
+const url = "http://sortie.test";
+
+/** Answers calls in order, and records them. */
+function fake(...answers) {
+  const seen = [];
+  const fetch = async (address, init) => {
+    seen.push({ url: new URL(address), ...init });
+    const answer = answers[Math.min(seen.length, answers.length) - 1];
+    return typeof answer === "function" ? answer(init) : answer.clone();
+  };
+  return { seen, fetch, client: new Sortie({ url, token: "secret", fetch, maxRetries: 2 }) };
+}
+
+const json = (body, status = 200, headers = {}) => new Response(JSON.stringify(body), { status, headers });
+const problem = (status, code, more = {}, headers = {}) =>
+  json({ type: "urn:sortie:problem:x", title: "t", status, detail: "d", code, retryable: false, correlationId: "c1", ...more }, status, headers);
+
+test("a problem document becomes an ApiError with its code", async () => {
+  const { client } = fake(problem(404, "NOT_FOUND", { field: "run_id" }));
+  const error = await client.runs.get("x").catch((caught) => caught);
+  assert.ok(error instanceof ApiError && error instanceof SortieError && error instanceof Error);
+  assert.deepEqual([error.status, error.code, error.correlationId, error.field, error.retryable], [404, "NOT_FOUND", "c1", "run_id", false]);
+});
+
+test("an error of an OpenAI route has its code", async () => {
+  const { client } = fake(json({ error: { message: "no", code: "model_not_found" } }, 404));
+  await assert.rejects(client.openai.model("m"), (error) => error instanceof ApiError && error.code === "model_not_found" && error.detail === "no");
+});
+
+test("errors of the CJS copy are instances, too", async () => {
+  const other = createRequire(import.meta.url)("@sortie/sdk");
+  assert.notEqual(other.ApiError, ApiError);
+  const error = new other.ApiError(404, {});
+  assert.ok(error instanceof ApiError && error instanceof SortieError);
+  assert.ok(!(error instanceof TimeoutError));
+});
+
+test("a create is repeated with the same idempotency key", async () => {
+  const lost = () => Promise.reject(new TypeError("fetch failed"));
+  const { client, seen } = fake(lost, problem(503, "UNAVAILABLE", { retryable: true }), json({ taskId: "a", runId: "a", state: "Pending" }, 202));
+  assert.equal((await client.runs.create({ image: "x" })).taskId, "a");
+  assert.equal(seen.length, 3);
+  assert.equal(new Set(seen.map((call) => call.headers["Idempotency-Key"])).size, 1);
+  assert.ok(seen[0].headers["Idempotency-Key"]);
+  assert.equal(seen[0].headers.Authorization, "Bearer secret");
+});
+
+test("a change without a key is not repeated", async () => {
+  const { client, seen } = fake(() => Promise.reject(new TypeError("fetch failed")));
+  await assert.rejects(client.jobs.pause("j"), ConnectionError);
+  assert.equal(seen.length, 1);
+});
+
+test("429 waits as long as the server says", async () => {
+  const { client } = fake(problem(429, "THROTTLED", { retryable: true }, { "Retry-After": "1", "X-Backoff-Ms": "150" }), json({}));
+  const begun = Date.now();
+  await client.server.health();
+  assert.ok(Date.now() - begun >= 145, `got ${Date.now() - begun} ms`);
+});
+
+test("a call ends after its time limit", async () => {
+  const never = (init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
+  const { client } = fake(never);
+  await assert.rejects(client.jobs.pause("j", { timeoutMs: 20 }), TimeoutError);
+});
+
+test("the signal of the caller ends a call with its reason", async () => {
+  const never = (init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
+  const { client } = fake(never);
+  const controller = new AbortController();
+  const call = client.runs.get("x", { signal: controller.signal });
+  controller.abort(new Error("enough"));
+  await assert.rejects(call, /enough/);
+});
+
+test("many calls on one signal leave no listeners", async () => {
+  const { client } = fake(json({}));
+  const { signal } = new AbortController();
+  let listeners = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args) => (listeners++, addEventListener.apply(signal, args));
+  signal.removeEventListener = (...args) => (listeners--, removeEventListener.apply(signal, args));
+  for (let call = 0; call < 1000; call++) await client.server.health({ signal });
+  assert.equal(listeners, 0);
+});
+
+test("redirects are not followed, so that no other server gets the token", async () => {
+  const { client, seen } = fake(new Response(null, { status: 302, headers: { Location: "http://evil.test/" } }));
+  await assert.rejects(client.runs.get("x"), /redirects/);
+  assert.equal(seen[0].redirect, "manual");
+});
+
+test("ids are escaped, and dots are refused", async () => {
+  const { client, seen } = fake(json({}));
+  await client.jobs.get("a/b c");
+  assert.equal(seen[0].url.pathname, "/v1/jobs/a%2Fb%20c");
+  await assert.rejects(async () => client.jobs.get(".."), SortieError);
+  await assert.rejects(async () => client.jobs.get(""), SortieError);
+});
+
+test("a list is a page, all items, or all pages", async () => {
+  const pages = [json({ tasks: [{ taskId: "a" }], nextCursor: "n" }), json({ tasks: [] , nextCursor: "m" }), json({ tasks: [{ taskId: "b" }] })];
+  const once = fake(...pages);
+  const page = await once.client.runs.list({ state: "Running", limit: 1 });
+  assert.deepEqual(page, { items: [{ taskId: "a" }], next: "n" });
+  assert.equal(once.seen[0].url.search, "?state=Running&limit=1");
+  const all = fake(...pages);
+  const ids = [];
+  for await (const run of all.client.runs.list()) ids.push(run.taskId);
+  assert.deepEqual(ids, ["a", "b"]);
+  assert.deepEqual(all.seen.map((call) => call.url.search), ["", "?cursor=n", "?cursor=m"]);
+});
+
+test("unknown members and enum values survive", async () => {
+  const body = { taskId: "a", state: "Dreaming", later: { nested: [1] } };
+  assert.deepEqual(await fake(json(body)).client.runs.get("a"), body);
+});
+
+function sse(...chunks) {
+  return () => new Response(new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk));
+      controller.close();
+    },
+  }), { headers: { "Content-Type": "text/event-stream" } });
+}
+
+test("a stream of events continues behind the last id", async () => {
+  const { client, seen } = fake(
+    sse("id: s-1\n\n", 'retry: 10\nid: s-2\nevent: a\ndata: {"eventId":"2"}\n\n'),
+    () => Promise.reject(new TypeError("fetch failed")),
+    sse("id: s-7\n\n"),
+    sse('id: s-8\nevent: a\ndata: {"eventId":"8"}\n\n'),
+  );
+  const stream = client.events.stream({ after: "earliest", types: ["job.*", "x"] });
+  const ids = [];
+  for await (const event of stream) {
+    ids.push([event.eventId, stream.cursor]);
+    if (ids.length === 2) break;
+  }
+  assert.deepEqual(ids, [["2", "s-2"], ["8", "s-8"]]);
+  assert.deepEqual(seen.map((call) => call.url.searchParams.get("after")), ["earliest", "s-2", "s-2", "s-7"]);
+  assert.equal(seen[0].url.search, "?types=job.*%2Cx&after=earliest&gap=fail");
+});
+
+test("a gap ends a stream, or is told", async () => {
+  const gone = fake(problem(410, "CURSOR_EXPIRED"));
+  await assert.rejects(async () => {
+    for await (const _ of gone.client.events.stream({ after: "s-1" }));
+  }, (error) => error.code === "CURSOR_EXPIRED");
+  const gaps = [];
+  const told = fake(sse('id: s-9\nevent: stream.gap\ndata: {"oldest":"s-10"}\n\nid: s-10\ndata: {"eventId":"10"}\n\n'));
+  for await (const event of told.client.events.stream({ after: "s-1", onGap: (gap) => gaps.push(gap) })) {
+    assert.equal(event.eventId, "10");
+    break;
+  }
+  assert.deepEqual(gaps, [{ oldest: "s-10" }]);
+  assert.equal(told.seen[0].url.searchParams.has("gap"), false);
+});
+
+test("an aborted stream throws the reason of its signal", async () => {
+  const controller = new AbortController();
+  const { client } = fake((init) => new Response(new ReadableStream({
+    start(body) {
+      init.signal.addEventListener("abort", () => body.error(init.signal.reason));
+    },
+  })));
+  setTimeout(() => controller.abort(new Error("enough")), 30);
+  await assert.rejects(async () => {
+    for await (const _ of client.events.stream({ signal: controller.signal }));
+  }, /enough/);
+});
+
+test("the stream of a task ends with its end, or with 204", async () => {
+  const { client, seen } = fake(sse('id: 1.1\nevent: token\ndata: {"t":"a"}\n\n', ": comment\n\n"), sse('id: 2.1\nevent: end\ndata: {}\n\n'));
+  const events = [];
+  for await (const one of client.tasks.stream("x")) events.push(one.event);
+  assert.deepEqual(events, ["token", "end"]);
+  assert.deepEqual(seen.map((call) => call.headers["Last-Event-ID"]), [undefined, "1.1"]);
+  for await (const _ of fake(new Response(null, { status: 204 })).client.tasks.stream("x")) assert.fail("got an event");
+});
+
+test("a stream of completions ends with [DONE]", async () => {
+  const { client, seen } = fake(sse('data: {"n":1}\n\n', "data: [DO", "NE]\n\n", 'data: {"n":2}\n\n'));
+  const parts = [];
+  for await (const part of client.openai.streamChat({ model: "m", messages: [] })) parts.push(part);
+  assert.deepEqual(parts, [{ n: 1 }]);
+  assert.equal(JSON.parse(seen[0].body).stream, true);
+});
+
+test("logs continue at their offset until the end of the run", async () => {
+  const { client, seen } = fake(
+    sse('{"attempt":1,"stream":"stdout","data":"YQ==","ne', 'xt":1}\n{"attempt":1,"next"'),
+    sse('{"attempt":2,"data":"Yg==","next":1}\n{"attempt":2,"next":1,"ended":true}\n'),
+  );
+  const lines = [];
+  for await (const line of client.tasks.followLogs("x")) lines.push(line.next);
+  assert.deepEqual(lines, [1, 1, 1]);
+  assert.equal(seen[1].url.search, "?attempt=1&offset=1&follow=true");
+});
+
+test("an abandoned download releases its body", async () => {
+  let cancelled = false;
+  const { client } = fake(() => new Response(new ReadableStream({ pull: (body) => body.enqueue(new Uint8Array(9)), cancel: () => void (cancelled = true) })));
+  const response = await client.outputs.download("x");
+  await response.body.cancel();
+  assert.ok(cancelled);
+});
+
+test("the client runs where there is no Node.js", async () => {
+  const modules = new Map();
+  const globals = { fetch: async () => json({ status: "ok" }), crypto, URL, URLSearchParams, TextDecoder, TextEncoder, AbortController, ReadableStream, Response, setTimeout, clearTimeout, atob };
+  const context = vm.createContext(globals);
+  const root = new URL("./", import.meta.resolve("@sortie/sdk"));
+  const load = async (name) => {
+    if (modules.has(name)) return modules.get(name);
+    const exports = {};
+    const module = { exports };
+    modules.set(name, module);
+    const text = await readFile(new URL(name.replace(/\.mjs$/, ".cjs"), root), "utf8");
+    for (const [, needed] of text.matchAll(/require\("([^"]+)"\)/g)) {
+      assert.match(needed, /^\./, `${name} needs ${needed}`);
+      await load(new URL(needed, new URL(name, "http://x/")).pathname.slice(1));
+    }
+    const require = (needed) => modules.get(new URL(needed, new URL(name, "http://x/")).pathname.slice(1)).exports;
+    vm.runInContext(`(function (module, exports, require) {${text}\n})`, context)(module, exports, require);
+    return module;
+  };
+  const { exports } = await load("index.cjs");
+  assert.deepEqual(await new exports.Sortie({ url }).server.health(), { status: "ok" });
+});

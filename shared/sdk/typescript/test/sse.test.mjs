@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { SseDecoder } from "@sortie/sdk";
+
+// The table is that of all SDKs.
+const table = JSON.parse(await readFile(new URL("./testdata/sse.json", import.meta.url), "utf8"));
+
+for (const { name, chunks, events, lastEventId, retry } of table) {
+  test(name, () => {
+    const decoder = new SseDecoder();
+    const got = chunks.flatMap((chunk) => decoder.decode(Buffer.from(chunk, "base64")));
+    assert.deepEqual(got, events);
+    assert.equal(decoder.lastEventId, lastEventId);
+    assert.equal(decoder.retryMs ?? null, retry);
+  });
+}
