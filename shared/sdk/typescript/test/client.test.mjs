@@ -234,5 +234,6 @@ test("the client runs where there is no Node.js", async () => {
     return module;
   };
   const { exports } = await load("index.cjs");
-  assert.deepEqual(await new exports.Sortie({ url }).server.health(), { status: "ok" });
+  // The object is of another realm.
+  assert.equal((await new exports.Sortie({ url }).server.health()).status, "ok");
 });

@@ -155,7 +155,7 @@ test("failures have their category", options, async () => {
     assert.equal(got.code, 1, program);
     const { outcome, error } = got.completed[0];
     assert.deepEqual([outcome, error.category, error.message, error.retryable], ["FAILED", ...want], program);
-    assert.match(error.stackTrace, /Error: /);
+    assert.match(error.stackTrace, /^\w*(Error|TaskFailure): .*\n    at /);
   }
 });
 
