@@ -67,32 +67,42 @@ export interface components {
             events: components["schemas"]["Event"][];
             next: components["schemas"]["EventCursor"];
         };
-        /**
-         * @description An envelope, `orch.event.v1`. Readers keep fields that they do not know. The repository has its whole schema and
-         *     the catalogue of types, in the folder events.
-         */
+        /** @description A published event of Sortie. Later versions add optional fields and types; readers keep fields that they do not know. */
         Event: {
             /** @constant */
             schemaVersion: "orch.event.v1";
+            /** @description The same for each delivery of the event. Its ULID has the time of the event. */
             eventId: string;
             eventType: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it happened, in UTC.
+             */
             occurredAt: string;
+            /** @description The same for each delivery: orch-{eventType}-{job.id}-{job.attempt}, with -{job.seq} for a type that an attempt can have more than once, or orch-{eventType}-{resource}-{version}. */
             idempotencyKey: string;
+            /** @description The X-Correlation-Id of the request that led to the event. */
             correlationId?: string;
             tenantId: string;
+            /** @description The workspace; absent for an event of the whole tenant. */
             projectId?: string;
+            /** @description Who caused the event. */
             actor: {
                 subject: string;
                 scopes?: string[];
             };
-            /** @description The run of the event. */
-            job?: Record<string, never>;
-            schedule?: Record<string, never>;
-            policy?: Record<string, never>;
-            log?: Record<string, never>;
-            metrics?: Record<string, never>;
-            notifier?: Record<string, never>;
+            job?: components["schemas"]["EventJob"];
+            schedule?: components["schemas"]["EventSchedule"];
+            policy?: components["schemas"]["EventPolicy"];
+            log?: components["schemas"]["EventLog"];
+            /** @description Numbers by name; the suffix of a name is its unit. */
+            metrics?: {
+                durationSeconds?: number;
+                logStreamLagSeconds?: number;
+                backoffSeconds?: number;
+            };
+            notifier?: components["schemas"]["EventNotifier"];
+            /** @description The fields that were cut because the event was longer than 64 KiB. */
             truncated?: string[];
         };
         /** @description The stream does not have the events behind the cursor of the reader. It continues with the oldest event. */
@@ -604,7 +614,7 @@ export interface components {
             output_r2_key?: string;
             output_file_name?: string;
             output_file_size?: number;
-            metrics?: Record<string, never>;
+            metrics?: Record<string, unknown>;
             error?: string;
             /** @description `SKIPPED` for a run that was skipped. */
             error_code?: string;
@@ -770,7 +780,7 @@ export interface components {
                 report?: {
                     /** @enum {string} */
                     outcome: "SUCCEEDED" | "FAILED" | "CANCELLED";
-                    output?: Record<string, never>;
+                    output?: Record<string, unknown>;
                     error?: {
                         category: components["schemas"]["Category"];
                         message: string;
@@ -798,7 +808,7 @@ export interface components {
                 expiresAt: components["schemas"]["Time"];
                 deletedAt?: components["schemas"]["Time"];
             };
-            metrics?: Record<string, never>;
+            metrics?: Record<string, unknown>;
             createdAt: components["schemas"]["Time"];
             enteredAt: components["schemas"]["Time"];
             scheduledAt?: components["schemas"]["Time"];
@@ -1539,7 +1549,7 @@ export interface components {
             /** @description Region of the machine. */
             region?: string;
             /** @description Pod specification. For pools on Kubernetes only. It conforms to the Pod Security Standard restricted and names no Secret of the namespace. */
-            podSpec?: Record<string, never>;
+            podSpec?: Record<string, unknown>;
             /**
              * @description How the worker reaches the bucket for its output: by a key pair in its environment, or by presigned URLs alone. 422 where the deployment gives no keys.
              * @enum {string}
@@ -1644,7 +1654,7 @@ export interface components {
             /** @description Id of another artifact, which is kept as long as this one. */
             parent?: string;
             /** @description At most 16 KiB. */
-            metadata?: Record<string, never>;
+            metadata?: Record<string, unknown>;
         };
         /** @description An inference task. A completion has `prompt` or `messages`, an embedding and a rerank have `input`. */
         TaskRequest: {
@@ -1799,7 +1809,7 @@ export interface components {
             /** @description Not supported. */
             presence_penalty?: number | null;
             /** @description Not supported. */
-            logit_bias?: Record<string, never> | null;
+            logit_bias?: Record<string, unknown> | null;
             /** @description Ignored. */
             user?: unknown;
             /** @description Overrides `max_tokens`. */
@@ -1810,13 +1820,13 @@ export interface components {
             /** @description Not supported. */
             top_logprobs?: number | null;
             /** @description Not supported. */
-            tools?: Record<string, never>[] | null;
+            tools?: Record<string, unknown>[] | null;
             /** @description Not supported. */
-            functions?: Record<string, never>[] | null;
+            functions?: Record<string, unknown>[] | null;
             /** @description Not supported. */
-            audio?: Record<string, never> | null;
+            audio?: Record<string, unknown> | null;
             /** @description Not supported. */
-            web_search_options?: Record<string, never> | null;
+            web_search_options?: Record<string, unknown> | null;
             /** @description Only texts are supported. */
             modalities?: "text"[] | null;
             /** @description Only texts are supported. */
@@ -1867,7 +1877,7 @@ export interface components {
             /** @description Not supported. */
             name?: string | null;
             /** @description Not supported. */
-            tool_calls?: Record<string, never>[] | null;
+            tool_calls?: Record<string, unknown>[] | null;
             /** @description The reasoning of an earlier answer, which models do not get again. */
             reasoning_content?: string | null;
             /** @description The same as `reasoning_content`. */
@@ -1897,7 +1907,7 @@ export interface components {
             /** @description Not supported. */
             presence_penalty?: number | null;
             /** @description Not supported. */
-            logit_bias?: Record<string, never> | null;
+            logit_bias?: Record<string, unknown> | null;
             /** @description Ignored. */
             user?: unknown;
             /** @description The text. */
@@ -1945,7 +1955,7 @@ export interface components {
                     reasoning?: string;
                     refusal: string | null;
                 };
-                logprobs: Record<string, never> | null;
+                logprobs: Record<string, unknown> | null;
                 /** @enum {string} */
                 finish_reason: "stop" | "length" | "content_filter";
             }[];
@@ -1963,7 +1973,7 @@ export interface components {
                 /** @constant */
                 index: 0;
                 text: string;
-                logprobs: Record<string, never> | null;
+                logprobs: Record<string, unknown> | null;
                 /** @enum {string} */
                 finish_reason: "stop" | "length" | "content_filter";
             }[];
@@ -2050,17 +2060,17 @@ export interface components {
             /** @description Only `disabled` is supported. */
             truncation?: string | null;
             /** @description Not supported. */
-            tools?: Record<string, never>[] | null;
+            tools?: Record<string, unknown>[] | null;
             /** @description Not supported. */
             top_logprobs?: number | null;
             /** @description Not supported. */
             previous_response_id?: string | null;
             /** @description Not supported. */
-            conversation?: Record<string, never> | null;
+            conversation?: Record<string, unknown> | null;
             /** @description Not supported. */
-            prompt?: Record<string, never> | null;
+            prompt?: Record<string, unknown> | null;
             /** @description Not supported. */
-            context_management?: Record<string, never>[] | null;
+            context_management?: Record<string, unknown>[] | null;
             /** @description Ignored. */
             user?: unknown;
             /** @description Ignored. */
@@ -2143,7 +2153,7 @@ export interface components {
             };
             /** @constant */
             tool_choice: "none";
-            tools: Record<string, never>[];
+            tools: Record<string, unknown>[];
             top_p: number | null;
             /** @constant */
             truncation: "disabled";
@@ -2168,7 +2178,7 @@ export interface components {
             /** @enum {string} */
             status?: "in_progress" | "completed" | "incomplete";
             /** @description Empty in responses: engines send the reasoning itself. */
-            summary?: Record<string, never>[];
+            summary?: Record<string, unknown>[];
             content?: {
                 /** @constant */
                 type: "reasoning_text";
@@ -2188,8 +2198,8 @@ export interface components {
                 /** @constant */
                 type: "output_text";
                 text: string;
-                annotations: Record<string, never>[];
-                logprobs: Record<string, never>[];
+                annotations: Record<string, unknown>[];
+                logprobs: Record<string, unknown>[];
             }[];
         };
         /** @description The removal of a response. */
@@ -2239,7 +2249,7 @@ export interface components {
             /** @description Id of another artifact. */
             parent: string | null;
             /** @description What the creator says about it. */
-            metadata: Record<string, never>;
+            metadata: Record<string, unknown>;
         };
         /** @description An artifact with its content. */
         Artifact: {
@@ -2258,7 +2268,7 @@ export interface components {
             /** @description Id of another artifact. */
             parent: string | null;
             /** @description What the creator says about it. */
-            metadata: Record<string, never>;
+            metadata: Record<string, unknown>;
             /** @description The JSON value in canonical form. */
             content: unknown;
         };
@@ -2318,7 +2328,7 @@ export interface components {
             /** @description Whether the model has a signature. */
             signed?: boolean;
             /** @description DSSE envelope with a statement of in-toto about the digest, at most 64 KiB. */
-            signature?: Record<string, never>;
+            signature?: Record<string, unknown>;
             /** @description The engines that serve the model. */
             engines: components["schemas"]["EngineKind"][];
             /** @description The engine's name of the model. Absent for an engine that serves one model. */
@@ -2348,7 +2358,7 @@ export interface components {
             /** @description Whether the model has a signature. */
             signed: boolean;
             /** @description DSSE envelope with a statement of in-toto about the digest, at most 64 KiB. */
-            signature?: Record<string, never>;
+            signature?: Record<string, unknown>;
             /** @description The engines that serve the model. */
             engines: components["schemas"]["EngineKind"][];
             /** @description The engine's name of the model. Absent for an engine that serves one model. */
@@ -2666,7 +2676,7 @@ export interface components {
             /** @description Of `kubernetes`: namespace of the pods. */
             namespace?: string;
             /** @description Of `kubernetes`: a pod specification, at most 32 KiB, on which the specifications of jobs are laid. It can set what jobs cannot, such as `serviceAccountName`, and conforms to the Pod Security Standard restricted. */
-            podDefaults?: Record<string, never>;
+            podDefaults?: Record<string, unknown>;
             /** @description Of `kubernetes`: labels of the Jobs, for controllers of the cluster, such as `kueue.x-k8s.io/queue-name`. */
             labels?: {
                 [key: string]: string;
@@ -2732,7 +2742,7 @@ export interface components {
             ctx_max: number;
             supported_workloads: components["schemas"]["Workload"][];
             /** @description Empty: the limit is the concurrency. */
-            rate_limits: Record<string, never>;
+            rate_limits: Record<string, unknown>;
             features: {
                 /** @description A pool generates the same tokens for the same seed. */
                 deterministic: boolean;
@@ -3051,6 +3061,109 @@ export interface components {
             retriable?: boolean;
             /** @description With status 429: equals `X-Backoff-Ms`. */
             retry_after_ms?: number;
+        };
+        /** @description The run that the event is about. */
+        EventJob: {
+            /** @description The task id. */
+            id: string;
+            /** @enum {unknown} */
+            type: "pack-run" | "ingest" | "export" | "policy-simulate" | "inference";
+            runId: string;
+            /** @description The stored job that the run is of. */
+            definitionId?: string;
+            /** @description The version of the stored job that is run. */
+            definitionVersion?: number;
+            /** @description The batch that the client gave the run. */
+            batchId?: string;
+            /** @description 0 before the first attempt. */
+            attempt: number;
+            leaseId?: string;
+            taskRunnerId?: string;
+            /** @enum {unknown} */
+            status: "completed" | "failed" | "running" | "canceled";
+            /** @description The exact state of the run. */
+            state?: string;
+            /** @description The state before the event. */
+            from?: string;
+            /** @enum {unknown} */
+            reason?: "user_cancelled" | "retry_backoff" | "quota_paused";
+            /** @description The run ended without an attempt. Its status is completed, and it has not succeeded. */
+            skipped?: boolean;
+            /** @description The run whose action trigger_job created this one. */
+            triggeredBy?: components["schemas"]["EventJobRun"];
+            /** @description The run that the action of this event has created. */
+            triggered?: components["schemas"]["EventJobRun"];
+            /** @description Numbers the events of the run without gaps. */
+            seq?: number;
+            /** @description SHA-256 of what is run in canonical JSON (RFC 8785): of the accepted request, or, for a run of a stored job, of {definition, definitionVersion, parameters}. */
+            payloadDigest?: string;
+            artifacts?: components["schemas"]["EventArtifact"][];
+            message?: string;
+            fault?: components["schemas"]["EventFault"];
+        };
+        /** @description A run of a stored job. */
+        EventJobRun: {
+            /** @description Absent for a run of no stored job. */
+            jobId?: string;
+            runId: string;
+        };
+        /** @description A file that a run has left. */
+        EventArtifact: {
+            /** @description The absolute URL of the download, which needs a token. Events of older versions have a path. */
+            uri: string;
+            digest?: string;
+            mime: string;
+            size?: number;
+            fileName?: string;
+        };
+        /** @description Why an attempt or a run failed. */
+        EventFault: {
+            code: string;
+            category?: string;
+            message?: string;
+            retryable: boolean;
+        };
+        /** @description A firing of a stored job. */
+        EventSchedule: {
+            definitionId: string;
+            /** Format: date-time */
+            scheduledAt: string;
+            /** Format: date-time */
+            firedAt: string;
+            runId?: string;
+            skipped?: number;
+            reason?: string;
+        };
+        /** @description A resource that was created, changed or deleted. */
+        EventPolicy: {
+            /** @enum {unknown} */
+            resource: "job" | "pool" | "model" | "quota" | "webhook";
+            id: string;
+            version: number;
+            before?: string;
+            after?: string;
+            /** @description Why, if Sortie has changed it by itself, or for what it is a warning. */
+            reason?: string;
+        };
+        /** @description A part of the output of a program. */
+        EventLog: {
+            /** @enum {unknown} */
+            stream: "stdout" | "stderr";
+            sequence: number;
+            /** @description At most 32 KiB in base64. */
+            data: string;
+        };
+        /** @description How the event is delivered. Two deliveries of an event are equal but for this. */
+        EventNotifier: {
+            /** @enum {unknown} */
+            channel: "orch.jobs" | "orch.policy" | "orch.schedules";
+            /** @enum {unknown} */
+            delivery: "dsse" | "hmac" | "plain";
+            /** @description The place of the event in a replay. */
+            replay?: {
+                ordinal: number;
+                total: number;
+            };
         };
     };
     responses: never;
@@ -3825,7 +3938,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -4226,7 +4339,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -4599,7 +4712,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -4777,8 +4890,8 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
-                "application/json": Record<string, never>;
+                "application/merge-patch+json": Record<string, unknown>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -4842,7 +4955,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -4876,7 +4989,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -4910,7 +5023,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -5238,7 +5351,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -5535,7 +5648,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/schema+json": Record<string, never>;
+                    "application/schema+json": Record<string, unknown>;
                 };
             };
         };
@@ -5913,8 +6026,8 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
-                "application/json": Record<string, never>;
+                "application/merge-patch+json": Record<string, unknown>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -5950,7 +6063,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -6145,8 +6258,8 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/merge-patch+json": Record<string, never>;
-                "application/json": Record<string, never>;
+                "application/merge-patch+json": Record<string, unknown>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -6212,7 +6325,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": Record<string, unknown>;
             };
         };
         responses: {
@@ -6372,8 +6485,8 @@ export interface operations {
                 content: {
                     "application/json": {
                         openapi: string;
-                        info: Record<string, never>;
-                        paths: Record<string, never>;
+                        info: Record<string, unknown>;
+                        paths: Record<string, unknown>;
                     };
                 };
             };

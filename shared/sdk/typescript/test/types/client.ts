@@ -7,7 +7,7 @@ export async function use(signal: AbortSignal): Promise<void> {
   const state: Schemas.State | undefined = items[0]?.state;
   for await (const run of sortie.runs.list({ jobId: "j" })) run.taskId satisfies string;
   const stream = sortie.events.stream({ after: next, types: ["job.*"], signal, onGap: (gap) => gap.oldest satisfies string });
-  for await (const event of stream) event.eventType satisfies string;
+  for await (const event of stream) (event.job?.id ?? "") satisfies string;
   const event: Schemas.Event = await verifyWebhook(new Request("https://x.example.org"), ["whsec_x"]);
   try {
     await sortie.jobs.put("j", { image: "x", schedule: "0 2 * * *" }, { dryRun: true });
