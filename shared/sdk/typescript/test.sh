@@ -66,6 +66,9 @@ fi
 
 step "conformance kit: the example worker"
 "$sortie" worker check --timeout 5s --abort 10s -- node "$tmp/user/examples/worker.mjs"
+step "conformance kit: the example worker in a bundle"
+"$tools/esbuild" examples/worker.mjs --bundle --platform=node --format=esm --outfile=bundle/worker.mjs --log-level=error
+"$sortie" worker check --only work,cancel --timeout 5s --abort 10s -- node "$tmp/user/bundle/worker.mjs"
 step "conformance kit: a worker that never yields"
 "$sortie" worker check --timeout 5s --abort 10s -- node "$tmp/user/busy-worker.mjs"
 

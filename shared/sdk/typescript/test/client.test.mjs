@@ -150,19 +150,19 @@ test("a stream of events continues behind the last id", async () => {
   assert.equal(seen[0].url.search, "?types=job.*%2Cx&after=earliest&gap=fail");
 });
 
-test("a gap ends a stream, or is told", async () => {
+test("a gap ends a stream, or is reported", async () => {
   const gone = fake(problem(410, "CURSOR_EXPIRED"));
   await assert.rejects(async () => {
     for await (const _ of gone.client.events.stream({ after: "s-1" }));
   }, (error) => error.code === "CURSOR_EXPIRED");
   const gaps = [];
-  const told = fake(sse('id: s-9\nevent: stream.gap\ndata: {"oldest":"s-10"}\n\nid: s-10\ndata: {"eventId":"10"}\n\n'));
-  for await (const event of told.client.events.stream({ after: "s-1", onGap: (gap) => gaps.push(gap) })) {
+  const reported = fake(sse('id: s-9\nevent: stream.gap\ndata: {"oldest":"s-10"}\n\nid: s-10\ndata: {"eventId":"10"}\n\n'));
+  for await (const event of reported.client.events.stream({ after: "s-1", onGap: (gap) => gaps.push(gap) })) {
     assert.equal(event.eventId, "10");
     break;
   }
   assert.deepEqual(gaps, [{ oldest: "s-10" }]);
-  assert.equal(told.seen[0].url.searchParams.has("gap"), false);
+  assert.equal(reported.seen[0].url.searchParams.has("gap"), false);
 });
 
 test("an aborted stream throws the reason of its signal", async () => {

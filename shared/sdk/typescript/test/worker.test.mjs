@@ -127,6 +127,18 @@ test("work that ignores the signal is reported, and the process ends", options, 
   assert.deepEqual(got.completed.map((body) => body.outcome), ["CANCELLED"]);
 });
 
+test("a cancel request after SIGTERM is a cancel, with its own reason", options, async () => {
+  let terminated = false;
+  const got = await play(`const work = (task) => { console.log("working"); return new Promise((_, reject) => task.signal.addEventListener("abort", () => {
+      setTimeout(() => { task.partialProgress = task.cancelReason; reject(task.signal.reason); }, 600);
+    })); };` + exits, {
+    onOutput: (text, child) => void (text.includes("working") && !terminated && (terminated = child.kill("SIGTERM"))),
+    answer: (name) => (name === "heartbeat" && terminated ? { body: { shouldCancel: true, cancelReason: "" } } : undefined),
+  });
+  assert.equal(got.code, 1);
+  assert.deepEqual([got.completed[0].outcome, got.completed[0].partialProgress], ["CANCELLED", ""]);
+});
+
 test("an expired attempt reports nothing", options, async () => {
   const got = await play(`const work = (task) => new Promise((_, reject) => task.signal.addEventListener("abort", () => reject(task.signal.reason)));` + exits, {
     answer: (name, _, n) => (name === "heartbeat" && n > 2 ? { status: 410, body: { error: "task_expired" } } : undefined),

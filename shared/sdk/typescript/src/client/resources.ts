@@ -169,10 +169,10 @@ export class Tasks extends Resource {
         const response = await this.http.raw("taskLogs", {
           path: { task_id: taskId }, query: { ...query, attempt, offset, follow: true }, accept: "application/x-ndjson",
         }, options);
-        // An idle program writes nothing for hours, so silence is no failure here.
+        // An idle program writes nothing for hours. A new connection then costs little.
         let rest = "";
         const decoder = new TextDecoder();
-        for await (const chunk of chunks(response, 2 ** 31 - 1)) {
+        for await (const chunk of chunks(response, 120_000)) {
           failures = 0;
           const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
           rest = lines.pop() ?? "";

@@ -43,7 +43,7 @@ export class SharedState {
 
   /** Only the heartbeat thread calls this. */
   setStop(cause: StopCause, reason: string): void {
-    if (reason) Atomics.store(this.cells, reasonLength, put(reason, this.reasonBytes));
+    Atomics.store(this.cells, reasonLength, put(reason, this.reasonBytes));
     Atomics.store(this.cells, stop, causes.indexOf(cause));
   }
 

@@ -66,7 +66,7 @@ function say(why: string): void {
   try {
     writeSync(2, `${JSON.stringify({ time: new Date().toISOString(), level: "ERROR", msg: "the task was not done", why })}\n`);
   } catch {
-    // Nobody reads standard error.
+    // Standard error is closed.
   }
 }
 
@@ -112,7 +112,7 @@ class Runner {
       process.on("SIGTERM", terminate);
       process.on("SIGINT", terminate);
     }
-    process.on("uncaughtException", crash); // also of promises that nobody handles
+    process.on("uncaughtException", crash); // unhandled rejections, too
     try {
       if (await Promise.race([isStarted, code.then(() => false)])) void this.work(work);
       return await code;
