@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
-// again is the delay before a failed write is retried.
-const again = time.Second
+// writeRetryDelay is the delay before a failed write is retried.
+const writeRetryDelay = time.Second
 
 // firings is the number of deadlines that are handled concurrently, so that
 // they share commits.
@@ -20,7 +20,7 @@ const firings = 64
 // deadlines. It returns after its last invocation has returned. Only one Run or
 // Step may be active.
 func (e *Engine) Run(ctx context.Context) error {
-	crew := crew{tasks: make(chan func())}
+	crew := goroutinePool{tasks: make(chan func())}
 	defer func() {
 		crew.working.Wait()
 		if err := e.save(context.WithoutCancel(ctx)); err != nil {
@@ -65,15 +65,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// crew runs tasks in goroutines that it keeps until ctx ends. A new goroutine would have to
+// goroutinePool runs tasks in goroutines that it keeps until ctx ends. A new goroutine would have to
 // grow its stack for each task.
-type crew struct {
+type goroutinePool struct {
 	working sync.WaitGroup
 	tasks   chan func()
 }
 
 // do runs a task in an idle goroutine of the crew, or in a new one.
-func (c *crew) do(ctx context.Context, task func()) {
+func (c *goroutinePool) do(ctx context.Context, task func()) {
 	select {
 	case c.tasks <- task:
 		return
@@ -143,7 +143,7 @@ func (e *Engine) saveOrPause(ctx context.Context) {
 }
 
 func (e *Engine) pause(ctx context.Context) bool {
-	return clock.Sleep(ctx, e.config.Clock, again) == nil
+	return clock.Sleep(ctx, e.config.Clock, writeRetryDelay) == nil
 }
 
 // fire applies the current time to the execution.

@@ -21,7 +21,7 @@ func (s *Server) hasApp(name string) bool {
 func (s *Server) appWire(name string) map[string]any {
 	count := 0
 	for _, m := range s.all(name) {
-		if rec, _ := m.look(); rec.alive() {
+		if rec, _ := m.snapshot(); rec.alive() {
 			count++
 		}
 	}

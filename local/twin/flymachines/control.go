@@ -73,7 +73,7 @@ func (s *Server) restart(w http.ResponseWriter, r *http.Request, m *machine) err
 	if query.Get("force_stop") == "true" {
 		signal = syscall.SIGKILL
 	}
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.State == stateStopped {
 		return s.start(w, r, m)
 	}
@@ -121,7 +121,7 @@ func (s *Server) request(m *machine, what action, signal syscall.Signal, grace t
 
 // stopForShutdown requests the end of a machine because the server closes.
 func (s *Server) stopForShutdown(m *machine) error {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.State == stateDestroyed || rec.State == stateLaunchFailed {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *Server) postSignal(w http.ResponseWriter, r *http.Request, m *machine) 
 	if in.Signal.Signal == 0 {
 		return refuse(http.StatusBadRequest, "invalid_argument: signal is required")
 	}
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.State != stateStarted && rec.State != stateStopping {
 		return wrongState("signal", rec.State)
 	}
@@ -170,7 +170,7 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, m *machine) erro
 	if err != nil {
 		return err
 	}
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.alive() {
 		if err := s.live(m); err != nil {
 			return err

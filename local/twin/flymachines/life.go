@@ -21,7 +21,7 @@ func (s *Server) live(m *machine) error {
 		return errClosing
 	}
 	m.living = true
-	s.lives.Go(func() { s.life(m) })
+	s.changing.Go(func() { s.life(m) })
 	return nil
 }
 
@@ -34,7 +34,7 @@ func (s *Server) life(m *machine) {
 			return
 		}
 		if proc != nil {
-			exit, oom := s.attend(m, proc)
+			exit, oom := s.superviseProcess(m, proc)
 			s.ended(m, exit, oom)
 		}
 		if !s.afterEnd(m) {
@@ -54,7 +54,7 @@ func (m *machine) idle() bool {
 // begin starts the machine's program, or finds the running one. It returns nil if there is no
 // program to wait for. It returns false if the server closes first.
 func (s *Server) begin(m *machine) (Process, bool) {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.Ended == rec.Starts || rec.State == stateLaunchFailed {
 		return nil, true
 	}
@@ -67,8 +67,8 @@ func (s *Server) begin(m *machine) (Process, bool) {
 		if !s.linger(m, &rec) || !s.boot(m) {
 			return nil, false
 		}
-		if rec, _ = m.look(); !rec.starting() || rec.Action != actionNone {
-			s.neverRan(m)
+		if rec, _ = m.snapshot(); !rec.starting() || rec.Action != actionNone {
+			s.cancelStart(m)
 			return nil, true
 		}
 		if m.inherited {
@@ -91,7 +91,7 @@ func (s *Server) begin(m *machine) (Process, bool) {
 		})
 		return nil, true
 	case proc == nil && rec.State == stateDestroying:
-		s.neverRan(m)
+		s.cancelStart(m)
 		return nil, true
 	case proc == nil: // the program ran when the server was killed, and its result is lost
 		s.ended(m, killed(s.cfg.Clock.Now(), "the program was lost with the server"), false)
@@ -105,10 +105,10 @@ func (s *Server) begin(m *machine) (Process, bool) {
 // requested stop. Another user could have placed the folder there, so only a new machine starts
 // a program.
 func (s *Server) cancelInherited(m *machine) {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	s.log.Warn("a machine of an earlier server is not started", "machine", rec.ID)
 	s.note(m, func(r *record) { r.Action = actionStop })
-	s.neverRan(m)
+	s.cancelStart(m)
 }
 
 // linger delays a machine in created and starting as long as its faults require. It returns
@@ -133,9 +133,9 @@ func (s *Server) linger(m *machine, rec *record) bool {
 	return s.stay(m, rec.Defects.StuckStarting, since)
 }
 
-// neverRan ends a start that was cancelled before the program ran. It records an exit event,
+// cancelStart ends a start that was cancelled before the program ran. It records an exit event,
 // because a stop without one looks like a failed start.
-func (s *Server) neverRan(m *machine) {
+func (s *Server) cancelStart(m *machine) {
 	now := s.cfg.Clock.Now()
 	s.note(m, func(r *record) {
 		r.Ended = r.Starts
@@ -176,8 +176,8 @@ func (s *Server) started(m *machine, proc Process) {
 // killAgain is the delay before a failed kill is retried.
 const killAgain = time.Second
 
-// attend waits for the end of the program and sends it the requested signals.
-func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
+// superviseProcess waits for the end of the program and sends it the requested signals.
+func (s *Server) superviseProcess(m *machine, proc Process) (exit Exit, oom bool) {
 	ended := make(chan Exit, 1)
 	go func() {
 		exit, err := proc.Wait()
@@ -206,14 +206,14 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 		timers = append(timers, stop)
 		return fired
 	}
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.Defects.OOM {
 		memory = after(rec.Defects.OOMAfter)
 	}
-	rush := s.rush
+	rush := s.stopNow
 	var sent record
 	for {
-		rec, _ := m.look()
+		rec, _ := m.snapshot()
 		if rec.Action != sent.Action || rec.Signal != sent.Signal || !rec.KillAt.Equal(sent.KillAt) {
 			sent = rec
 			grace = nil
@@ -229,7 +229,7 @@ func (s *Server) attend(m *machine, proc Process) (exit Exit, oom bool) {
 		select {
 		case exit = <-ended:
 			return exit, oom
-		case <-m.kick:
+		case <-m.wakeUp:
 		case <-grace:
 			if grace = nil; !send(syscall.SIGKILL) {
 				grace = after(killAgain)
@@ -292,7 +292,7 @@ const restartPause = time.Second
 // afterEnd handles the end of a machine's program: it restarts, destroys or keeps the machine.
 // It returns false if the server closes first.
 func (s *Server) afterEnd(m *machine) bool {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if rec.State == stateStopped && rec.Action == actionRestart {
 		if rec.Restarts > 0 && !s.stay(m, &stuck{For: restartPause}, rec.UpdatedAt) {
 			return false
@@ -352,7 +352,7 @@ func (s *Server) stay(m *machine, fault *stuck, since time.Time) bool {
 	over, stop := s.until(since, fault.For)
 	defer stop()
 	for {
-		rec, changed := m.look()
+		rec, changed := m.snapshot()
 		if rec.Action == actionStop || rec.Action == actionDestroy {
 			return true
 		}
@@ -361,7 +361,7 @@ func (s *Server) stay(m *machine, fault *stuck, since time.Time) bool {
 			return true
 		case <-changed:
 		case <-s.closing:
-			rec, _ := m.look()
+			rec, _ := m.snapshot()
 			return rec.Action == actionStop || rec.Action == actionDestroy
 		}
 	}

@@ -17,8 +17,8 @@ const recordFile = "machine.json"
 // machine is a machine of this server. Its record changes only through commit.
 type machine struct {
 	dir string
-	// kick wakes the machine's goroutine.
-	kick chan struct{}
+	// wakeUp wakes the machine's goroutine.
+	wakeUp chan struct{}
 	// inherited means that the record was found in the folder. An earlier server may have
 	// started the machine; this one does not.
 	inherited bool
@@ -35,12 +35,12 @@ type machine struct {
 func newMachine(dir string, rec record, m *manifest) *machine {
 	return &machine{
 		dir: dir, rec: rec, manifest: m,
-		kick: make(chan struct{}, 1), changed: make(chan struct{}),
+		wakeUp: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 }
 
-// look returns the record, and a channel that is closed when it changes.
-func (m *machine) look() (record, <-chan struct{}) {
+// snapshot returns the record, and a channel that is closed when it changes.
+func (m *machine) snapshot() (record, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.rec, m.changed
@@ -101,7 +101,7 @@ func (m *machine) show(rec record) {
 // wake wakes the machine's goroutine, which then reads the requested action.
 func (m *machine) wake() {
 	select {
-	case m.kick <- struct{}{}:
+	case m.wakeUp <- struct{}{}:
 	default: // already notified
 	}
 }
@@ -128,7 +128,7 @@ func (m *machine) subject() faults.Subject {
 
 // program returns the program of the machine's current start.
 func (s *Server) program(m *machine) Program {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	manifest := m.manifestNow()
 	p := Program{
 		MachineID: rec.ID, Image: manifest.Image, Start: rec.Starts, Argv: rec.Argv, Dir: m.dir,

@@ -14,7 +14,7 @@ func (s *Server) visible(rec *record) bool {
 }
 
 func (s *Server) get(w http.ResponseWriter, _ *http.Request, m *machine) error {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if !s.visible(&rec) {
 		return refuse(http.StatusNotFound, "machine not found")
 	}
@@ -23,7 +23,7 @@ func (s *Server) get(w http.ResponseWriter, _ *http.Request, m *machine) error {
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, _ *http.Request, m *machine) error {
-	rec, _ := m.look()
+	rec, _ := m.snapshot()
 	if !s.visible(&rec) {
 		return refuse(http.StatusNotFound, "machine not found")
 	}
@@ -54,9 +54,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && deleted != "" {
 		return refuse(http.StatusBadRequest, "invalid_argument: include_deleted %q", deleted)
 	}
-	found := []wire{}
+	found := []machineJSON{}
 	for _, m := range s.all(r.PathValue("app")) {
-		rec, _ := m.look()
+		rec, _ := m.snapshot()
 		manifest := m.manifestNow()
 		if (!rec.alive() && !withGone) || !s.visible(&rec) {
 			continue
@@ -132,7 +132,7 @@ func (s *Server) waitFor(w http.ResponseWriter, r *http.Request, m *machine, sta
 	from := r.URL.Query().Get("from_event_id")
 	settled := slices.Contains(states, "settled")
 	for {
-		rec, changed := m.look()
+		rec, changed := m.snapshot()
 		isSettled := rec.State == stateStarted || rec.State == stateStopped || rec.State == stateDestroyed
 		switch reached := slices.Contains(states, rec.State) || (settled && isSettled); {
 		case !s.visible(&rec):

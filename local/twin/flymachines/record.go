@@ -176,8 +176,8 @@ func (r *record) pending(m *manifest) bool {
 	return r.alive() && (r.State != stateStopped || r.Action != actionNone || r.ending(m))
 }
 
-// wire is a machine in Fly's shape.
-type wire struct {
+// machineJSON is a machine in Fly's shape.
+type machineJSON struct {
 	ID               string          `json:"id"`
 	Name             string          `json:"name"`
 	State            string          `json:"state"`
@@ -196,8 +196,8 @@ type wire struct {
 	Cordoned         bool            `json:"cordoned"`
 }
 
-func (r *record) wire(m *manifest, c Config) wire {
-	w := wire{
+func (r *record) wire(m *manifest, c Config) machineJSON {
+	w := machineJSON{
 		ID: r.ID, Name: r.Name, State: r.State, Region: r.Region, ImageRef: parseImage(m.Image),
 		InstanceID: r.Version, Version: r.Version, PrivateIP: c.privateIP(r.ID),
 		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, Config: r.Config, Events: r.Events,

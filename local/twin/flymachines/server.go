@@ -31,9 +31,9 @@ type Server struct {
 	// digests caches the digests of the machines' programs.
 	digests digests
 
-	lives   sync.WaitGroup // one per machine with a pending change
-	closing chan struct{}  // closed when Stop begins
-	rush    chan struct{}  // closed when Stop no longer waits
+	changing sync.WaitGroup // one per machine with a pending change
+	closing  chan struct{}  // closed when Stop begins
+	stopNow  chan struct{}  // closed when Stop no longer waits
 
 	mu       sync.Mutex
 	closed   bool
@@ -68,7 +68,7 @@ func Open(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, log: cfg.Log, lock: lock, limits: newLimits(),
-		closing: make(chan struct{}), rush: make(chan struct{}),
+		closing: make(chan struct{}), stopNow: make(chan struct{}),
 		apps: map[string]bool{}, machines: map[string]*machine{}, names: map[string]string{},
 		faults: injector, entropy: ulid.Monotonic(cfg.Random, 0),
 	}
@@ -110,7 +110,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if !first {
-		s.lives.Wait()
+		s.changing.Wait()
 		return nil
 	}
 	var failed []error
@@ -121,11 +121,11 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	close(s.closing)
 	ended := make(chan struct{})
-	go func() { s.lives.Wait(); close(ended) }()
+	go func() { s.changing.Wait(); close(ended) }()
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		close(s.rush)
+		close(s.stopNow)
 		<-ended
 	}
 	return errors.Join(append(failed, s.lock.Unlock())...)
@@ -169,7 +169,7 @@ func (s *Server) DropOutput(id string) error {
 	if m == nil {
 		return nil
 	}
-	if rec, _ := m.look(); rec.alive() {
+	if rec, _ := m.snapshot(); rec.alive() {
 		return nil
 	}
 	return errors.Join(output.Remove(m.dir), os.RemoveAll(filepath.Join(m.dir, earlierDir)))

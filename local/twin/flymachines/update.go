@@ -95,7 +95,7 @@ func (m *machine) setOutputAside(version string) error {
 
 // outputOf returns the folder with the output of a version; empty means the current one.
 func (m *machine) outputOf(version string) string {
-	if rec, _ := m.look(); version == "" || version == rec.Version {
+	if rec, _ := m.snapshot(); version == "" || version == rec.Version {
 		return m.dir
 	}
 	return filepath.Join(m.dir, earlierDir, filepath.Base(version))

@@ -144,7 +144,7 @@ func put(tx *sqlite.Tx, o object, pieces []piece) (free []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return free, hold(tx, o.id, pieces)
+	return free, savePieces(tx, o.id, pieces)
 }
 
 // remove removes the object from the catalog, if it exists. It returns the blobs that are no
@@ -161,8 +161,8 @@ func remove(tx *sqlite.Tx, bucket, key string) (free []string, err error) {
 	return release(tx, id)
 }
 
-// hold records the pieces of a holder.
-func hold(tx *sqlite.Tx, holder string, pieces []piece) error {
+// savePieces records the pieces of a holder.
+func savePieces(tx *sqlite.Tx, holder string, pieces []piece) error {
 	for n, p := range pieces {
 		_, err := tx.Exec("INSERT INTO pieces (holder, n, blob, start, size) VALUES (?, ?, ?, ?, ?)", holder, n, p.blob, p.offset, p.size)
 		if err != nil {

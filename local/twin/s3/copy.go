@@ -56,7 +56,7 @@ func (s *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) (
 			}
 		}
 		// Hold before release: both may use the same blobs.
-		if err := hold(tx, id, pieces); err != nil {
+		if err := savePieces(tx, id, pieces); err != nil {
 			return nil, err
 		}
 		return put(tx, to, nil)

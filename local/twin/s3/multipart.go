@@ -91,7 +91,7 @@ func putPart(tx *sqlite.Tx, bucket, key string, p part, pieces []piece) (free []
 	if _, err := upload(tx, bucket, key, p.upload); err != nil {
 		return nil, err
 	}
-	if err := hold(tx, p.id, pieces); err != nil {
+	if err := savePieces(tx, p.id, pieces); err != nil {
 		return nil, err
 	}
 	var old string
@@ -149,7 +149,7 @@ func (s *store) CompleteMultipartUpload(ctx context.Context, in *awss3.CompleteM
 			return nil, err
 		}
 		// Hold the pieces before their parts are released.
-		if err := hold(tx, o.id, pieces); err != nil {
+		if err := savePieces(tx, o.id, pieces); err != nil {
 			return nil, err
 		}
 		free, err := dropUpload(tx, *in.UploadId)
