@@ -76,6 +76,13 @@ fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 		done; \
 	done
 
+# Each SDK is tested as its users get it: the built archive, in an environment of its own.
+.PHONY: test-sdks
+test-sdks: ## build and test the SDKs with the conformance kit and a live server (Python 3.10, Node 22 or newer)
+	@$(BUILD) -o bin/ $(PROGRAMS)
+	@shared/sdk/python/test.sh
+	@shared/sdk/typescript/test.sh
+
 # The validators need Node, Java, Maven and Python 3.13 beside Go, as LocalStack
 # does; "validate" also synthesises the template. They are installed once for each
 # state of the lock files in local/proof/validate, with hashes, under
@@ -90,7 +97,7 @@ validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
 .PHONY: nightly
-nightly: validate race test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate race test-sdks test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory test-kubernetes NODE=kubelet
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
