@@ -283,3 +283,21 @@ func TestBurstOfLateHeartbeatsIsAccepted(t *testing.T) {
 	}
 	h.wantState(task, run.Running)
 }
+
+// contended is a store in which another process always records a canary first.
+type contended struct{ port.Store }
+
+// RecordReception implements port.Store.
+func (contended) RecordReception(context.Context, port.Reception, port.Reception) error {
+	return port.ErrConflict
+}
+
+// TestContendedCanaryIsUnavailable sends a canary whose record always conflicts.
+func TestContendedCanaryIsUnavailable(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.service = h.system(wiring{store: contended{h.store}})
+	if err := h.service.RecordReception(t.Context()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v, want a fault of the code UNAVAILABLE", err)
+	}
+}

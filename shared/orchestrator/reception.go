@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -130,6 +131,9 @@ func (s *Workers) ReceiveCanary(ctx context.Context, text string) (time.Time, er
 		if !errors.Is(err, port.ErrConflict) {
 			break
 		}
+	}
+	if errors.Is(err, port.ErrConflict) {
+		return at, fault.New(fault.Unavailable, "too many concurrent canaries; retry")
 	}
 	if err != nil {
 		return at, fmt.Errorf("cannot record the canary: %w", err)

@@ -146,6 +146,9 @@ func (t *Turns) write(ctx context.Context, stream string) (leave func()) {
 			renewed = now
 		}
 		ahead, err := t.writers.Ahead(ctx, w)
+		if err != nil {
+			t.log.WarnContext(ctx, "cannot read the queue of a stream; it is written without", "stream", stream, "error", err.Error())
+		}
 		if err != nil || ahead == 0 || now.Sub(since) >= writerPatience {
 			return leave
 		}
