@@ -85,6 +85,9 @@ func parseTime(text string) (int64, error) {
 	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%q is not a duration, want one such as 90s or 1h", text)
 	}
+	if d%time.Millisecond != 0 {
+		return 0, fmt.Errorf("%q is not a whole number of milliseconds", text)
+	}
 	return d.Milliseconds(), nil
 }
 

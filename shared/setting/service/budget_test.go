@@ -34,7 +34,7 @@ func TestDefaultBudgetsAreRead(t *testing.T) {
 func TestMalformedBudgetsAreNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"turns": `turns: "" is not a number`, "tokens=-1": "tokens: ", "time=1": "time: ", "time=-1s": "time: ", "cost=x": "cost: ", "cost=-1": "cost: ", "cost=NaN": "cost: ",
+		"turns": `turns: "" is not a number`, "tokens=-1": "tokens: ", "time=1": "time: ", "time=-1s": "time: ", "time=1us": "whole number of milliseconds", "cost=x": "cost: ", "cost=-1": "cost: ", "cost=NaN": "cost: ",
 		"turns=1,turns=2": "turns occurs twice", "requests=1": "want turns=", "cost=1e9": "cost: ", ",": "empty value",
 	} {
 		_, err := service.Read(setting.Map(map[string]string{"SORTIE_TENANT_BUDGET": text}))
