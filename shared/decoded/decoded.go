@@ -40,6 +40,8 @@ func (d *Documents[T]) Put(doc []byte, value *T) {
 	key := maphash.Bytes(d.seed, doc)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.bytes -= len(d.young[key].doc)
+	delete(d.young, key)
 	if len(d.young) >= d.most || d.bytes+len(doc) > d.size { // drop the older half
 		d.aging, d.young, d.bytes = d.young, make(map[uint64]entry[T], len(d.young)), 0
 	}

@@ -57,3 +57,17 @@ func TestSizeOfTheDocumentsIsBounded(t *testing.T) {
 		t.Error("got a document larger than all together may be")
 	}
 }
+
+// TestRepeatedDocumentTakesItsSizeOnce puts one document many times beside another one.
+func TestRepeatedDocumentTakesItsSizeOnce(t *testing.T) {
+	t.Parallel()
+	d := New[int](1000, 250)
+	other, repeated := fmt.Appendf(nil, "%0100d", 1), fmt.Appendf(nil, "%0100d", 2)
+	d.Put(other, new(1))
+	for range 10 {
+		d.Put(repeated, new(2))
+	}
+	if len(d.young) != 2 || d.bytes != 200 {
+		t.Errorf("got %d documents of %d bytes, want 2 of 200", len(d.young), d.bytes)
+	}
+}
