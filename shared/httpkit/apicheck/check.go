@@ -91,8 +91,11 @@ func checkEmpty(answer *http.Response) error {
 		return nil // a redirect may have a short HTML body
 	}
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || len(body) > 0 {
-		return fmt.Errorf("got a body of %d bytes, want none (%w)", len(body), err)
+	if err != nil {
+		return fmt.Errorf("cannot read the body: %w", err)
+	}
+	if len(body) > 0 {
+		return fmt.Errorf("got a body of %d bytes, want none", len(body))
 	}
 	return nil
 }
