@@ -1,0 +1,667 @@
+"""One attempt: started, heartbeats, the reasons to stop, completed.
+
+Three daemon threads serve it, none of them the user's: one sends heartbeats, one
+watches SIGTERM, the deadline and the grace period, and one sends output.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+import uuid
+import weakref
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import quote
+
+from .._time import now as rfc3339
+from ..errors import (
+    Aborted,
+    Cancelled,
+    DeadlineReached,
+    Failure,
+    SortieError,
+    Terminated,
+    Undelivered,
+)
+from ._envelope import Envelope, Upload, is_token, upload_of
+from ._http import FIRST_DELAY, HTTP, Answer, backoff, repeat
+from ._logs import Sender
+from ._usage import usage
+
+_REPORT_TIMEOUT = 3600.0  # without a deadline
+_LEAST_RETRY = 60.0
+_PROGRESS_INTERVAL = 1.0
+_ABORT_GRACE = 1.0
+_MOST_MARGIN = 5.0
+_CANCEL_LOOKUP = 3.0
+_MOST_MESSAGE, _MOST_TRACE = 2 << 10, 16 << 10
+_CUT = " [cut]"
+
+EXIT_DONE, EXIT_FAILED, EXIT_NO_TASK, EXIT_TERMINATED = 0, 1, 2, 128 + signal.SIGTERM
+
+Progress = tuple[int, str]  # the percent is -1 if unknown
+
+
+class Attempt:
+    """The state of an attempt, shared by its threads."""
+
+    def __init__(
+        self,
+        envelope: Envelope,
+        *,
+        log: logging.Logger,
+        worker_id: str | None = None,
+        raises: bool = False,
+        send_output: bool = False,
+        signals: bool = True,
+        exit_process: Callable[[int], Any] = os._exit,
+    ) -> None:
+        self.envelope = envelope
+        self.log = log
+        self.worker_id = worker_id or new_worker_id()
+        self.http = HTTP()
+        self.metrics: dict[str, Any] = {}
+        self.phase = ""
+        self.partial_progress: Any = None
+        self._exit_process = exit_process
+
+        self._lock = threading.Lock()
+        self._token = envelope.token
+        self._targets: dict[str, Upload | None] = {"output": envelope.output, "log": envelope.log}
+        self._stop: Cancelled | None = None
+        self._cancel: Cancelled | None = None  # the cancel request
+        self._uploaded: dict[str, Any] | None = None
+        self._progress: Progress = (-1, "")
+        self._delivered: Progress = (-1, "")
+        self._claimed = False  # by the thread that reports
+        self._forked = False
+
+        self.stopped = threading.Event()  # the work must stop
+        self._ended = threading.Event()  # no more calls
+        self._lookup = threading.Event()  # a heartbeat after SIGTERM was answered
+        self._beats = threading.Condition(self._lock)
+        self._beat_now = False
+        self._on_stop: list[Callable[[], object]] = []
+
+        path = "/v1/tasks/" + quote(envelope.task_id, safe="~:") + "/"
+        self._base = envelope.base_url + path
+        self._call_timeout = min(30.0, max(envelope.timeout / 3, 0.5))
+        # Prepared once, so that a heartbeat does little under the GIL.
+        self._prefix = json.dumps({"attempt": envelope.attempt, "workerId": self.worker_id})[:-1]
+
+        self.sender = Sender(self) if send_output else None
+        self._signals = _Signals(raises) if signals and _in_main_thread() else None
+        if raises and signals and (self._signals is None or not hasattr(signal, "pthread_kill")):
+            raise ValueError('on_cancel="raise" needs the main thread and signals of POSIX')
+        self.handles_sigterm = self._signals is not None
+        self._threads: list[threading.Thread] = []
+        self._wake_r, self._wake_w = socket.socketpair()
+        self._wake_w.setblocking(False)
+
+    # The beginning.
+
+    def start(self) -> None:
+        """Send started until it is answered, and begin to send heartbeats.
+
+        Raises a Cancelled if the work is not to be done.
+        """
+        _running.add(self)
+        if self._signals is not None:
+            self._signals.install(self._wake_w.fileno(), self._wake)
+        self._begin(self._watch, "sortie-watch")
+        began = time.monotonic()
+        try:
+            answer = self._started(began)
+        except BaseException:
+            self.close()
+            raise
+        if answer is None:
+            self.close()
+            assert self._stop is not None
+            raise self._stop
+        if not answer.ok:
+            self.close()
+            stop = cause_of(answer)
+            raise stop if stop is not None else Undelivered(f"started was not accepted: {answer}")
+        self._beat_now = True  # early, so that a cancel does not wait for an interval
+        self._begin(self._send_heartbeats, "sortie-heartbeats")
+        if self.sender is not None:
+            self.sender.start()
+
+    def _started(self, began: float) -> Answer | None:
+        """Return the answer; None if the work must stop before there is one."""
+        fields: dict[str, Any] = {"startedAt": rfc3339(), "handlesSigterm": self.handles_sigterm}
+        if self.sender is not None:
+            fields["sendsOutput"] = True
+        body = self._body(fields)
+        answer = repeat(
+            lambda: self.call("started", body),
+            until=self._retry_until(began),
+            sleep=self.stopped.wait,
+            warn=self._warn,
+            what="started",
+        )
+        return None if self.stopped.is_set() and not answer.ok else answer
+
+    def _begin(self, run: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    # Calls.
+
+    def call(self, name: str, body: bytes) -> Answer:
+        """Make one call with the newest token."""
+        with self._lock:
+            token = self._token
+        headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+        return self.http.send("POST", self._base + name, body, headers, self._call_timeout)
+
+    def _body(self, fields: dict[str, Any]) -> bytes:
+        rest = json.dumps(fields, default=str, allow_nan=False)[1:]
+        return (self._prefix + ", " + rest).encode("ascii")
+
+    def _warn(self, what: str, answer: Answer, delay: float) -> None:
+        self.log.warning("%s failed (%s), retrying in %.1f s", what, answer, delay)
+
+    def _retry_until(self, at: float) -> float:
+        left = self._until_deadline()
+        return at + (_REPORT_TIMEOUT if left is None else max(left, _LEAST_RETRY))
+
+    def _until_deadline(self) -> float | None:
+        if self.envelope.deadline is None:
+            return None
+        return (self.envelope.deadline - datetime.now(timezone.utc)).total_seconds()
+
+    def target(self, name: str) -> Upload | None:
+        """Return the newest target of an upload."""
+        with self._lock:
+            return self._targets[name]
+
+    # Progress and heartbeats.
+
+    def set_progress(self, percent: float | None, message: str) -> None:
+        """Set what heartbeats report. A change is sent within a second."""
+        whole = -1
+        if percent is not None and percent == percent:
+            whole = int(max(0.0, min(float(percent), 100.0)))
+        with self._beats:
+            if self._progress != (whole, message):
+                self._progress = (whole, message)
+                self._beats.notify_all()
+
+    def request_heartbeat(self) -> None:
+        """Send a heartbeat at once."""
+        with self._beats:
+            self._beat_now = True
+            self._beats.notify_all()
+
+    def _send_heartbeats(self) -> None:
+        interval = self.envelope.interval
+        failures, sent = 0, time.monotonic()
+        due = sent + interval
+        while True:
+            with self._beats:
+                while not self._ended.is_set() and not self._beat_now:
+                    at = due
+                    if failures == 0 and self._progress != self._delivered:
+                        at = min(due, sent + _PROGRESS_INTERVAL)
+                    left = at - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._beats.wait(left)
+                if self._ended.is_set():
+                    return
+                self._beat_now = False
+            sent = time.monotonic()
+            try:
+                answer = self._heartbeat()
+            except Exception:  # no error ends the heartbeats of living work
+                self.log.exception("cannot send a heartbeat")
+                answer = Answer(0, error="internal error")
+            if answer.status in (409, 410):
+                self.refused(answer)
+                return
+            if answer.ok:
+                failures, due = 0, sent + interval
+            else:
+                delay = backoff(failures, min(FIRST_DELAY, interval / 8), interval)
+                delay = min(max(delay, answer.retry_after), interval)
+                failures += 1
+                due = time.monotonic() + (delay if answer.retryable else interval)
+                if not self._ended.is_set():
+                    self._warn("a heartbeat", answer, due - time.monotonic())
+
+    def _heartbeat(self) -> Answer:
+        with self._lock:
+            progress = percent, message = self._progress
+            terminated = isinstance(self._stop, Terminated)
+        fields: dict[str, Any] = {"heartbeatAt": rfc3339()}
+        if percent >= 0:
+            fields["progressPct"] = percent
+        if message:
+            fields["message"] = cut(message, _MOST_MESSAGE)
+        answer = self.call("heartbeat", self._body(fields))
+        if not answer.ok:
+            return answer
+        said = answer.object()
+        if said is None:
+            return Answer(0, error="malformed answer")
+        with self._lock:
+            self._delivered = progress
+            if is_token(said.get("taskToken")):
+                self._token = said["taskToken"]
+            for name in ("output", "log"):
+                target = upload_of(said.get(name))
+                if target is not None:
+                    self._targets[name] = target
+        if said.get("shouldCancel") is True:
+            self.cancel(said.get("cancelReason"))
+        if terminated:
+            self._lookup.set()
+        return answer
+
+    # The reasons to stop.
+
+    @property
+    def stop_cause(self) -> Cancelled | None:
+        """Why the work must stop; None while it need not."""
+        with self._lock:
+            return self._stop
+
+    def cancel(self, reason: Any) -> None:
+        """Stop the work for a cancel request."""
+        text = reason if isinstance(reason, str) and reason else "user_requested"
+        cause = Cancelled(cut(text, _MOST_MESSAGE))
+        with self._lock:
+            if self._cancel is None:
+                self._cancel = cause
+        self.stop(cause)
+
+    def refused(self, answer: Answer) -> None:
+        """Stop the work after a 409 or 410."""
+        cause = cause_of(answer) or Aborted()
+        if type(cause) is Cancelled:
+            self.cancel(cause.reason)
+        else:
+            self.stop(cause)
+        self._lookup.set()
+
+    def stop(self, cause: Cancelled) -> None:
+        """Ask the work to stop. The first cause counts, unless that is SIGTERM."""
+        with self._lock:
+            if self._stop is not None and not isinstance(self._stop, Terminated):
+                return
+            again = self._stop is not None
+            self._stop = cause
+            callbacks = list(self._on_stop)
+        self.stopped.set()
+        self._wake()
+        if again:
+            return
+        self.log.info("the work must stop: %s", cause.reason)
+        for callback in callbacks:
+            callback()
+        if self._signals is not None:
+            self._signals.interrupt(cause)
+
+    def on_stop(self, callback: Callable[[], object]) -> None:
+        """Call callback from another thread when the work must stop."""
+        with self._lock:
+            self._on_stop.append(callback)
+            late = self._stop is not None
+        if late:
+            callback()
+
+    def terminated(self) -> None:
+        """Handle SIGTERM: stop, and ask at once whether a cancel was requested."""
+        if self._claimed:
+            return
+        self.stop(Terminated())
+        self.request_heartbeat()
+
+    def _wake(self) -> None:
+        try:
+            self._wake_w.send(b"\0")
+        except OSError:
+            pass  # full, so the thread wakes anyway, or closed
+
+    def _time_left(self) -> float | None:
+        left = self._until_deadline()
+        limit = self.envelope.time_limit
+        if left is None or limit is not None and limit < left:
+            return limit
+        return max(left, 0.001)
+
+    def _grace(self, cause: Cancelled) -> float:
+        grace = self.envelope.grace * 0.8
+        if isinstance(cause, Aborted):
+            return min(grace, _ABORT_GRACE)
+        return min(grace, _MOST_MARGIN * 0.8) if isinstance(cause, DeadlineReached) else grace
+
+    def _watch(self) -> None:
+        left, deadline = self._time_left(), None
+        if left is not None:
+            deadline = time.monotonic() + left - min(_MOST_MARGIN, left / 10)
+        seen: Cancelled | None = None
+        expires = 0.0
+        while not self._ended.is_set():
+            cause = self.stop_cause
+            if cause is not seen and cause is not None:
+                seen, expires = cause, time.monotonic() + self._grace(cause)
+            at = deadline if seen is None else expires
+            self._wake_r.settimeout(None if at is None else max(at - time.monotonic(), 0.001))
+            try:
+                content = self._wake_r.recv(4096)
+            except TimeoutError:
+                if seen is None:
+                    self.stop(DeadlineReached())
+                    continue
+                self._expire(seen)
+                return
+            if self._signals is not None and self._signals.terminated(content):
+                self.terminated()
+
+    def _expire(self, cause: Cancelled) -> None:
+        """End the process, because the work did not stop within the grace period."""
+        if not self._claim():
+            return
+        self.log.error("the work did not stop within the grace period; the process ends")
+        code = EXIT_TERMINATED if type(cause) is Terminated else EXIT_FAILED
+        try:
+            self._report(cause)
+        except (SortieError, Cancelled) as error:
+            self.log.error("%s", error)
+        finally:
+            self._exit_process(code)
+
+    # The end.
+
+    def _claim(self) -> bool:
+        with self._lock:
+            first, self._claimed = not self._claimed, True
+            return first
+
+    def disarm(self) -> None:
+        """Let no signal raise any more in the main thread."""
+        if self._signals is not None:
+            self._signals.armed = False
+
+    def finish(self, failure: BaseException | None) -> str:
+        """Report the result and stop the heartbeats. Return the final state.
+
+        Raises a Cancelled if nothing is to be reported, and Undelivered.
+        """
+        if self._forked:
+            return ""
+        self.disarm()
+        if not self._claim():
+            threading.Event().wait()  # the watching thread reports and ends the process
+        try:
+            return self._report(failure)
+        finally:
+            self.close()
+
+    def _report(self, failure: BaseException | None) -> str:
+        cause = self.stop_cause
+        if isinstance(cause, Aborted):
+            raise cause
+        interrupted = isinstance(failure, KeyboardInterrupt) and cause is None
+        if failure is not None and (isinstance(cause, Terminated) or interrupted):
+            if not interrupted:
+                self._lookup.wait(min(_CANCEL_LOOKUP, self.envelope.grace / 10))
+            cause = self.stop_cause
+            if isinstance(cause, Aborted):
+                raise cause
+            if self._cancel is None:
+                raise Terminated()  # the control plane sees the end of the machine
+        lost = self.sender.flush() if self.sender is not None else 0
+        fields = self._result(failure)
+        figures: dict[str, Any] = dict(usage())
+        figures.update(self.metrics)
+        if lost:
+            figures["outputBytesLost"] = lost
+        fields["metrics"] = figures
+        body = self._encoded(fields)
+        answer = repeat(
+            lambda: self.call("completed", body),
+            until=self._retry_until(time.monotonic()),
+            sleep=lambda delay: bool(time.sleep(delay)),
+            warn=self._warn,
+            what="completed",
+        )
+        if not answer.ok:
+            raise Undelivered(f"the result was not accepted: {answer}")
+        state = (answer.object() or {}).get("finalState")
+        final = state if isinstance(state, str) else str(fields["outcome"])
+        self.log.info("the task ended: %s", final)
+        return final
+
+    def _encoded(self, fields: dict[str, Any]) -> bytes:
+        try:
+            return self._body(fields)
+        except (TypeError, ValueError, RecursionError):
+            self.log.warning("metrics or partial progress left out: not JSON")
+            kept = {k: v for k, v in fields.items() if k not in ("metrics", "partialProgress")}
+            return self._body({**kept, "metrics": usage()})
+
+    def _result(self, failure: BaseException | None) -> dict[str, Any]:
+        fields: dict[str, Any] = {"completedAt": rfc3339()}
+        with self._lock:
+            percent, message = self._progress
+            cancel, uploaded = self._cancel, self._uploaded
+        if failure is None:
+            fields["outcome"] = "SUCCEEDED"
+            if uploaded is not None:
+                fields["output"] = uploaded
+        elif cancel is not None and stops(failure):
+            fields["outcome"] = "CANCELLED"
+            fields["cancelledDuringPhase"] = self.phase or "processing"
+            partial = self.partial_progress
+            if partial is None and percent >= 0:
+                partial = {"progressPct": percent, "message": cut(message, _MOST_MESSAGE)}
+            if partial is not None:
+                fields["partialProgress"] = partial
+        else:
+            fields["outcome"] = "FAILED"
+            fields["error"] = error_of(failure, self.stop_cause)
+        return fields
+
+    def set_output(self, output: dict[str, Any]) -> None:
+        """Set the output that a success reports."""
+        with self._lock:
+            self._uploaded = output
+
+    def close(self) -> None:
+        """End the threads and restore the handler of SIGTERM."""
+        _running.discard(self)
+        self._ended.set()
+        with self._beats:
+            self._beats.notify_all()
+        self._wake()
+        if self.sender is not None:
+            self.sender.outbox.close()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(2.0)  # a call may be in flight
+        restored = self._signals is None or self._signals.restore()
+        if restored and not any(thread.is_alive() for thread in self._threads):
+            self._wake_r.close()
+            self._wake_w.close()
+
+    def forked(self) -> None:
+        """Forget the attempt in a child process: it has no threads and must not report."""
+        self._forked = True
+        if self._signals is not None:
+            self._signals.armed = False
+            self._signals.restore()
+        self._lock = threading.Lock()
+        self._beats = threading.Condition(self._lock)
+
+
+class _Signals:
+    """Reports SIGTERM through a socket, also while the main thread is in a system call.
+
+    If it raises, it interrupts the main thread by a signal of its own.
+    """
+
+    def __init__(self, raises: bool) -> None:
+        self.armed = raises
+        self._cause: Cancelled | None = None
+        self._own = 0  # signals that interrupt sent, not yet read
+        self._seen = False  # by the handler, if another wakeup socket was set after ours
+        self._wake: Callable[[], None] = lambda: None
+        self._handler: Any = None
+        self._fd = self._previous_fd = -1
+        self._installed = False
+
+    def install(self, fd: int, wake: Callable[[], None]) -> None:
+        """Handle SIGTERM. The caller is the main thread."""
+        self._wake = wake
+        self._handler = signal.signal(signal.SIGTERM, self._handle)
+        self._previous_fd = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
+        self._fd = fd
+        self._installed = True
+
+    def restore(self) -> bool:
+        """Restore the handler that was there before; False off the main thread."""
+        if not self._installed:
+            return True
+        if not _in_main_thread():
+            return False
+        self._installed = False
+        if self._handler is not None:
+            signal.signal(signal.SIGTERM, self._handler)
+        current = signal.set_wakeup_fd(self._previous_fd)
+        if current != self._fd:  # of other code, such as asyncio
+            signal.set_wakeup_fd(current)
+        return True
+
+    def _handle(self, number: int, frame: Any) -> None:
+        cause, self._cause = self._cause, None
+        if cause is None:
+            self._seen = True
+            self._wake()
+        elif self.armed:
+            self.armed = False
+            raise cause
+
+    def interrupt(self, cause: Cancelled) -> None:
+        """Raise cause in the main thread at its next instruction."""
+        main = threading.main_thread().ident
+        if self.armed and main is not None:
+            self._cause = cause
+            self._own += 1
+            signal.pthread_kill(main, signal.SIGTERM)
+
+    def terminated(self, content: bytes) -> bool:
+        """Report whether there was a SIGTERM of others, and pass other signals on."""
+        terms = content.count(bytes([signal.SIGTERM]))
+        own = min(terms, self._own)
+        self._own -= own
+        others = bytes(n for n in content if n not in (0, signal.SIGTERM))
+        if others and self._previous_fd >= 0:
+            try:
+                os.write(self._previous_fd, others)
+            except OSError:
+                pass
+        seen, self._seen = self._seen, False
+        return seen or terms > own
+
+
+_running: weakref.WeakSet[Attempt] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for attempt in list(_running):
+        attempt.forked()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def new_worker_id() -> str:
+    """Return a name that differs between processes."""
+    host = "".join(c for c in socket.gethostname() if " " < c < "\x7f")[:63] or "worker"
+    return f"{host}-{uuid.uuid4().hex[:8]}"
+
+
+def cause_of(answer: Answer) -> Cancelled | None:
+    """Return why an answer ends the work; None if it does not."""
+    if answer.status == 410:
+        return Aborted("expired")
+    if answer.status != 409:
+        return None
+    said = answer.object() or {}
+    if said.get("error") != "task_already_terminal":
+        return Aborted("mismatch")
+    return Cancelled() if said.get("state") == "CANCELLED" else Aborted("ended")
+
+
+def stops(failure: BaseException) -> bool:
+    """Report whether an exception is the end of work that was asked to stop."""
+    if isinstance(failure, (Cancelled, KeyboardInterrupt)):
+        return True
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(failure, asyncio.CancelledError)
+
+
+def error_of(failure: BaseException, cause: Cancelled | None) -> dict[str, Any]:
+    """Return the error of a report."""
+    message = str(failure) or type(failure).__name__
+    category, retryable = "USER_CODE", None
+    if isinstance(failure, Failure):
+        category, retryable = str(failure.category), failure.retryable
+    elif isinstance(cause, DeadlineReached):
+        category = "TIMEOUT"
+        if stops(failure):
+            message = "the attempt reached its deadline"
+    elif isinstance(failure, MemoryError) or isinstance(failure, OSError) and failure.errno in _SHORTAGES:
+        category = "INFRASTRUCTURE"
+    elif isinstance(failure, SystemExit):
+        message = f"exit code {failure.code}"
+    if category == "USER_CODE" and not isinstance(failure, (Failure, SystemExit)):
+        message = f"{type(failure).__name__}: {message}"
+    error: dict[str, Any] = {"category": category, "message": cut(message, _MOST_MESSAGE)}
+    if failure.__traceback__ is not None and not isinstance(failure, (Cancelled, SystemExit)):
+        trace = "".join(traceback.format_exception(type(failure), failure, failure.__traceback__))
+        error["stackTrace"] = cut_middle(trace, _MOST_TRACE)
+    if retryable is not None:
+        error["retryable"] = retryable
+    return error
+
+
+_SHORTAGES = {errno.ENOSPC, errno.ENOMEM, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def cut(text: str, most: int) -> str:
+    """Shorten a text to at most most bytes of UTF-8, and mark it."""
+    content = text.encode("utf-8", "replace")
+    if len(content) <= most:
+        return content.decode("utf-8", "replace")
+    return content[: most - len(_CUT)].decode("utf-8", "ignore") + _CUT
+
+
+def cut_middle(text: str, most: int) -> str:
+    """Shorten a stack trace: its end names the error."""
+    content = text.encode("utf-8", "replace")
+    if len(content) <= most:
+        return text
+    half = (most - 16) // 2
+    return content[:half].decode("utf-8", "ignore") + "\n[cut]\n" + content[-half:].decode("utf-8", "ignore")
