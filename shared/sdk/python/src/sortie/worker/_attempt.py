@@ -339,7 +339,7 @@ class Attempt:
     def _time_left(self) -> float | None:
         left = self._until_deadline()
         limit = self.envelope.time_limit
-        if left is None or limit is not None and limit < left:
+        if left is None or (limit is not None and limit < left):
             return limit
         return max(left, 0.001)
 
@@ -436,7 +436,7 @@ class Attempt:
         answer = repeat(
             lambda: self.call("completed", body),
             until=self._retry_until(time.monotonic()),
-            sleep=lambda delay: bool(time.sleep(delay)),
+            sleep=_sleep,
             warn=self._warn,
             what="completed",
         )
@@ -596,6 +596,11 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
+def _sleep(delay: float) -> bool:
+    time.sleep(delay)
+    return False
+
+
 def new_worker_id() -> str:
     """Return a name that differs between processes."""
     host = "".join(c for c in socket.gethostname() if " " < c < "\x7f")[:63] or "worker"
@@ -632,7 +637,7 @@ def error_of(failure: BaseException, cause: Cancelled | None) -> dict[str, Any]:
         category = "TIMEOUT"
         if stops(failure):
             message = "the attempt reached its deadline"
-    elif isinstance(failure, MemoryError) or isinstance(failure, OSError) and failure.errno in _SHORTAGES:
+    elif isinstance(failure, MemoryError) or (isinstance(failure, OSError) and failure.errno in _SHORTAGES):
         category = "INFRASTRUCTURE"
     elif isinstance(failure, SystemExit):
         message = f"exit code {failure.code}"

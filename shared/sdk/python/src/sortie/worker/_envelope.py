@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from .._time import parse_time
@@ -167,7 +167,7 @@ def parse(text: str) -> Envelope:
     return Envelope(
         task_id=task_id,
         run_id=str(members.get("runId") or task_id),
-        attempt=int(attempt),
+        attempt=int(attempt or 0),
         base_url=base.rstrip("/"),
         token=token,
         interval=interval,
@@ -192,5 +192,5 @@ def _download_of(value: Mapping[str, Any]) -> Download | None:
     return Download(value["url"], int(size) if _is_number(size) else None)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value

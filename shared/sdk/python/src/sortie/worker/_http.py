@@ -118,11 +118,12 @@ def _reason(error: Any) -> str:
 def _retry_after(value: str | None) -> float:
     if not value:
         return 0.0
+    seconds: float
     try:
         seconds = float(value)
     except ValueError:
         try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+            seconds = float(email.utils.parsedate_to_datetime(value).timestamp()) - time.time()
         except (ValueError, TypeError):
             return 0.0
     return min(max(seconds, 0.0), _MOST_RETRY_AFTER) if seconds == seconds else 0.0
@@ -130,7 +131,8 @@ def _retry_after(value: str | None) -> float:
 
 def backoff(failures: int, first: float, most: float) -> float:
     """Return an exponential delay with full jitter."""
-    return random.random() * min(most, first * 2 ** min(failures, 20))
+    bound: float = min(most, first * 2 ** min(failures, 20))
+    return random.random() * bound
 
 
 def repeat(

@@ -92,7 +92,7 @@ class Outbox:
                     return
                 if until is not None:
                     left = until - time.monotonic()
-                    if left <= 0 or self._size >= _EARLY and self._taken < _EARLY_TOTAL:
+                    if left <= 0 or (self._size >= _EARLY and self._taken < _EARLY_TOTAL):
                         return
                     self._condition.wait(left)
                 else:

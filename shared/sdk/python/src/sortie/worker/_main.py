@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 import sys
+import traceback
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, overload
@@ -67,7 +68,7 @@ def _main(work: Any, options: dict[str, Any]) -> Callable[[], int]:
         except SystemExit as error:
             return EXIT_DONE if error.code in (None, 0) else EXIT_FAILED
         except BaseException:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            traceback.print_exc()
             return EXIT_FAILED
         return EXIT_DONE
 

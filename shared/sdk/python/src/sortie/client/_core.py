@@ -1,0 +1,493 @@
+"""Requests, retries, errors and pages, for both clients."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+
+from .. import __version__
+from .._codec import Object, encode
+from .._time import format_time
+from ..errors import (
+    APIError,
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PreconditionFailed,
+    RateLimited,
+    ServerError,
+    Unauthenticated,
+)
+
+M = TypeVar("M", bound=Object)
+T = TypeVar("T")
+P = TypeVar("P", bound=Object)
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+_CONNECT = 10.0
+#: A stream sends a message in each 15 seconds.
+STREAM_TIMEOUT = httpx.Timeout(_CONNECT, read=45.0)
+_FIRST_DELAY, _MOST_DELAY, _MOST_RETRY_AFTER = 0.25, 8.0, 60.0
+_ERRORS: dict[int, type[APIError]] = {
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: NotFound,
+    412: PreconditionFailed,
+    428: PreconditionFailed,
+    429: RateLimited,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where and how a client sends its requests."""
+
+    url: str
+    token: str | None = field(repr=False)
+    timeout: float
+    retries: int
+
+    @classmethod
+    def of(cls, url: str | None, token: str | None, timeout: float, retries: int) -> Settings:
+        """Use the arguments, or else SORTIE_URL and SORTIE_TOKEN."""
+        url = (url or os.environ.get("SORTIE_URL") or DEFAULT_URL).rstrip("/")
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"url: {url!r}, want an http or https URL")
+        if token is None:
+            token = os.environ.get("SORTIE_TOKEN") or None
+        if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
+            raise ValueError("token: want printable ASCII characters without spaces")
+        if retries < 0 or timeout <= 0:
+            raise ValueError("want retries from 0 and a timeout above 0")
+        return cls(url, token, timeout, retries)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, which may be sent again."""
+
+    method: str
+    url: str
+    headers: dict[str, str] = field(repr=False)
+    content: bytes | None = None
+    timeout: httpx.Timeout | float = 30.0
+    #: The same request twice has the effect of one.
+    repeatable: bool = False
+    #: These statuses are no errors.
+    passes: frozenset[int] = frozenset()
+
+
+def call_of(
+    settings: Settings,
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, Any] | None = None,
+    headers: Mapping[str, Any] | None = None,
+    body: Any = None,
+    content: bytes | None = None,
+    media_type: str = "application/json",
+    accept: str = "application/json",
+    keyed: bool = False,
+    timeout: float | httpx.Timeout | None = None,
+    passes: frozenset[int] = frozenset(),
+) -> Call:
+    """Build a request."""
+    named = {"Accept": accept, "User-Agent": f"sortie-python/{__version__}"}
+    named.update({name: str(value) for name, value in (headers or {}).items() if value is not None})
+    if settings.token:
+        named["Authorization"] = "Bearer " + settings.token
+    if keyed:
+        named.setdefault("Idempotency-Key", str(uuid.uuid4()))
+    if body is not None:
+        content = json.dumps(encode(body), allow_nan=False).encode()
+    if content is not None:
+        named["Content-Type"] = media_type
+    url = settings.url + path
+    pairs = [(name, query_value(value)) for name, value in (query or {}).items() if value is not None]
+    if pairs:
+        url += "?" + urlencode(pairs, quote_via=quote, safe=",*:")
+    if timeout is None or isinstance(timeout, (int, float)):
+        seconds = settings.timeout if timeout is None else timeout
+        timeout = httpx.Timeout(seconds, connect=min(_CONNECT, seconds))
+    idempotent = method in ("GET", "HEAD") or (method in ("PUT", "DELETE") and "If-Match" not in named)
+    return Call(method, url, named, content, timeout, idempotent or "Idempotency-Key" in named, passes)
+
+
+def query_value(value: Any) -> str:
+    """Return a parameter of the query."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, Mapping):
+        return json.dumps(encode(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+def path_of(template: str, *parts: str | int) -> str:
+    """Fill a path. An empty or relative part would name another route."""
+    for part in parts:
+        if str(part) in ("", ".", ".."):
+            raise ValueError(f"{part!r} is not an id")
+    return template.format(*(quote(str(part), safe=":~") for part in parts))
+
+
+def error_of(response: httpx.Response) -> APIError:
+    """Return the error of an answer whose body was read."""
+    problem: Any = None
+    try:
+        problem = json.loads(response.content)
+    except ValueError:
+        pass
+    problem = problem if isinstance(problem, dict) else {}
+    inner = problem.get("error")
+    shown = inner if isinstance(inner, dict) else problem  # routes of the OpenAI API
+    code = str(shown.get("code") or "")
+    message = str(shown.get("detail") or shown.get("message") or shown.get("title") or response.reason_phrase)
+    status = response.status_code
+    kind = _ERRORS.get(status) or (ServerError if status >= 500 else InvalidRequest)
+    error = kind(
+        status,
+        code,
+        message,
+        correlation_id=response.headers.get("X-Correlation-Id", ""),
+        problem=problem,
+    )
+    if isinstance(error, (RateLimited, ServerError)):
+        error.retry_after = retry_after(response)
+    return error
+
+
+def retry_after(response: httpx.Response) -> float | None:
+    """Return the seconds to wait that an answer names."""
+    for name, unit in (("X-Backoff-Ms", 1000), ("Retry-After", 1)):
+        value = response.headers.get(name, "")
+        if value.isascii() and value.isdigit():
+            return int(value) / unit
+    return None
+
+
+def delay_before(attempt: int, after: float | None) -> float:
+    """Return the delay before a retry, from 0: full jitter, and not less than after."""
+    bound: float = min(_MOST_DELAY, _FIRST_DELAY * 2**attempt)
+    return max(random.random() * bound, after or 0.0)
+
+
+def should_retry(call: Call, failure: httpx.Response | httpx.TransportError) -> bool:
+    """Report whether sending the request again may help and cannot do harm."""
+    if isinstance(failure, httpx.Response):
+        status = failure.status_code
+        if failure.headers.get("X-Should-Retry") == "false":
+            return False
+        if status == 429:
+            after = retry_after(failure)
+            return after is None or after <= _MOST_RETRY_AFTER
+        return call.repeatable and status in (408, 425, 500, 502, 503, 504)
+    if isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
+        return True  # nothing was sent
+    if isinstance(failure, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
+        return False
+    return call.repeatable
+
+
+def connection_error(call: Call, error: httpx.TransportError) -> ConnectionFailed:
+    """Return the error of a request without an answer. The query may be a secret."""
+    place = call.url.split("?", 1)[0]
+    return ConnectionFailed(f"{call.method} {place}: {error or type(error).__name__}")
+
+
+class Transport:
+    """Sends requests."""
+
+    def __init__(self, settings: Settings, http: httpx.Client | None) -> None:
+        self.settings = settings
+        self._owned = http is None
+        self.http = http or httpx.Client()
+
+    def close(self) -> None:
+        """Close the connections, unless the caller has made the client of httpx."""
+        if self._owned:
+            self.http.close()
+
+    def request(self, call: Call) -> httpx.Response:
+        """Return the answer, after retries. Raises APIError and ConnectionFailed."""
+        attempt = 0
+        while True:
+            after = None
+            try:
+                response = self.http.request(
+                    call.method,
+                    call.url,
+                    headers=call.headers,
+                    content=call.content,
+                    timeout=call.timeout,
+                    follow_redirects=False,
+                )
+            except httpx.TransportError as error:
+                if attempt >= self.settings.retries or not should_retry(call, error):
+                    raise connection_error(call, error) from error
+            else:
+                if response.status_code < 400 or response.status_code in call.passes:
+                    return response
+                if attempt >= self.settings.retries or not should_retry(call, response):
+                    raise error_of(response)
+                after = retry_after(response)
+            time.sleep(delay_before(attempt, after))
+            attempt += 1
+
+    @contextmanager
+    def stream(self, call: Call) -> Iterator[httpx.Response]:
+        """Open an answer whose body is read by the caller. There are no retries."""
+        try:
+            with self.http.stream(
+                call.method,
+                call.url,
+                headers=call.headers,
+                content=call.content,
+                timeout=call.timeout,
+                follow_redirects=False,
+            ) as response:
+                if response.status_code >= 400 and response.status_code not in call.passes:
+                    response.read()
+                    raise error_of(response)
+                yield response
+        except httpx.TransportError as error:
+            raise connection_error(call, error) from error
+
+
+class AsyncTransport:
+    """Sends requests of async code."""
+
+    def __init__(self, settings: Settings, http: httpx.AsyncClient | None) -> None:
+        self.settings = settings
+        self._owned = http is None
+        self.http = http or httpx.AsyncClient()
+
+    async def aclose(self) -> None:
+        """Close the connections, unless the caller has made the client of httpx."""
+        if self._owned:
+            await self.http.aclose()
+
+    async def request(self, call: Call) -> httpx.Response:
+        """Return the answer, after retries. Raises APIError and ConnectionFailed."""
+        attempt = 0
+        while True:
+            after = None
+            try:
+                response = await self.http.request(
+                    call.method,
+                    call.url,
+                    headers=call.headers,
+                    content=call.content,
+                    timeout=call.timeout,
+                    follow_redirects=False,
+                )
+            except httpx.TransportError as error:
+                if attempt >= self.settings.retries or not should_retry(call, error):
+                    raise connection_error(call, error) from error
+            else:
+                if response.status_code < 400 or response.status_code in call.passes:
+                    return response
+                if attempt >= self.settings.retries or not should_retry(call, response):
+                    raise error_of(response)
+                after = retry_after(response)
+            await asyncio.sleep(delay_before(attempt, after))
+            attempt += 1
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[httpx.Response]:
+        """Open an answer whose body is read by the caller. There are no retries."""
+        try:
+            async with self.http.stream(
+                call.method,
+                call.url,
+                headers=call.headers,
+                content=call.content,
+                timeout=call.timeout,
+                follow_redirects=False,
+            ) as response:
+                if response.status_code >= 400 and response.status_code not in call.passes:
+                    await response.aread()
+                    raise error_of(response)
+                yield response
+        except httpx.TransportError as error:
+            raise connection_error(call, error) from error
+
+
+def json_of(response: httpx.Response) -> dict[str, Any]:
+    """Return the object of an answer."""
+    try:
+        value = json.loads(response.content)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        place = str(response.request.url).split("?", 1)[0]
+        raise ConnectionFailed(f"{place}: the answer is not a JSON object")
+    return value
+
+
+def model_of(response: httpx.Response, model: type[M], tagged: bool) -> M:
+    """Return the model of an answer, with its entity tag."""
+    value = model.from_dict(json_of(response))
+    if tagged:
+        object.__setattr__(value, "etag", response.headers.get("ETag", ""))
+    return value
+
+
+class Resource:
+    """A group of calls."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    _path = staticmethod(path_of)
+
+    def _call(self, method: str, path: str, **options: Any) -> Call:
+        return call_of(self._transport.settings, method, path, **options)
+
+    def _json(self, method: str, path: str, model: type[M], *, tagged: bool = False, **options: Any) -> M:
+        return model_of(self._transport.request(self._call(method, path, **options)), model, tagged)
+
+    def _dict(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        return json_of(self._transport.request(self._call(method, path, accept="*/*", **options)))
+
+    def _text(self, method: str, path: str, **options: Any) -> str:
+        return self._transport.request(self._call(method, path, accept="*/*", **options)).text
+
+    def _none(self, method: str, path: str, **options: Any) -> None:
+        self._transport.request(self._call(method, path, **options))
+
+    def _pages(
+        self,
+        path: str,
+        page: type[P],
+        items: str,
+        following: str,
+        *,
+        query: Mapping[str, Any],
+        **options: Any,
+    ) -> Pages[Any, P]:
+        def get(place: Any) -> P:
+            name = "cursor" if following == "next_cursor" else "after"
+            asked = dict(query) if place is None else {**query, name: place}
+            return self._json("GET", path, page, query=asked, **options)
+
+        return Pages(get, items, following)
+
+
+class AsyncResource:
+    """A group of calls of async code."""
+
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    _path = staticmethod(path_of)
+
+    def _call(self, method: str, path: str, **options: Any) -> Call:
+        return call_of(self._transport.settings, method, path, **options)
+
+    async def _json(
+        self, method: str, path: str, model: type[M], *, tagged: bool = False, **options: Any
+    ) -> M:
+        return model_of(await self._transport.request(self._call(method, path, **options)), model, tagged)
+
+    async def _dict(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        return json_of(await self._transport.request(self._call(method, path, accept="*/*", **options)))
+
+    async def _text(self, method: str, path: str, **options: Any) -> str:
+        return (await self._transport.request(self._call(method, path, accept="*/*", **options))).text
+
+    async def _none(self, method: str, path: str, **options: Any) -> None:
+        await self._transport.request(self._call(method, path, **options))
+
+    def _pages(
+        self,
+        path: str,
+        page: type[P],
+        items: str,
+        following: str,
+        *,
+        query: Mapping[str, Any],
+        **options: Any,
+    ) -> AsyncPages[Any, P]:
+        async def get(place: Any) -> P:
+            name = "cursor" if following == "next_cursor" else "after"
+            asked = dict(query) if place is None else {**query, name: place}
+            return await self._json("GET", path, page, query=asked, **options)
+
+        return AsyncPages(get, items, following)
+
+
+def _place_after(page: Object, following: str, place: Any) -> Any:
+    """Return the place of the next page; None behind the last one."""
+    following_place = getattr(page, following)
+    if following == "next" and following_place == place:
+        return None  # the end of a stream: the cursor stays the same
+    return following_place
+
+
+class Pages(Generic[T, P]):
+    """The items of all pages. pages() returns the pages. Each iteration reads them again."""
+
+    def __init__(self, get: Callable[[Any], P], items: str, following: str) -> None:
+        self._get = get
+        self._items = items
+        self._following = following
+
+    def pages(self) -> Iterator[P]:
+        """Return the pages. A page may be empty although another follows."""
+        place = None
+        while True:
+            page = self._get(place)
+            yield page
+            place = _place_after(page, self._following, place)
+            if place is None:
+                return
+
+    def __iter__(self) -> Iterator[T]:
+        for page in self.pages():
+            yield from getattr(page, self._items) or ()
+
+
+class AsyncPages(Generic[T, P]):
+    """The items of all pages, for ``async for``. pages() returns the pages."""
+
+    def __init__(self, get: Callable[[Any], Any], items: str, following: str) -> None:
+        self._get = get
+        self._items = items
+        self._following = following
+
+    async def pages(self) -> AsyncIterator[P]:
+        """Return the pages. A page may be empty although another follows."""
+        place = None
+        while True:
+            page: P = await self._get(place)
+            yield page
+            place = _place_after(page, self._following, place)
+            if place is None:
+                return
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        async for page in self.pages():
+            for item in getattr(page, self._items) or ():
+                yield item
