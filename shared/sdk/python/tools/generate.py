@@ -432,13 +432,13 @@ class Operations:
         return None
 
 
-def formatted(text: str) -> str:
+def formatted(text: str, name: str) -> str:
     """Return a module in the form of ruff."""
     ruff = Path(sys.executable).parent / "ruff"
     config = ["--config", str(HERE.parent / "pyproject.toml")]
-    for command in (["check", "--fix-only", "--quiet", "--select", "I,UP"], ["format", "--quiet"]):
+    for command in (["check", "--fix-only", "--quiet"], ["format", "--quiet"]):
         done = subprocess.run(
-            [ruff, *command, *config, "--stdin-filename", "generated.py", "-"],
+            [ruff, *command, *config, "--stdin-filename", name, "-"],
             input=text,
             capture_output=True,
             text=True,
@@ -456,7 +456,7 @@ def main() -> int:
     files[PACKAGE / "client" / "_calls.py"] = Operations(document, models).generate()
     stale = 0
     for path, text in files.items():
-        text = formatted(text)
+        text = formatted(text, str(path))
         if "--check" in sys.argv:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 print(f"stale: {path.name}; run python tools/generate.py")

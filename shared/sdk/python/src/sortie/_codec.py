@@ -6,7 +6,6 @@ import dataclasses
 import typing
 from collections.abc import Mapping
 from datetime import datetime
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
@@ -60,22 +59,34 @@ class Object:
         return result
 
 
-@cache
+_known: dict[Any, dict[str, tuple[str, Any]]] = {}
+_needed: dict[Any, frozenset[str]] = {}
+
+
 def _fields(model: type[Object]) -> dict[str, tuple[str, Any]]:
-    hints = typing.get_type_hints(model)
-    return {
-        model._names.get(field.name, field.name): (field.name, hints[field.name])
-        for field in dataclasses.fields(model)
-        if field.name != "extra"
-    }
+    """Return the attribute and the type of each JSON name."""
+    found = _known.get(model)
+    if found is None:
+        hints = typing.get_type_hints(model)
+        found = {
+            model._names.get(field.name, field.name): (field.name, hints[field.name])
+            for field in dataclasses.fields(model)
+            if field.name != "extra"
+        }
+        _known[model] = found
+    return found
 
 
-@cache
 def _required(model: type[Object]) -> frozenset[str]:
-    missing = dataclasses.MISSING
-    return frozenset(
-        f.name for f in dataclasses.fields(model) if f.default is missing and f.default_factory is missing
-    )
+    """Return the attributes without a default."""
+    found = _needed.get(model)
+    if found is None:
+        missing = dataclasses.MISSING
+        found = frozenset(
+            f.name for f in dataclasses.fields(model) if f.default is missing and f.default_factory is missing
+        )
+        _needed[model] = found
+    return found
 
 
 def decode(kind: Any, value: Any) -> Any:

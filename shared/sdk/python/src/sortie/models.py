@@ -290,7 +290,7 @@ Time: TypeAlias = datetime
 #: State of a run. Completed, Failed, Cancelled and Orphaned are terminal. A run in Pending or
 #: ContainerCreating with a queue position waits: for a slot of its pool, or because the platform
 #: limits how often machines start.
-State: TypeAlias = (
+State: TypeAlias = Union[
     Literal[
         "PreRun",
         "Pending",
@@ -306,18 +306,18 @@ State: TypeAlias = (
         "Failed",
         "Cancelled",
         "Orphaned",
-    ]
-    | str
-)
+    ],
+    str,
+]
 
 PageLimit: TypeAlias = int
 
 #: Category of a worker's error.
-Category: TypeAlias = (
-    Literal["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"] | str
-)
+Category: TypeAlias = Union[
+    Literal["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT", "CANCELLED"], str
+]
 
-ExportFormat: TypeAlias = Literal["mods", "dc", "marcxml"] | str
+ExportFormat: TypeAlias = Union[Literal["mods", "dc", "marcxml"], str]
 
 #: Time by the worker's clock, a string in the format of RFC 3339. Informational: the server uses
 #: its own clock. Any other value counts as absent.
@@ -331,7 +331,7 @@ AttemptNumber: TypeAlias = int
 ExitCode: TypeAlias = int
 
 #: Why a run is in its state. `starts_now` and `queue_full` are of plans only.
-RunReason: TypeAlias = (
+RunReason: TypeAlias = Union[
     Literal[
         "scheduled",
         "admission_due",
@@ -363,9 +363,9 @@ RunReason: TypeAlias = (
         "orphaned",
         "starts_now",
         "queue_full",
-    ]
-    | str
-)
+    ],
+    str,
+]
 
 JobName: TypeAlias = str
 
@@ -373,7 +373,7 @@ JobName: TypeAlias = str
 JobDuration: TypeAlias = str
 
 #: What to do if something cannot be checked. `skip` counts it as violated, `allow` as met.
-JobUnavailable: TypeAlias = Literal["skip", "allow"] | str
+JobUnavailable: TypeAlias = Union[Literal["skip", "allow"], str]
 
 JobExitCode: TypeAlias = int
 
@@ -381,21 +381,21 @@ JobExitCode: TypeAlias = int
 TaskEventId: TypeAlias = str
 
 #: An inference server. `mock` is for tests and for development.
-EngineKind: TypeAlias = Literal["llamacpp", "vllm", "tgi", "triton", "mock"] | str
+EngineKind: TypeAlias = Union[Literal["llamacpp", "vllm", "tgi", "triton", "mock"], str]
 
 #: What an inference task does.
-Workload: TypeAlias = Literal["completion", "embedding", "rerank"] | str
+Workload: TypeAlias = Union[Literal["completion", "embedding", "rerank"], str]
 
 #: Tasks may use an `Active` model, not a `Retired` one.
-ModelState: TypeAlias = Literal["Active", "Retired"] | str
+ModelState: TypeAlias = Union[Literal["Active", "Retired"], str]
 
 #: `pending`: an attempt is due, or waits for an earlier event of its task. `delivered`: an attempt
 #: had an answer of 2xx. `failed`: no attempt is left.
-WebhookDeliveryState: TypeAlias = Literal["pending", "delivered", "failed"] | str
+WebhookDeliveryState: TypeAlias = Union[Literal["pending", "delivered", "failed"], str]
 
 PoolName: TypeAlias = str
 
-PoolRunner: TypeAlias = Literal["fly", "kubernetes", "container", "process"] | str
+PoolRunner: TypeAlias = Union[Literal["fly", "kubernetes", "container", "process"], str]
 
 
 @dataclass(frozen=True, kw_only=True)

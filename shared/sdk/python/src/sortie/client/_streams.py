@@ -135,7 +135,8 @@ class EventStream:
         return self
 
     def __next__(self) -> m.Event:
-        return next(self._events)
+        event: m.Event = next(self._events)
+        return event
 
     def __enter__(self) -> EventStream:
         return self
