@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import typing
 from collections.abc import Mapping
@@ -144,7 +145,9 @@ def _likeness(model: type[Object], value: Mapping[str, Any]) -> int:
 
 
 def encode(value: Any) -> Any:
-    """Return a value as JSON."""
+    """Return a value as JSON. Bytes are base64, such as the input of a run."""
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode("ascii")
     if isinstance(value, Object):
         return value.to_dict()
     if isinstance(value, datetime):
