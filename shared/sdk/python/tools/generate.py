@@ -38,7 +38,7 @@ def snake(name: str) -> str:
     """Return a JSON name as a Python name."""
     text = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     text = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", text)
-    text = re.sub(r"\W+", "_", text).strip("_").lower()
+    text = re.sub(r"[\W_]+", "_", text).strip("_").lower()
     if keyword.iskeyword(text) or text in ("extra", "etag", "from_dict", "to_dict"):
         text += "_"
     return "_" + text if text[0].isdigit() else text

@@ -52,9 +52,9 @@ class Object:
         """Return the JSON object. An optional member that is None is left out."""
         required = _required(type(self))
         result: dict[str, Any] = {}
-        for name, (attribute, _) in _fields(type(self)).items():
+        for name, (attribute, kind) in _fields(type(self)).items():
             item = getattr(self, attribute)
-            if item is not None or attribute in required:
+            if item is not None or (attribute in required and NoneType in get_args(kind)):
                 result[name] = encode(item)
         result.update(self.extra)
         return result

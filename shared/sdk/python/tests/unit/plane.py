@@ -112,7 +112,11 @@ class Plane:
             "heartbeatIntervalMs": 200,
             "heartbeatTimeoutMs": 30_000,
             "cancelGracePeriodMs": 10_000,
-            "output": {"url": self.url + "/put?signature=x", "key": "exports/1/output", "headers": {"X-A": "b"}},
+            "output": {
+                "url": self.url + "/put?signature=x",
+                "key": "exports/1/output",
+                "headers": {"X-A": "b"},
+            },
             "unknown": {"nested": True},
         }
         members.update(more)

@@ -32,7 +32,11 @@ def test_success_is_reported(plane: Plane) -> None:
     assert "sendsOutput" not in started.fields
     assert started.headers["Authorization"] == "Bearer secret-token"
     done = plane.completed()
-    assert (done["outcome"], done["attempt"], done["workerId"]) == ("SUCCEEDED", 2, started.fields["workerId"])
+    assert (done["outcome"], done["attempt"], done["workerId"]) == (
+        "SUCCEEDED",
+        2,
+        started.fields["workerId"],
+    )
     assert done["metrics"]["pages"] == 7
     assert done["metrics"]["cpuTimeMs"] > 0
     assert done["completedAt"].endswith("Z")
@@ -174,7 +178,9 @@ def test_refused_start_prevents_the_work(plane: Plane, status: int, body: Any, k
 
 
 def test_started_is_repeated(plane: Plane) -> None:
-    plane.answers["started"] = lambda n: [DROP, (503, {}), (429, {"headers": {"Retry-After": "1"}}), None][min(n, 3)]
+    plane.answers["started"] = lambda n: [DROP, (503, {}), (429, {"headers": {"Retry-After": "1"}}), None][
+        min(n, 3)
+    ]
     with worker.task():
         pass
     calls = plane.named("started")
@@ -184,7 +190,9 @@ def test_started_is_repeated(plane: Plane) -> None:
 
 
 def test_heartbeats_survive_failures(plane: Plane) -> None:
-    plane.answers["heartbeat"] = lambda n: [None, DROP, (500, {}), (200, {"raw": b"no"}), (422, {})][n] if n < 5 else None
+    plane.answers["heartbeat"] = lambda n: (
+        [None, DROP, (500, {}), (200, {"raw": b"no"}), (422, {})][n] if n < 5 else None
+    )
     with worker.task() as task:
         plane.wait_for("heartbeat", 7)
         assert not task.cancelled
@@ -248,7 +256,10 @@ def test_metrics_that_are_not_json_cost_no_result(plane: Plane) -> None:
 
 
 def test_renewed_token_and_urls_are_used(plane: Plane) -> None:
-    renewal = {"taskToken": "renewed", "output": {"url": plane.url + "/put?signature=new", "key": "exports/1/new"}}
+    renewal = {
+        "taskToken": "renewed",
+        "output": {"url": plane.url + "/put?signature=new", "key": "exports/1/new"},
+    }
     plane.answers["heartbeat"] = lambda n: (200, {"acknowledged": True, "shouldCancel": False, **renewal})
     with worker.task() as task:
         plane.wait_for("heartbeat", 2)

@@ -73,7 +73,7 @@ class RunsCalls(Resource):
         self,
         body: m.RunDefinition | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.RunAccepted:
         """Run a program.
@@ -94,7 +94,8 @@ class RunsCalls(Resource):
             "/v1/runs",
             m.RunAccepted,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -117,7 +118,7 @@ class RunsCalls(Resource):
         self,
         body: m.BulkRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.BulkAnswer:
         """Retry the runs that a filter selects.
@@ -139,7 +140,8 @@ class RunsCalls(Resource):
             "/v1/runs:retry",
             m.BulkAnswer,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -202,7 +204,7 @@ class RunsCalls(Resource):
         )
 
     def retry(
-        self, run_id: str, *, idempotency__key: str | None = None, timeout: float | None = None
+        self, run_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> m.RetryAccepted:
         """Retry a run.
 
@@ -212,7 +214,8 @@ class RunsCalls(Resource):
             "POST",
             self._path("/v1/runs/{}/retry", run_id),
             m.RetryAccepted,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -328,7 +331,7 @@ class TasksCalls(Resource):
         )
 
     def retry(
-        self, task_id: str, *, idempotency__key: str | None = None, timeout: float | None = None
+        self, task_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> m.RetryAccepted:
         """Retry a task.
 
@@ -340,7 +343,8 @@ class TasksCalls(Resource):
             "POST",
             self._path("/v1/tasks/{}/retry", task_id),
             m.RetryAccepted,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -365,7 +369,7 @@ class JobsCalls(Resource):
         body: m.JobDefinition | Mapping[str, Any],
         *,
         dry_run: bool | None = None,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Job:
         """Create or change a job.
@@ -383,7 +387,7 @@ class JobsCalls(Resource):
             m.Job,
             body=body,
             query={"dryRun": dry_run},
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -400,7 +404,7 @@ class JobsCalls(Resource):
         job_id: str,
         body: Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Job:
         """Change fields of a job.
@@ -414,19 +418,19 @@ class JobsCalls(Resource):
             m.Job,
             body=body,
             media_type="application/merge-patch+json",
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    def delete(self, job_id: str, *, if__match: str | None = None, timeout: float | None = None) -> None:
+    def delete(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a job.
 
         Removes the job with its versions. Its schedule does not fire any more. Its runs stay, and
         those that wait run with their version.
         """
         self._none(
-            "DELETE", self._path("/v1/jobs/{}", job_id), headers={"If-Match": if__match}, timeout=timeout
+            "DELETE", self._path("/v1/jobs/{}", job_id), headers={"If-Match": if_match}, timeout=timeout
         )
 
     def version(self, job_id: str, version: int, *, timeout: float | None = None) -> m.JobVersion:
@@ -438,7 +442,7 @@ class JobsCalls(Resource):
             "GET", self._path("/v1/jobs/{}/versions/{}", job_id, version), m.JobVersion, timeout=timeout
         )
 
-    def pause(self, job_id: str, *, if__match: str | None = None, timeout: float | None = None) -> m.Job:
+    def pause(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> m.Job:
         """Pause a job.
 
         Stops the schedule of the job. Existing runs are not affected, and it can be run by request.
@@ -448,12 +452,12 @@ class JobsCalls(Resource):
             "POST",
             self._path("/v1/jobs/{}/pause", job_id),
             m.Job,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    def resume(self, job_id: str, *, if__match: str | None = None, timeout: float | None = None) -> m.Job:
+    def resume(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> m.Job:
         """Resume a job.
 
         Starts the schedule of a paused job again. Times that passed during the pause are firings
@@ -463,12 +467,12 @@ class JobsCalls(Resource):
             "POST",
             self._path("/v1/jobs/{}/resume", job_id),
             m.Job,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    def clear(self, job_id: str, *, if__match: str | None = None, timeout: float | None = None) -> m.Job:
+    def clear(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> m.Job:
         """Forget how the last run of a job ended.
 
         Forgets how the earlier runs of the job ended, so that `requirePreviousSuccess` holds for
@@ -479,7 +483,7 @@ class JobsCalls(Resource):
             "POST",
             self._path("/v1/jobs/{}/clear", job_id),
             m.Job,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -498,7 +502,7 @@ class JobsCalls(Resource):
         job_id: str,
         body: m.JobRunRequest | Mapping[str, Any] | None = None,
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.RunAccepted:
         """Run a job.
@@ -513,7 +517,8 @@ class JobsCalls(Resource):
             self._path("/v1/jobs/{}/runs", job_id),
             m.RunAccepted,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -599,7 +604,7 @@ class EventsCalls(Resource):
         self,
         body: m.ReplayRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.Replay:
         """Send events of the stream again.
@@ -618,7 +623,8 @@ class EventsCalls(Resource):
             "/v1/events:replay",
             m.Replay,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -630,7 +636,7 @@ class WebhooksCalls(Resource):
         self,
         body: m.WebhookSettings | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.WebhookDetail:
         """Create a webhook.
@@ -645,7 +651,8 @@ class WebhooksCalls(Resource):
             "/v1/webhooks",
             m.WebhookDetail,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
             tagged=True,
         )
@@ -675,7 +682,7 @@ class WebhooksCalls(Resource):
         webhook_id: str,
         body: Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.WebhookDetail:
         """Change fields of a webhook.
@@ -690,12 +697,12 @@ class WebhooksCalls(Resource):
             m.WebhookDetail,
             body=body,
             media_type="application/merge-patch+json",
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    def delete(self, webhook_id: str, *, if__match: str | None = None, timeout: float | None = None) -> None:
+    def delete(self, webhook_id: str, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a webhook.
 
         Removes a webhook with the log of its deliveries. Attempts that are being made end.
@@ -703,7 +710,7 @@ class WebhooksCalls(Resource):
         self._none(
             "DELETE",
             self._path("/v1/webhooks/{}", webhook_id),
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
         )
 
@@ -712,7 +719,7 @@ class WebhooksCalls(Resource):
         webhook_id: str,
         body: m.RotateWebhookRequest | Mapping[str, Any] | None = None,
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.WebhookDetail:
         """Rotate the secret of a webhook.
@@ -727,7 +734,7 @@ class WebhooksCalls(Resource):
             self._path("/v1/webhooks/{}/rotate", webhook_id),
             m.WebhookDetail,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -809,7 +816,7 @@ class PoolsCalls(Resource):
         pool_id: str,
         body: m.PoolDefinition | Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Create or change a pool.
@@ -828,7 +835,7 @@ class PoolsCalls(Resource):
             self._path("/v1/pools/{}", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -840,7 +847,7 @@ class PoolsCalls(Resource):
         """
         return self._json("GET", self._path("/v1/pools/{}", pool_id), m.Pool, timeout=timeout, tagged=True)
 
-    def delete(self, pool_id: str, *, if__match: str | None = None, timeout: float | None = None) -> None:
+    def delete(self, pool_id: str, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a pool.
 
         Removes a pool without runs that have not ended. A run that is created meanwhile waits until
@@ -848,7 +855,7 @@ class PoolsCalls(Resource):
         skipped.
         """
         self._none(
-            "DELETE", self._path("/v1/pools/{}", pool_id), headers={"If-Match": if__match}, timeout=timeout
+            "DELETE", self._path("/v1/pools/{}", pool_id), headers={"If-Match": if_match}, timeout=timeout
         )
 
     def drain(
@@ -856,7 +863,7 @@ class PoolsCalls(Resource):
         pool_id: str,
         body: m.PoolDrain | Mapping[str, Any] | None = None,
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Drain a pool.
@@ -875,12 +882,12 @@ class PoolsCalls(Resource):
             self._path("/v1/pools/{}/drain", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    def resume(self, pool_id: str, *, if__match: str | None = None, timeout: float | None = None) -> m.Pool:
+    def resume(self, pool_id: str, *, if_match: str | None = None, timeout: float | None = None) -> m.Pool:
         """Resume a pool.
 
         Ends the drain of a pool and starts queued runs at once. The call is idempotent.
@@ -889,7 +896,7 @@ class PoolsCalls(Resource):
             "POST",
             self._path("/v1/pools/{}/resume", pool_id),
             m.Pool,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -899,7 +906,7 @@ class PoolsCalls(Resource):
         pool_id: str,
         body: m.PoolReload | Mapping[str, Any] | None = None,
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Reload a pool.
@@ -920,7 +927,7 @@ class PoolsCalls(Resource):
             self._path("/v1/pools/{}/reload", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -940,7 +947,7 @@ class ModelsCalls(Resource):
         self,
         body: m.ModelRequest | Mapping[str, Any],
         *,
-        x__trust__policy: str | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.Model:
         """Add a model.
@@ -955,7 +962,7 @@ class ModelsCalls(Resource):
             "/v1/catalog/models",
             m.Model,
             body=body,
-            headers={"X-Trust-Policy": x__trust__policy},
+            headers={"X-Trust-Policy": x_trust_policy},
             timeout=timeout,
             tagged=True,
         )
@@ -997,8 +1004,8 @@ class ModelsCalls(Resource):
         model_id: str,
         body: Mapping[str, Any],
         *,
-        if__match: str | None = None,
-        x__trust__policy: str | None = None,
+        if_match: str | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.Model:
         """Change fields of a model.
@@ -1013,12 +1020,12 @@ class ModelsCalls(Resource):
             m.Model,
             body=body,
             media_type="application/merge-patch+json",
-            headers={"If-Match": if__match, "X-Trust-Policy": x__trust__policy},
+            headers={"If-Match": if_match, "X-Trust-Policy": x_trust_policy},
             timeout=timeout,
             tagged=True,
         )
 
-    def delete(self, model_id: str, *, if__match: str | None = None, timeout: float | None = None) -> None:
+    def delete(self, model_id: str, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Remove a model.
 
         Removes a model that no pool serves. Tasks that were admitted end.
@@ -1026,7 +1033,7 @@ class ModelsCalls(Resource):
         self._none(
             "DELETE",
             self._path("/v1/catalog/models/{}", model_id),
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
         )
 
@@ -1034,8 +1041,8 @@ class ModelsCalls(Resource):
         self,
         model_id: str,
         *,
-        if__match: str | None = None,
-        x__trust__policy: str | None = None,
+        if_match: str | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.ModelVerification:
         """Verify the signature of a model.
@@ -1049,7 +1056,7 @@ class ModelsCalls(Resource):
             "POST",
             self._path("/v1/catalog/models/{}/verify", model_id),
             m.ModelVerification,
-            headers={"If-Match": if__match, "X-Trust-Policy": x__trust__policy},
+            headers={"If-Match": if_match, "X-Trust-Policy": x_trust_policy},
             timeout=timeout,
             tagged=True,
         )
@@ -1059,7 +1066,7 @@ class ModelsCalls(Resource):
         model_id: str,
         body: m.ModelStateRequest | Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Model:
         """Activate or retire a model.
@@ -1073,7 +1080,7 @@ class ModelsCalls(Resource):
             self._path("/v1/catalog/models/{}/state", model_id),
             m.Model,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -1115,7 +1122,7 @@ class ExportsCalls(Resource):
         format: str,
         body: m.ExportRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.ExportAccepted:
         """Create an export.
@@ -1130,7 +1137,8 @@ class ExportsCalls(Resource):
             self._path("/export/{}", format),
             m.ExportAccepted,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1156,9 +1164,9 @@ class InferenceCalls(Resource):
         self,
         body: m.TaskRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.TaskAccepted:
         """Create an inference task.
@@ -1178,10 +1186,11 @@ class InferenceCalls(Resource):
             m.TaskAccepted,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1228,9 +1237,9 @@ class OpenaiCalls(Resource):
         self,
         body: m.ChatRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.ChatCompletion:
         """Answer a conversation.
@@ -1249,10 +1258,11 @@ class OpenaiCalls(Resource):
             m.ChatCompletion,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1260,9 +1270,9 @@ class OpenaiCalls(Resource):
         self,
         body: m.CompletionRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.TextCompletion:
         """Continue a text.
@@ -1281,10 +1291,11 @@ class OpenaiCalls(Resource):
             m.TextCompletion,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1292,9 +1303,9 @@ class OpenaiCalls(Resource):
         self,
         body: m.EmbeddingRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.EmbeddingList:
         """Return the vectors of texts.
@@ -1308,10 +1319,11 @@ class OpenaiCalls(Resource):
             m.EmbeddingList,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1327,9 +1339,9 @@ class OpenaiCalls(Resource):
         self,
         body: m.ResponseRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.Response:
         """Create a response.
@@ -1349,10 +1361,11 @@ class OpenaiCalls(Resource):
             m.Response,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1640,7 +1653,7 @@ class AsyncRunsCalls(AsyncResource):
         self,
         body: m.RunDefinition | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.RunAccepted:
         """Run a program.
@@ -1661,7 +1674,8 @@ class AsyncRunsCalls(AsyncResource):
             "/v1/runs",
             m.RunAccepted,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1684,7 +1698,7 @@ class AsyncRunsCalls(AsyncResource):
         self,
         body: m.BulkRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.BulkAnswer:
         """Retry the runs that a filter selects.
@@ -1706,7 +1720,8 @@ class AsyncRunsCalls(AsyncResource):
             "/v1/runs:retry",
             m.BulkAnswer,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1771,7 +1786,7 @@ class AsyncRunsCalls(AsyncResource):
         )
 
     async def retry(
-        self, run_id: str, *, idempotency__key: str | None = None, timeout: float | None = None
+        self, run_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> m.RetryAccepted:
         """Retry a run.
 
@@ -1781,7 +1796,8 @@ class AsyncRunsCalls(AsyncResource):
             "POST",
             self._path("/v1/runs/{}/retry", run_id),
             m.RetryAccepted,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1897,7 +1913,7 @@ class AsyncTasksCalls(AsyncResource):
         )
 
     async def retry(
-        self, task_id: str, *, idempotency__key: str | None = None, timeout: float | None = None
+        self, task_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
     ) -> m.RetryAccepted:
         """Retry a task.
 
@@ -1909,7 +1925,8 @@ class AsyncTasksCalls(AsyncResource):
             "POST",
             self._path("/v1/tasks/{}/retry", task_id),
             m.RetryAccepted,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -1934,7 +1951,7 @@ class AsyncJobsCalls(AsyncResource):
         body: m.JobDefinition | Mapping[str, Any],
         *,
         dry_run: bool | None = None,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Job:
         """Create or change a job.
@@ -1952,7 +1969,7 @@ class AsyncJobsCalls(AsyncResource):
             m.Job,
             body=body,
             query={"dryRun": dry_run},
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -1969,7 +1986,7 @@ class AsyncJobsCalls(AsyncResource):
         job_id: str,
         body: Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Job:
         """Change fields of a job.
@@ -1983,21 +2000,19 @@ class AsyncJobsCalls(AsyncResource):
             m.Job,
             body=body,
             media_type="application/merge-patch+json",
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    async def delete(
-        self, job_id: str, *, if__match: str | None = None, timeout: float | None = None
-    ) -> None:
+    async def delete(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> None:
         """Delete a job.
 
         Removes the job with its versions. Its schedule does not fire any more. Its runs stay, and
         those that wait run with their version.
         """
         await self._none(
-            "DELETE", self._path("/v1/jobs/{}", job_id), headers={"If-Match": if__match}, timeout=timeout
+            "DELETE", self._path("/v1/jobs/{}", job_id), headers={"If-Match": if_match}, timeout=timeout
         )
 
     async def version(self, job_id: str, version: int, *, timeout: float | None = None) -> m.JobVersion:
@@ -2009,9 +2024,7 @@ class AsyncJobsCalls(AsyncResource):
             "GET", self._path("/v1/jobs/{}/versions/{}", job_id, version), m.JobVersion, timeout=timeout
         )
 
-    async def pause(
-        self, job_id: str, *, if__match: str | None = None, timeout: float | None = None
-    ) -> m.Job:
+    async def pause(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> m.Job:
         """Pause a job.
 
         Stops the schedule of the job. Existing runs are not affected, and it can be run by request.
@@ -2021,13 +2034,13 @@ class AsyncJobsCalls(AsyncResource):
             "POST",
             self._path("/v1/jobs/{}/pause", job_id),
             m.Job,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
     async def resume(
-        self, job_id: str, *, if__match: str | None = None, timeout: float | None = None
+        self, job_id: str, *, if_match: str | None = None, timeout: float | None = None
     ) -> m.Job:
         """Resume a job.
 
@@ -2038,14 +2051,12 @@ class AsyncJobsCalls(AsyncResource):
             "POST",
             self._path("/v1/jobs/{}/resume", job_id),
             m.Job,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
-    async def clear(
-        self, job_id: str, *, if__match: str | None = None, timeout: float | None = None
-    ) -> m.Job:
+    async def clear(self, job_id: str, *, if_match: str | None = None, timeout: float | None = None) -> m.Job:
         """Forget how the last run of a job ended.
 
         Forgets how the earlier runs of the job ended, so that `requirePreviousSuccess` holds for
@@ -2056,7 +2067,7 @@ class AsyncJobsCalls(AsyncResource):
             "POST",
             self._path("/v1/jobs/{}/clear", job_id),
             m.Job,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2077,7 +2088,7 @@ class AsyncJobsCalls(AsyncResource):
         job_id: str,
         body: m.JobRunRequest | Mapping[str, Any] | None = None,
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.RunAccepted:
         """Run a job.
@@ -2092,7 +2103,8 @@ class AsyncJobsCalls(AsyncResource):
             self._path("/v1/jobs/{}/runs", job_id),
             m.RunAccepted,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2178,7 +2190,7 @@ class AsyncEventsCalls(AsyncResource):
         self,
         body: m.ReplayRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.Replay:
         """Send events of the stream again.
@@ -2197,7 +2209,8 @@ class AsyncEventsCalls(AsyncResource):
             "/v1/events:replay",
             m.Replay,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2209,7 +2222,7 @@ class AsyncWebhooksCalls(AsyncResource):
         self,
         body: m.WebhookSettings | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.WebhookDetail:
         """Create a webhook.
@@ -2224,7 +2237,8 @@ class AsyncWebhooksCalls(AsyncResource):
             "/v1/webhooks",
             m.WebhookDetail,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
             tagged=True,
         )
@@ -2254,7 +2268,7 @@ class AsyncWebhooksCalls(AsyncResource):
         webhook_id: str,
         body: Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.WebhookDetail:
         """Change fields of a webhook.
@@ -2269,13 +2283,13 @@ class AsyncWebhooksCalls(AsyncResource):
             m.WebhookDetail,
             body=body,
             media_type="application/merge-patch+json",
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
     async def delete(
-        self, webhook_id: str, *, if__match: str | None = None, timeout: float | None = None
+        self, webhook_id: str, *, if_match: str | None = None, timeout: float | None = None
     ) -> None:
         """Delete a webhook.
 
@@ -2284,7 +2298,7 @@ class AsyncWebhooksCalls(AsyncResource):
         await self._none(
             "DELETE",
             self._path("/v1/webhooks/{}", webhook_id),
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
         )
 
@@ -2293,7 +2307,7 @@ class AsyncWebhooksCalls(AsyncResource):
         webhook_id: str,
         body: m.RotateWebhookRequest | Mapping[str, Any] | None = None,
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.WebhookDetail:
         """Rotate the secret of a webhook.
@@ -2308,7 +2322,7 @@ class AsyncWebhooksCalls(AsyncResource):
             self._path("/v1/webhooks/{}/rotate", webhook_id),
             m.WebhookDetail,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2390,7 +2404,7 @@ class AsyncPoolsCalls(AsyncResource):
         pool_id: str,
         body: m.PoolDefinition | Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Create or change a pool.
@@ -2409,7 +2423,7 @@ class AsyncPoolsCalls(AsyncResource):
             self._path("/v1/pools/{}", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2424,7 +2438,7 @@ class AsyncPoolsCalls(AsyncResource):
         )
 
     async def delete(
-        self, pool_id: str, *, if__match: str | None = None, timeout: float | None = None
+        self, pool_id: str, *, if_match: str | None = None, timeout: float | None = None
     ) -> None:
         """Delete a pool.
 
@@ -2433,7 +2447,7 @@ class AsyncPoolsCalls(AsyncResource):
         skipped.
         """
         await self._none(
-            "DELETE", self._path("/v1/pools/{}", pool_id), headers={"If-Match": if__match}, timeout=timeout
+            "DELETE", self._path("/v1/pools/{}", pool_id), headers={"If-Match": if_match}, timeout=timeout
         )
 
     async def drain(
@@ -2441,7 +2455,7 @@ class AsyncPoolsCalls(AsyncResource):
         pool_id: str,
         body: m.PoolDrain | Mapping[str, Any] | None = None,
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Drain a pool.
@@ -2460,13 +2474,13 @@ class AsyncPoolsCalls(AsyncResource):
             self._path("/v1/pools/{}/drain", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
 
     async def resume(
-        self, pool_id: str, *, if__match: str | None = None, timeout: float | None = None
+        self, pool_id: str, *, if_match: str | None = None, timeout: float | None = None
     ) -> m.Pool:
         """Resume a pool.
 
@@ -2476,7 +2490,7 @@ class AsyncPoolsCalls(AsyncResource):
             "POST",
             self._path("/v1/pools/{}/resume", pool_id),
             m.Pool,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2486,7 +2500,7 @@ class AsyncPoolsCalls(AsyncResource):
         pool_id: str,
         body: m.PoolReload | Mapping[str, Any] | None = None,
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Reload a pool.
@@ -2507,7 +2521,7 @@ class AsyncPoolsCalls(AsyncResource):
             self._path("/v1/pools/{}/reload", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2529,7 +2543,7 @@ class AsyncModelsCalls(AsyncResource):
         self,
         body: m.ModelRequest | Mapping[str, Any],
         *,
-        x__trust__policy: str | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.Model:
         """Add a model.
@@ -2544,7 +2558,7 @@ class AsyncModelsCalls(AsyncResource):
             "/v1/catalog/models",
             m.Model,
             body=body,
-            headers={"X-Trust-Policy": x__trust__policy},
+            headers={"X-Trust-Policy": x_trust_policy},
             timeout=timeout,
             tagged=True,
         )
@@ -2586,8 +2600,8 @@ class AsyncModelsCalls(AsyncResource):
         model_id: str,
         body: Mapping[str, Any],
         *,
-        if__match: str | None = None,
-        x__trust__policy: str | None = None,
+        if_match: str | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.Model:
         """Change fields of a model.
@@ -2602,13 +2616,13 @@ class AsyncModelsCalls(AsyncResource):
             m.Model,
             body=body,
             media_type="application/merge-patch+json",
-            headers={"If-Match": if__match, "X-Trust-Policy": x__trust__policy},
+            headers={"If-Match": if_match, "X-Trust-Policy": x_trust_policy},
             timeout=timeout,
             tagged=True,
         )
 
     async def delete(
-        self, model_id: str, *, if__match: str | None = None, timeout: float | None = None
+        self, model_id: str, *, if_match: str | None = None, timeout: float | None = None
     ) -> None:
         """Remove a model.
 
@@ -2617,7 +2631,7 @@ class AsyncModelsCalls(AsyncResource):
         await self._none(
             "DELETE",
             self._path("/v1/catalog/models/{}", model_id),
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
         )
 
@@ -2625,8 +2639,8 @@ class AsyncModelsCalls(AsyncResource):
         self,
         model_id: str,
         *,
-        if__match: str | None = None,
-        x__trust__policy: str | None = None,
+        if_match: str | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.ModelVerification:
         """Verify the signature of a model.
@@ -2640,7 +2654,7 @@ class AsyncModelsCalls(AsyncResource):
             "POST",
             self._path("/v1/catalog/models/{}/verify", model_id),
             m.ModelVerification,
-            headers={"If-Match": if__match, "X-Trust-Policy": x__trust__policy},
+            headers={"If-Match": if_match, "X-Trust-Policy": x_trust_policy},
             timeout=timeout,
             tagged=True,
         )
@@ -2650,7 +2664,7 @@ class AsyncModelsCalls(AsyncResource):
         model_id: str,
         body: m.ModelStateRequest | Mapping[str, Any],
         *,
-        if__match: str | None = None,
+        if_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Model:
         """Activate or retire a model.
@@ -2664,7 +2678,7 @@ class AsyncModelsCalls(AsyncResource):
             self._path("/v1/catalog/models/{}/state", model_id),
             m.Model,
             body=body,
-            headers={"If-Match": if__match},
+            headers={"If-Match": if_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2706,7 +2720,7 @@ class AsyncExportsCalls(AsyncResource):
         format: str,
         body: m.ExportRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
+        idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> m.ExportAccepted:
         """Create an export.
@@ -2721,7 +2735,8 @@ class AsyncExportsCalls(AsyncResource):
             self._path("/export/{}", format),
             m.ExportAccepted,
             body=body,
-            headers={"Idempotency-Key": idempotency__key},
+            headers={"Idempotency-Key": idempotency_key},
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2749,9 +2764,9 @@ class AsyncInferenceCalls(AsyncResource):
         self,
         body: m.TaskRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.TaskAccepted:
         """Create an inference task.
@@ -2771,10 +2786,11 @@ class AsyncInferenceCalls(AsyncResource):
             m.TaskAccepted,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2823,9 +2839,9 @@ class AsyncOpenaiCalls(AsyncResource):
         self,
         body: m.ChatRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.ChatCompletion:
         """Answer a conversation.
@@ -2844,10 +2860,11 @@ class AsyncOpenaiCalls(AsyncResource):
             m.ChatCompletion,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2855,9 +2872,9 @@ class AsyncOpenaiCalls(AsyncResource):
         self,
         body: m.CompletionRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.TextCompletion:
         """Continue a text.
@@ -2876,10 +2893,11 @@ class AsyncOpenaiCalls(AsyncResource):
             m.TextCompletion,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2887,9 +2905,9 @@ class AsyncOpenaiCalls(AsyncResource):
         self,
         body: m.EmbeddingRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.EmbeddingList:
         """Return the vectors of texts.
@@ -2903,10 +2921,11 @@ class AsyncOpenaiCalls(AsyncResource):
             m.EmbeddingList,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 
@@ -2922,9 +2941,9 @@ class AsyncOpenaiCalls(AsyncResource):
         self,
         body: m.ResponseRequest | Mapping[str, Any],
         *,
-        idempotency__key: str | None = None,
-        x__deadline__ms: int | None = None,
-        x__trust__policy: str | None = None,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
         timeout: float | None = None,
     ) -> m.Response:
         """Create a response.
@@ -2944,10 +2963,11 @@ class AsyncOpenaiCalls(AsyncResource):
             m.Response,
             body=body,
             headers={
-                "Idempotency-Key": idempotency__key,
-                "X-Deadline-Ms": x__deadline__ms,
-                "X-Trust-Policy": x__trust__policy,
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
             },
+            keyed=True,
             timeout=timeout,
         )
 

@@ -582,14 +582,31 @@ class _Signals:
 _running: weakref.WeakSet[Attempt] = weakref.WeakSet()
 
 
-def _after_fork() -> None:
+_fork = threading.local()
+
+
+def _before_fork() -> None:
+    """Hold SIGTERM back until the child has the handler that was there before."""
+    _fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}) if _running else None
+
+
+def _after_fork_in_parent() -> None:
+    mask = getattr(_fork, "mask", None)
+    if mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _after_fork_in_child() -> None:
     for attempt in list(_running):
         attempt.forked()
     _running.clear()
+    _after_fork_in_parent()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )
 
 
 def _in_main_thread() -> bool:

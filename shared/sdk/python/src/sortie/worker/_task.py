@@ -294,6 +294,8 @@ def task(
     except BaseException as failure:
         attempt.disarm()
         attempt.finish(None if _is_success(failure) else failure)
+        if isinstance(failure, Cancelled):
+            raise _cause(attempt, failure) from None
         raise
     else:
         attempt.disarm()
@@ -340,10 +342,12 @@ async def atask(
             if sys.version_info >= (3, 11) and current is not None:
                 current.uncancel()
             await asyncio.to_thread(attempt.finish, cause)
-            raise type(cause)(cause.reason) from None
+            raise _cause(attempt, cause) from None
         except BaseException as failure:
             cancels = False
             await asyncio.to_thread(attempt.finish, None if _is_success(failure) else failure)
+            if isinstance(failure, Cancelled):
+                raise _cause(attempt, failure) from None
             raise
         else:
             cancels = False
@@ -376,6 +380,12 @@ def _call_soon(loop: asyncio.AbstractEventLoop, callback: Any) -> None:
 def _check_on_cancel(value: str) -> None:
     if value not in ("flag", "raise"):
         raise ValueError(f'on_cancel: {value!r}, want "flag" or "raise"')
+
+
+def _cause(attempt: Attempt, failure: Cancelled) -> Cancelled:
+    """Return the cause that was reported: a cancel request may become known after SIGTERM."""
+    cause = attempt.stop_cause
+    return failure if cause is None else type(cause)(cause.reason)
 
 
 def _is_success(failure: BaseException) -> bool:
