@@ -29,6 +29,7 @@ SKIPPED_PARAMETERS = {
     "If-Range",
     "Last-Event-ID",
 }
+SECRETS = {"secret", "ticket", "token", "task_token"}
 PAGED = {"cursor": ("nextCursor", "next_cursor"), "after": ("nextAfter", "next")}
 
 Schema = dict[str, Any]
@@ -104,7 +105,7 @@ class Models:
         parts = [
             HEADER,
             '"""The objects of the API, made from its OpenAPI document."""\n\n',
-            "from __future__ import annotations\n\nfrom dataclasses import dataclass\nfrom datetime import datetime\n",
+            "from __future__ import annotations\n\nfrom dataclasses import dataclass, field\nfrom datetime import datetime\n",
             "from typing import Any, Literal, TypeAlias, Union\n\nfrom ._codec import Object\n\n",
             "__all__ = [\n    'Object',\n" + "".join(f"    {n!r},\n" for n in names) + "]\n\n",
             *self.aliases,
@@ -161,9 +162,13 @@ class Models:
             else:
                 kind = kind if kind == "Any" or kind.endswith("| None") else kind + " | None"
                 default = " = None"
+            if attribute in SECRETS:
+                default = f" = field({'default=None, ' if default else ''}repr=False)"
             text = item.get("description") or ""
             comment = "".join(f"    #: {line}\n" for line in prose(text, 0, 92).splitlines() if line)
-            (second if default else first).append(f"{comment}    {attribute}: {kind}{default}\n")
+            (second if "=" in default and default != " = field(repr=False)" else first).append(
+                f"{comment}    {attribute}: {kind}{default}\n"
+            )
         lines = [
             f"@dataclass(frozen=True, kw_only=True)\nclass {name}(Object):\n",
             docstring(schema.get("description", name), 4),
@@ -233,6 +238,11 @@ class Models:
             inner = self.kind(more, context + "Value") if isinstance(more, dict) and more else "Any"
             return f"dict[str, {inner}]"
         return {"integer": "int", "number": "float", "boolean": "bool", "null": "None"}.get(str(types), "Any")
+
+
+def is_creation(method: str, parameter: Schema) -> bool:
+    """Report whether a parameter creates an object only if there is none."""
+    return method == "put" and parameter["name"] == "If-None-Match"
 
 
 def quoted(kind: str) -> str:
@@ -323,7 +333,7 @@ class Operations:
     def method(self, path: str, method: str, operation: Schema, name: str, waits: bool) -> str:
         """Return a method."""
         parameters = [self.parameter(p) for p in operation.get("parameters", [])]
-        parameters = [p for p in parameters if p["name"] not in SKIPPED_PARAMETERS]
+        parameters = [p for p in parameters if p["name"] not in SKIPPED_PARAMETERS or is_creation(method, p)]
         answer, tagged = self.answer(operation)
         pages = self.pages(parameters, answer)
         positional, keywords = ["self"], list[str]()

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, Union
 
@@ -476,7 +476,7 @@ class EventTicket(Object):
     _names = {"expires_at": "expiresAt"}
 
     #: The value of the parameter `ticket`. It is a secret.
-    ticket: str
+    ticket: str = field(repr=False)
     expires_at: datetime
 
 
@@ -682,7 +682,7 @@ class ExportAcceptedWebhook(Object):
 
     id: str
     #: Signs the deliveries. Shown once.
-    secret: str | None = None
+    secret: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -808,7 +808,7 @@ class TaskEnvelope(Object):
     #: The worker calls `{callbackBaseUrl}/v1/tasks/{taskId}/started`, `heartbeat` and `completed`.
     callback_base_url: str
     #: Bearer token for these calls.
-    task_token: str
+    task_token: str = field(repr=False)
     token_expires_at: Time
     #: Subject of the task. For an export, the PI.
     asset_id: str | None = None
@@ -1027,7 +1027,7 @@ class HeartbeatAnswer(Object):
     #: Reason of the cancel request; `user_requested` without one.
     cancel_reason: str | None = None
     #: Token for the next calls. The previous token is valid until it expires.
-    task_token: str | None = None
+    task_token: str | None = field(default=None, repr=False)
     token_expires_at: Time | None = None
     output: Upload | None = None
     log: Upload | None = None
@@ -4052,7 +4052,7 @@ class WebhookDetail(Object):
     #: Name of the token of the last change.
     updated_by: str | None = None
     #: Signs the deliveries. Shown once, when it is created.
-    secret: str | None = None
+    secret: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

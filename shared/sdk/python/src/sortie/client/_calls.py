@@ -370,6 +370,7 @@ class JobsCalls(Resource):
         *,
         dry_run: bool | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Job:
         """Create or change a job.
@@ -387,7 +388,7 @@ class JobsCalls(Resource):
             m.Job,
             body=body,
             query={"dryRun": dry_run},
-            headers={"If-Match": if_match},
+            headers={"If-Match": if_match, "If-None-Match": if_none_match},
             timeout=timeout,
             tagged=True,
         )
@@ -817,6 +818,7 @@ class PoolsCalls(Resource):
         body: m.PoolDefinition | Mapping[str, Any],
         *,
         if_match: str | None = None,
+        if_none_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Create or change a pool.
@@ -835,7 +837,7 @@ class PoolsCalls(Resource):
             self._path("/v1/pools/{}", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if_match},
+            headers={"If-Match": if_match, "If-None-Match": if_none_match},
             timeout=timeout,
             tagged=True,
         )
@@ -1952,6 +1954,7 @@ class AsyncJobsCalls(AsyncResource):
         *,
         dry_run: bool | None = None,
         if_match: str | None = None,
+        if_none_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Job:
         """Create or change a job.
@@ -1969,7 +1972,7 @@ class AsyncJobsCalls(AsyncResource):
             m.Job,
             body=body,
             query={"dryRun": dry_run},
-            headers={"If-Match": if_match},
+            headers={"If-Match": if_match, "If-None-Match": if_none_match},
             timeout=timeout,
             tagged=True,
         )
@@ -2405,6 +2408,7 @@ class AsyncPoolsCalls(AsyncResource):
         body: m.PoolDefinition | Mapping[str, Any],
         *,
         if_match: str | None = None,
+        if_none_match: str | None = None,
         timeout: float | None = None,
     ) -> m.Pool:
         """Create or change a pool.
@@ -2423,7 +2427,7 @@ class AsyncPoolsCalls(AsyncResource):
             self._path("/v1/pools/{}", pool_id),
             m.Pool,
             body=body,
-            headers={"If-Match": if_match},
+            headers={"If-Match": if_match, "If-None-Match": if_none_match},
             timeout=timeout,
             tagged=True,
         )
