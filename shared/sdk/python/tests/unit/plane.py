@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Answer = tuple[int, dict[str, Any]]
-DROP = (0, {})
+DROP: Answer = (0, {})
 
 
 class Call:

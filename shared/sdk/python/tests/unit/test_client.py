@@ -59,11 +59,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     async def asleep(delay: float) -> None:
         slept.append(delay)
 
-    from sortie.client import _core, _streams
-
     monkeypatch.setattr(time, "sleep", slept.append)
-    monkeypatch.setattr(_core.asyncio, "sleep", asleep)
-    monkeypatch.setattr(_streams.asyncio, "sleep", asleep)
+    monkeypatch.setattr(asyncio, "sleep", asleep)
     yield slept
 
 

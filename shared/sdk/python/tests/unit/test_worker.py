@@ -6,6 +6,7 @@ import asyncio
 import errno
 import hashlib
 import io
+import logging
 import os
 import signal
 import threading
@@ -112,7 +113,7 @@ def test_success_after_a_cancel_is_a_success(plane: Plane) -> None:
 
 def test_error_is_a_failure(plane: Plane) -> None:
     with pytest.raises(KeyError), worker.task():
-        {}["missing"]
+        dict[str, int]()["missing"]
     error = plane.completed()["error"]
     assert error["category"] == "USER_CODE"
     assert error["message"] == "KeyError: 'missing'"
@@ -278,7 +279,8 @@ def test_output_of_each_kind(plane: Plane, tmp_path: Path) -> None:
         task.output(path, content_type="image/png")
         task.output(io.BytesIO(content), file_name="b.bin")
         reader, writer = os.pipe()
-        threading.Thread(target=lambda: (os.write(writer, b"piped"), os.close(writer))).start()
+        os.write(writer, b"piped")
+        os.close(writer)
         with os.fdopen(reader, "rb") as pipe:
             task.output(pipe)
         task.output(b"")
@@ -383,12 +385,17 @@ def test_work_that_does_not_stop_ends_with_its_process(plane: Plane) -> None:
 
     codes: list[int] = []
     exited = threading.Event()
+
+    def exit_process(code: int) -> None:
+        codes.append(code)
+        exited.set()
+
     plane.answers["heartbeat"] = lambda n: cancel()
     attempt = _attempt.Attempt(
         _envelope.parse(plane.envelope(cancelGracePeriodMs=500)),
-        log=_attempt.logging.getLogger("sortie"),
+        log=logging.getLogger("sortie"),
         signals=False,
-        exit_process=lambda code: (codes.append(code), exited.set()),
+        exit_process=exit_process,
     )
     attempt.start()
     assert exited.wait(30)

@@ -110,7 +110,7 @@ def test_sigterm_during_completed_changes_nothing(plane: Plane) -> None:
         before = len(plane.named("heartbeat"))
         plane.wait_for("heartbeat", before + 2)
 
-    plane.answers["completed"] = completed  # type: ignore[assignment]
+    plane.answers["completed"] = completed
     process.append(
         start(
             plane,
