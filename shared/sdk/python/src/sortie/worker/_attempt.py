@@ -6,16 +6,13 @@ watches SIGTERM, the deadline and the grace period, and one sends output.
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
-import traceback
 import uuid
 import weakref
 from collections.abc import Callable
@@ -28,7 +25,6 @@ from ..errors import (
     Aborted,
     Cancelled,
     DeadlineReached,
-    Failure,
     SortieError,
     Terminated,
     Undelivered,
@@ -36,6 +32,8 @@ from ..errors import (
 from ._envelope import Envelope, Upload, is_token, upload_of
 from ._http import FIRST_DELAY, HTTP, Answer, backoff, repeat
 from ._logs import Sender
+from ._report import MOST_MESSAGE, cut, error_of, stops
+from ._signals import Signals, in_main_thread
 from ._usage import usage
 
 _REPORT_TIMEOUT = 3600.0  # without a deadline
@@ -44,8 +42,6 @@ _PROGRESS_INTERVAL = 1.0
 _ABORT_GRACE = 1.0
 _MOST_MARGIN = 5.0
 _CANCEL_LOOKUP = 3.0
-_MOST_MESSAGE, _MOST_TRACE = 2 << 10, 16 << 10
-_CUT = " [cut]"
 
 EXIT_DONE, EXIT_FAILED, EXIT_NO_TASK, EXIT_TERMINATED = 0, 1, 2, 128 + signal.SIGTERM
 
@@ -100,7 +96,7 @@ class Attempt:
         self._prefix = json.dumps({"attempt": envelope.attempt, "workerId": self.worker_id})[:-1]
 
         self.sender = Sender(self) if send_output else None
-        self._signals = _Signals(raises) if signals and _in_main_thread() else None
+        self._signals = Signals(raises) if signals and in_main_thread() else None
         if raises and signals and (self._signals is None or not hasattr(signal, "pthread_kill")):
             raise ValueError('on_cancel="raise" needs the main thread and signals of POSIX')
         self.handles_sigterm = self._signals is not None
@@ -250,7 +246,7 @@ class Attempt:
         if percent >= 0:
             fields["progressPct"] = percent
         if message:
-            fields["message"] = cut(message, _MOST_MESSAGE)
+            fields["message"] = cut(message, MOST_MESSAGE)
         answer = self.call("heartbeat", self._body(fields))
         if not answer.ok:
             return answer
@@ -282,7 +278,7 @@ class Attempt:
     def cancel(self, reason: Any) -> None:
         """Stop the work for a cancel request."""
         text = reason if isinstance(reason, str) and reason else "user_requested"
-        cause = Cancelled(cut(text, _MOST_MESSAGE))
+        cause = Cancelled(cut(text, MOST_MESSAGE))
         with self._lock:
             if self._cancel is None:
                 self._cancel = cause
@@ -469,7 +465,7 @@ class Attempt:
             fields["cancelledDuringPhase"] = self.phase or "processing"
             partial = self.partial_progress
             if partial is None and percent >= 0:
-                partial = {"progressPct": percent, "message": cut(message, _MOST_MESSAGE)}
+                partial = {"progressPct": percent, "message": cut(message, MOST_MESSAGE)}
             if partial is not None:
                 fields["partialProgress"] = partial
         else:
@@ -509,76 +505,6 @@ class Attempt:
         self._beats = threading.Condition(self._lock)
 
 
-class _Signals:
-    """Reports SIGTERM through a socket, also while the main thread is in a system call.
-
-    If it raises, it interrupts the main thread by a signal of its own.
-    """
-
-    def __init__(self, raises: bool) -> None:
-        self.armed = raises
-        self._cause: Cancelled | None = None
-        self._own = 0  # signals that interrupt sent, not yet read
-        self._seen = False  # by the handler, if another wakeup socket was set after ours
-        self._wake: Callable[[], None] = lambda: None
-        self._handler: Any = None
-        self._fd = self._previous_fd = -1
-        self._installed = False
-
-    def install(self, fd: int, wake: Callable[[], None]) -> None:
-        """Handle SIGTERM. The caller is the main thread."""
-        self._wake = wake
-        self._handler = signal.signal(signal.SIGTERM, self._handle)
-        self._previous_fd = signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
-        self._fd = fd
-        self._installed = True
-
-    def restore(self) -> bool:
-        """Restore the handler that was there before; False off the main thread."""
-        if not self._installed:
-            return True
-        if not _in_main_thread():
-            return False
-        self._installed = False
-        if self._handler is not None:
-            signal.signal(signal.SIGTERM, self._handler)
-        current = signal.set_wakeup_fd(self._previous_fd)
-        if current != self._fd:  # of other code, such as asyncio
-            signal.set_wakeup_fd(current)
-        return True
-
-    def _handle(self, number: int, frame: Any) -> None:
-        cause, self._cause = self._cause, None
-        if cause is None:
-            self._seen = True
-            self._wake()
-        elif self.armed:
-            self.armed = False
-            raise cause
-
-    def interrupt(self, cause: Cancelled) -> None:
-        """Raise cause in the main thread at its next instruction."""
-        main = threading.main_thread().ident
-        if self.armed and main is not None:
-            self._cause = cause
-            self._own += 1
-            signal.pthread_kill(main, signal.SIGTERM)
-
-    def terminated(self, content: bytes) -> bool:
-        """Report whether there was a SIGTERM of others, and pass other signals on."""
-        terms = content.count(bytes([signal.SIGTERM]))
-        own = min(terms, self._own)
-        self._own -= own
-        others = bytes(n for n in content if n not in (0, signal.SIGTERM))
-        if others and self._previous_fd >= 0:
-            try:
-                os.write(self._previous_fd, others)
-            except OSError:
-                pass
-        seen, self._seen = self._seen, False
-        return seen or terms > own
-
-
 _running: weakref.WeakSet[Attempt] = weakref.WeakSet()
 
 
@@ -609,10 +535,6 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
 def _sleep(delay: float) -> bool:
     time.sleep(delay)
     return False
@@ -634,56 +556,3 @@ def cause_of(answer: Answer) -> Cancelled | None:
     if said.get("error") != "task_already_terminal":
         return Aborted("mismatch")
     return Cancelled() if said.get("state") == "CANCELLED" else Aborted("ended")
-
-
-def stops(failure: BaseException) -> bool:
-    """Report whether an exception is the end of work that was asked to stop."""
-    if isinstance(failure, (Cancelled, KeyboardInterrupt)):
-        return True
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and isinstance(failure, asyncio.CancelledError)
-
-
-def error_of(failure: BaseException, cause: Cancelled | None) -> dict[str, Any]:
-    """Return the error of a report."""
-    message = str(failure) or type(failure).__name__
-    category, retryable = "USER_CODE", None
-    if isinstance(failure, Failure):
-        category, retryable = str(failure.category), failure.retryable
-    elif isinstance(cause, DeadlineReached):
-        category = "TIMEOUT"
-        if stops(failure):
-            message = "the attempt reached its deadline"
-    elif isinstance(failure, MemoryError) or (isinstance(failure, OSError) and failure.errno in _SHORTAGES):
-        category = "INFRASTRUCTURE"
-    elif isinstance(failure, SystemExit):
-        message = f"exit code {failure.code}"
-    if category == "USER_CODE" and not isinstance(failure, (Failure, SystemExit)):
-        message = f"{type(failure).__name__}: {message}"
-    error: dict[str, Any] = {"category": category, "message": cut(message, _MOST_MESSAGE)}
-    if failure.__traceback__ is not None and not isinstance(failure, (Cancelled, SystemExit)):
-        trace = "".join(traceback.format_exception(type(failure), failure, failure.__traceback__))
-        error["stackTrace"] = cut_middle(trace, _MOST_TRACE)
-    if retryable is not None:
-        error["retryable"] = retryable
-    return error
-
-
-_SHORTAGES = {errno.ENOSPC, errno.ENOMEM, getattr(errno, "EDQUOT", errno.ENOSPC)}
-
-
-def cut(text: str, most: int) -> str:
-    """Shorten a text to at most most bytes of UTF-8, and mark it."""
-    content = text.encode("utf-8", "replace")
-    if len(content) <= most:
-        return content.decode("utf-8", "replace")
-    return content[: most - len(_CUT)].decode("utf-8", "ignore") + _CUT
-
-
-def cut_middle(text: str, most: int) -> str:
-    """Shorten a stack trace: its end names the error."""
-    content = text.encode("utf-8", "replace")
-    if len(content) <= most:
-        return text
-    half = (most - 16) // 2
-    return content[:half].decode("utf-8", "ignore") + "\n[cut]\n" + content[-half:].decode("utf-8", "ignore")
