@@ -41,7 +41,8 @@ step "build the archive"
 }
 wheel=$(ls "$work"/dist/*.whl)
 ls -l "$work"/dist
-"$bin/python" -m zipfile -l "$wheel" | grep -q 'sortie/py.typed' || fail "py.typed is not in the archive"
+"$bin/python" -m zipfile -l "$wheel" >"$work/files.txt"
+grep -q 'sortie/py.typed' "$work/files.txt" || fail "py.typed is not in the archive"
 "$bin/pip" install --quiet --no-deps "$wheel"
 
 step "style"
