@@ -1205,7 +1205,7 @@ class HookBody(Object):
         Literal["preRunHook", "postRunHook", "onConstraintViolation", "onSuccess", "onFailure", "onSkip"]
         | str
     )
-    #: The run
+    #: The run, without the environment of its program.
     run: Task
     #: The stored job of the run, at the run's version. Null for another run.
     job: HookBodyJob | None

@@ -665,7 +665,7 @@ export interface components {
              * @enum {string}
              */
             hook: "preRunHook" | "postRunHook" | "onConstraintViolation" | "onSuccess" | "onFailure" | "onSkip";
-            /** @description The run */
+            /** @description The run, without the environment of its program. */
             run: components["schemas"]["Task"];
             /** @description The stored job of the run, at the run's version. Null for another run. */
             job: null | {
