@@ -241,7 +241,7 @@ class Models:
 
 
 def is_creation(method: str, parameter: Schema) -> bool:
-    """Report whether a parameter creates an object only if there is none."""
+    """Report whether a parameter creates an object only if it does not exist."""
     return method == "put" and parameter["name"] == "If-None-Match"
 
 

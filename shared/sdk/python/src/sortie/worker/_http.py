@@ -23,7 +23,7 @@ MOST_DELAY = 30.0
 
 @dataclass(frozen=True)
 class Answer:
-    """The response to a call. A status of 0 means that there was none."""
+    """The response to a call. A status of 0 means that no response came."""
 
     status: int
     body: bytes = field(default=b"", repr=False)

@@ -69,7 +69,7 @@ class Outbox:
             self._condition.notify_all()
 
     def take(self) -> Chunk | None:
-        """Remove the oldest output; None if there is none."""
+        """Remove the oldest output; return None without output."""
         with self._condition:
             if self._pending:
                 chunk = self._pending.popleft()
