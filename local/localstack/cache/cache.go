@@ -1,7 +1,7 @@
 // Package cache installs the components of LocalStack into one folder.
 //
-// The name of a component's folder has the digest of the component's inputs. A change of the
-// inputs therefore makes a new folder and never changes a folder that is in use. A folder
+// A component's folder is named after the component and the digest of its inputs. A change of
+// the inputs therefore makes a new folder and never changes a folder that is in use. A folder
 // without a stamp file is incomplete and is filled again. If several processes install a
 // component concurrently, one installs it and the others wait.
 package cache

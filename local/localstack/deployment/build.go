@@ -18,8 +18,8 @@ import (
 // function is not linked again, because Go finds its build ID in the file.
 var functionFlags = []string{"build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w"}
 
-// Programs returns the folders in functions that have a program for Lambda. All functions
-// except the worker, which is a container image, have a bootstrap.
+// Programs returns the names of the folders in functions that have a program for Lambda: all
+// with a bootstrap except worker and watch, which are container images.
 func Programs(repository string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(repository, "functions", "*", "bootstrap", "main.go"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Host is the machine on which programs are searched.
+// Host is the machine on which programs are looked up.
 type Host struct {
 	// Env looks up PATH, HOME, PYTHON313, PYTHON27, PYENV_ROOT and JAVA_HOME.
 	Env func(string) (string, bool)
@@ -127,7 +127,7 @@ func (s *search) java() string {
 	return file
 }
 
-// look searches a program in PATH.
+// look searches PATH for a program.
 func (s *search) look(name string) (string, bool) {
 	path, _ := s.Env("PATH")
 	for _, dir := range filepath.SplitList(path) {

@@ -68,7 +68,7 @@ func TestContextEndsChildren(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	// The pipe ends when no process has it open.
+	// The pipe ends when all processes have closed it.
 	if rest, err := io.ReadAll(reader); err != nil || len(rest) != 0 {
 		t.Errorf("it still says %q, error %v", rest, err)
 	}
