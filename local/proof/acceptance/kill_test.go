@@ -70,7 +70,8 @@ func (w *world) kills(t *testing.T) {
 // The limits of the pause between two kills.
 const leastPause, mostPause = 100 * time.Millisecond, 600 * time.Millisecond
 
-// inject kills most processes, or fewer if ctx ends first. It returns their number.
+// inject kills most processes one after another, or fewer if ctx ends first. It returns their
+// number.
 func (w *world) inject(ctx context.Context, most int, random *rand.Rand) int {
 	count := 0
 	for count < most {

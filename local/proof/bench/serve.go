@@ -122,7 +122,7 @@ func keepRunning(config stack.Config, runner string) int {
 			before = after
 			continue
 		case <-collect:
-			// A collection halves the memory of a stack that uses less than a quarter of it.
+			// Each collection halves the goroutine stacks that are used to less than a quarter.
 			// The second one frees the content of sync.Pools.
 			for range 4 {
 				runtime.GC()

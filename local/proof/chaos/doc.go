@@ -25,9 +25,9 @@
 // without faults; if an attempt is counted although its worker was not killed; if one
 // idempotency key creates two runs; or if a cancelled run does not end as the answer to the
 // cancel request said. It fails if a clone keeps working or a machine's process keeps running;
-// if incomplete files remain in the bucket or the data folder; if the event stream lacks an
-// event of a run or has it twice; or if a receiver does not get an event. It fails if a time of
-// a schedule has no record or two, if runs of a job overlap, or if a slot is not released. The
+// if incomplete files remain in the bucket or the data folder; if the event stream lacks or
+// repeats an event of a run; or if a receiver does not get an event. It fails if a time of a
+// schedule has no record or two, if runs of a job overlap, or if a slot is not released. The
 // seed determines the faults and their times, but not the scheduling of the processes; the
 // trace of a failure shows what happened.
 package chaos

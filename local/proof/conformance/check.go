@@ -51,8 +51,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Check runs the scenarios in sequence. It returns an error only for a fault of the kit's use:
-// no command, an unknown scenario, or a command that cannot be started.
+// Check runs the scenarios in sequence. It returns an error only if the kit is used wrongly: no
+// command, an unknown scenario, or a command that cannot be started.
 func Check(ctx context.Context, c Config) (Report, error) {
 	c = c.withDefaults()
 	if len(c.Command) == 0 {

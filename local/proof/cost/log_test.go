@@ -24,8 +24,8 @@ var (
 	sent   = regexp.MustCompile(`"msg":"request",.*"bytes":([0-9]+)`)
 )
 
-// probe is the correlation id of the sweep's canary calls. They belong to the sweep and not to
-// a run.
+// probe is the correlation id of the calls with which the sweep tests whether workers can reach
+// this Sortie. They belong to the sweep and not to a run.
 const probe = "00000000-0000-4000-8000-00000000beef"
 
 // marked returns the address of a proxy in front of the API. The proxy adds this id to each
@@ -44,8 +44,8 @@ func (d *deployment) marked() string {
 	return server.URL
 }
 
-// logged returns the log of a function since started, one text per invocation. The sweep's
-// canary calls are listed as the function "probe".
+// logged returns the log of a function since started, one text per invocation. Calls with the
+// id probe are listed as the function "probe".
 func (d *deployment) logged(started moment, function string) []string {
 	d.Helper()
 	text, err := os.ReadFile(d.log)

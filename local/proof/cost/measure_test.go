@@ -133,7 +133,8 @@ func (d *deployment) retried() func() {
 	}
 }
 
-// heartbeatsMeasured is the number of measured heartbeats. An hour at 30 s has beatsOfAnHour.
+// heartbeatsMeasured is the number of measured heartbeats. beatsOfAnHour is the number in an
+// hour at one heartbeat per 30 s.
 const heartbeatsMeasured, beatsOfAnHour = 20, 120
 
 // heartbeats measures heartbeats in the name of a waiting worker.

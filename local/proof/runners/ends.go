@@ -18,8 +18,8 @@ type End struct {
 	Program *contract.Exit
 	// Stdout and Stderr are the program's streams in the last attempt.
 	Stdout, Stderr string
-	// Said, unless empty, is a part of standard error. It replaces Stderr if that has names of
-	// the platform.
+	// Said, unless empty, is a part of standard error. It is used in place of Stderr if the text
+	// has names of the platform.
 	Said string
 	// Output is the content of the output file.
 	Output string

@@ -40,8 +40,8 @@
 // watch is cut, and lists lag. A container engine (containers.go) creates containers that it
 // cannot start, dies with or without its containers, and reports exit codes late. A fallback
 // (fallbacks.go) has the answer of a platform as its reason. It never follows the failure of a
-// program. It starts when no earlier machine of the attempt can run on any platform. It uses no
-// pool twice, and is recorded with the platforms' messages.
+// program. It starts when no machine of an earlier attempt can still run on any platform. It
+// uses no pool twice, and is recorded with the platforms' messages.
 //
 // Every fifth world, and a third of the mixed ones, has pools with warm machines
 // (warmpools.go). An operator changes their settings, drains them and deletes them. Machines

@@ -122,8 +122,8 @@ func secrets() []Test {
 	return []Test{{Name: "secret reaches its program and nothing else", Requires: []Capability{Programs, Hooks}, Run: secretIsMasked}}
 }
 
-// secretIsMasked runs a program that prints its secret. The length of the secret proves that
-// the program has it.
+// secretIsMasked runs a program that prints its secret. The printed length proves that the
+// program received the secret.
 func secretIsMasked(c *Case) {
 	secret := clients.Secrets()[clients.PasswordSecret]
 	path := c.job("secret", script(`echo "length ${#PASSWORD}"; echo "the value is $PASSWORD"; echo "$PASSWORD" >&2`).

@@ -145,7 +145,7 @@ func (w *world) Hex(n int) string {
 	return fmt.Sprintf("%0*x", n, w.random.Uint64())[:n]
 }
 
-// about returns a random duration within a fifth of d.
+// about returns a random duration from four fifths to six fifths of d.
 func (w *world) about(d time.Duration) time.Duration {
 	return time.Duration((0.8 + 0.4*w.Float64()) * float64(d))
 }

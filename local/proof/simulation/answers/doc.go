@@ -27,9 +27,9 @@
 // that wait for their answer disconnect, during the stream or before. The operator sets limits
 // of budgets, deletes sessions, and drains and resumes the pool.
 //
-// The state is checked between two times, when all goroutines wait. The accounts hold and have
-// spent the sums over the runs. No initial limit is exceeded, and no more runs have a slot than
-// the pool has (state.go). A task has no slot, and no request at an engine, longer than the
+// The state is checked while all goroutines wait. The accounts hold and have spent the sums
+// over the runs. No initial limit is exceeded, and no more runs have a slot than the pool has
+// (state.go). A task has no slot, and no request at an engine, for longer than the
 // grace of 5 seconds after the end of its stream or attempt (slots.go). A process never has
 // more requests at a replica than the replica has slots, and sends none to a replica that keeps
 // one of its closed requests (engines.go). A reader gets each event once, in order, without a
