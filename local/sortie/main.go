@@ -48,7 +48,7 @@ func main() {
 }
 
 // name returns the command with which the user starts this program. "go run" builds it in a
-// temporary folder, whose path is useless.
+// temporary folder that is gone afterwards.
 func name(typed, executable string) string {
 	switch {
 	case strings.Contains(executable, "/go-build"):
@@ -59,8 +59,8 @@ func name(typed, executable string) string {
 	return filepath.Base(typed)
 }
 
-// columns returns a function that returns the width of the terminal file. It returns nil if
-// size does.
+// columns returns a function that returns the width of the terminal in columns. It returns nil
+// if size does.
 func columns(file *os.File) func() int {
 	of := size(file)
 	if of == nil {
@@ -72,8 +72,8 @@ func columns(file *os.File) func() int {
 	}
 }
 
-// size returns a function that returns the columns and rows of the terminal file. It returns
-// nil if file is not a terminal that can erase a line.
+// size returns a function that returns the columns and rows of the terminal. It returns nil if
+// file is not a terminal that can erase a line.
 func size(file *os.File) func() (columns, rows int) {
 	if !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
 		return nil

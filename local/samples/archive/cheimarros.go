@@ -113,7 +113,7 @@ func (g *graph) party(p Party) string {
 	return g.add(code(string(p.Kind), label), node{string(p.Kind), label, properties})
 }
 
-// free returns key, extended if necessary so that no other node has it.
+// free returns key, extended if necessary so that no other node uses it.
 func (g *graph) free(key string) string {
 	for {
 		if _, taken := g.Entities[key]; !taken {

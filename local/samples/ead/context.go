@@ -8,8 +8,8 @@ import (
 )
 
 // period reads the machine-readable time of the event, or else the text of the event and of
-// unitdate. unitdate/@normal counts only if its text agrees with it, because it is 1971-02-16
-// in all finding aids of the White House Tapes.
+// unitdate. unitdate/@normal counts only if the text of unitdate agrees with it, because all
+// finding aids of the White House Tapes have 1971-02-16 there.
 func (d *document) period() archive.Period {
 	var p archive.Period
 	event := d.desc.withID("odd", "conversationDateTime")

@@ -20,7 +20,8 @@ const (
 
 var piForm = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
-// api is the state of a handler.
+// api is the state of a handler: the source, the index of its bytes, the root entity, and the
+// counts of faults.
 type api struct {
 	source Source
 	index  *index

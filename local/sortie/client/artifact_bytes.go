@@ -30,9 +30,9 @@ func (c *Client) PutArtifact(ctx context.Context, query url.Values, mediaType st
 	return a, err
 }
 
-// GetArtifact writes the content of an artifact to to and returns its media type. A JSON
-// document is in canonical form. It verifies the content against the id, which may be a digest.
-// It does not retry after it has written something.
+// GetArtifact writes the content of an artifact and returns its media type. A JSON document is
+// in canonical form. GetArtifact verifies the content against the id, which may be a digest. It
+// does not retry after it has written something.
 func (c *Client) GetArtifact(ctx context.Context, id string, to io.Writer) (mediaType string, err error) {
 	var resp *http.Response
 	err = c.retry(ctx, func() error {

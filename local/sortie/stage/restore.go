@@ -175,7 +175,7 @@ func (t *restored) addStream(ctx context.Context) error {
 	return t.awaitActive(ctx)
 }
 
-// protect enables deletion protection if the source has it, or no longer exists.
+// protect enables deletion protection if the source is protected or no longer exists.
 func (t *restored) protect(ctx context.Context) error {
 	source, err := t.describeTable(ctx, t.source)
 	if errors.Is(err, errNoTable) {
