@@ -65,14 +65,14 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// goroutinePool runs tasks in goroutines that it keeps until ctx ends. A new goroutine would have to
-// grow its stack for each task.
+// goroutinePool runs tasks in goroutines that it keeps until ctx ends. A new goroutine would
+// have to grow its stack for each task.
 type goroutinePool struct {
 	working sync.WaitGroup
 	tasks   chan func()
 }
 
-// do runs a task in an idle goroutine of the crew, or in a new one.
+// do runs a task in an idle goroutine of the pool, or in a new one.
 func (c *goroutinePool) do(ctx context.Context, task func()) {
 	select {
 	case c.tasks <- task:

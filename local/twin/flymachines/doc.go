@@ -17,8 +17,8 @@
 // seconds; the machines of lost records no longer exist. After kill -9, Open restores every
 // machine and its exit code, and resumes pending stops and destructions. A record found in the
 // folder never starts a program, because another user could have placed it there. If the
-// machine was created and not started, its start is cancelled like a requested stop. Stop ends
-// all machines first and records that their stop was requested.
+// machine was created and not started, its start is cancelled as if a stop was requested. Stop
+// ends all machines first and records that their stop was requested.
 //
 // An update changes only a stopped machine; Fly would also replace a running one. An image is a
 // program of the host, and the image's digest is the program's. Leases, volumes, services,

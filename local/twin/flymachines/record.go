@@ -83,7 +83,7 @@ type defects struct {
 	Unreachable     bool          `json:"unreachable,omitempty"`
 }
 
-// stuck delays a machine in a state for For; 0 means without end.
+// stuck keeps a machine in a state for the time For; 0 means without end.
 type stuck struct {
 	For time.Duration `json:"for,omitempty"`
 }
