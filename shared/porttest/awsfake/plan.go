@@ -5,8 +5,8 @@ import "math/rand/v2"
 // Fate says whether a call is applied and how it is answered.
 type Fate int
 
-// The fates of a call. An operation that cannot have a fate, such as a conflict of a read, is
-// applied instead.
+// The fates of a call. A fate that an operation cannot have, such as a conflict of a read, has
+// the effect of Applied.
 const (
 	// Applied: the call is applied and its result is returned.
 	Applied Fate = iota
