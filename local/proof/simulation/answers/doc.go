@@ -29,13 +29,13 @@
 //
 // The state is checked while all goroutines wait. The accounts hold and have spent the sums
 // over the runs. No initial limit is exceeded, and no more runs have a slot than the pool has
-// (state.go). A task has no slot, and no request at an engine, for longer than the
-// grace of 5 seconds after the end of its stream or attempt (slots.go). A process never has
-// more requests at a replica than the replica has slots, and sends none to a replica that keeps
-// one of its closed requests (engines.go). A reader gets each event once, in order, without a
-// gap, and nothing after a terminal event. An acknowledged cancel has ended the stream
-// (readers.go, clients.go). Faults end after some minutes. Then every accepted task ends within
-// a bound. Each stream has one terminal record, the last one, which agrees with its run. The
-// accounts equal the usage in the streams, to the token. No reservation, slot or request is
-// left (check.go).
+// (state.go). A task has no slot, and no request at an engine, for longer than the grace of 5
+// seconds after the end of its stream or attempt (slots.go). A process never has more requests
+// at a replica than the replica has slots, and sends none to a replica that keeps one of its
+// closed requests (engines.go). A reader gets each event once, in order, without a gap, and
+// nothing after a terminal event. An acknowledged cancel has ended the stream (readers.go,
+// clients.go). Faults end after some minutes. Then every accepted task ends within a bound.
+// Each stream has one terminal record, the last one, which agrees with its run. The accounts
+// equal the usage in the streams, to the token. No reservation, slot or request is left
+// (check.go).
 package answers

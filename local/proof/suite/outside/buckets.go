@@ -41,7 +41,7 @@ func (b Buckets) Objects(ctx context.Context, bucket string) (map[string]int64, 
 	return objects, nil
 }
 
-// Logs removes the objects that are kept as long as their runs, logs and inputs, and returns
+// Logs removes the objects that are kept as long as their runs (logs and inputs) and returns
 // them.
 func Logs(objects map[string]int64) (logs map[string]int64) {
 	logs = map[string]int64{}
