@@ -79,8 +79,8 @@ func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.
 	return inference.Record{}, fault.New(fault.Unavailable, "too many concurrent changes of the stream of task %s; retry", r.TaskID)
 }
 
-// appendTarget is the target of an append: a stream and its newest position. writer is the prefix of
-// the record ids.
+// appendTarget is the target of an append: a stream and its newest position. writer is the
+// prefix of the record ids.
 type appendTarget struct {
 	stream, writer string
 	after          int64
@@ -146,7 +146,7 @@ const idleEvery = time.Second
 
 // answerReader has the callbacks of follow for one reader.
 type answerReader struct {
-	// follow calls idle before it waits for records, at most once in idleEvery. asked is the
+	// follow calls idle before it waits for records, at most once in idleEvery. idleAt is the
 	// time of the last call, zero before the first one. idle may end the stream.
 	idleAt time.Time
 	idle   func(ctx context.Context) error

@@ -133,7 +133,8 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 	return budget.Account{}, fault.New(fault.Unavailable, "too many concurrent changes of the budget; retry")
 }
 
-// accountForLimit does the same as Budget, but returns an empty account for a session without one.
+// accountForLimit does the same as Budget, but returns an empty account for a session without
+// one.
 func (s *Budgets) accountForLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	id, ok := budget.SessionOf(scope)
 	if !ok {

@@ -65,7 +65,7 @@ type moveWatch struct {
 	id  run.Ref
 	// moved receives a value when the run may have changed since the reader last read it.
 	moved chan struct{}
-	// seen is the standing that the reader read last; nil before its first read. newest is the
+	// seen is the status that the reader read last; nil before its first read. newest is the
 	// newest run whose commit was sent to moved.
 	seen   *queueStatus
 	newest *run.Run
@@ -84,7 +84,7 @@ func (c *changes) watchMoves(tenant, id string) *moveWatch {
 	return w
 }
 
-// saw stores the standing of the run that the reader has read.
+// saw stores the status of the run that the reader has read.
 func (w *moveWatch) saw(r run.Run) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()

@@ -62,7 +62,8 @@ func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, l
 	}
 }
 
-// noFreeJobSlot reports whether the run's job has at least as many holders and queued runs as slots.
+// noFreeJobSlot reports whether the run's job has at least as many holders and queued runs as
+// slots.
 func (s *Lifecycle) noFreeJobSlot(ctx context.Context, r run.Run, slots int) (bool, error) {
 	pool := run.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, slots)

@@ -85,7 +85,7 @@ func (s *Subscriptions) wake(ctx context.Context, ref webhook.Ref, after time.Du
 	}
 }
 
-// errLeaseLost ends a turn whose batch took longer than its lease. Its attempts are
+// errLeaseLost ends a pass whose batch took longer than its lease. Its attempts are
 // repeated.
 var errLeaseLost = errors.New("another worker delivers to the webhook")
 
@@ -169,7 +169,7 @@ func (t *deliveryPass) step(ctx context.Context, ref webhook.Ref) (more bool, er
 	return t.settle(context.WithoutCancel(ctx), b, ctx.Err() != nil)
 }
 
-// rest ends the turn of a webhook with nothing due before next; zero is unknown. It stores the
+// rest ends the pass of a webhook with nothing due before next; zero is unknown. It stores the
 // progress only if a later worker needs it. It removes the webhook of a deleted task.
 func (t *deliveryPass) rest(ctx context.Context, next time.Time) error {
 	now := t.now()

@@ -30,12 +30,12 @@ type pendingDelivery struct {
 	event *streamEvent
 }
 
-// batch is the plan and the result of one step of a turn.
+// batch is the plan and the result of one step of a pass.
 type batch struct {
 	room int
 	send []pendingDelivery
-	// deferred are deliveries that are stored without an attempt: they wait for an earlier one of
-	// their task, their event is gone, or they were interrupted.
+	// deferred are deliveries that are stored without an attempt: they wait for an earlier one
+	// of their task, their event is gone, or they were interrupted.
 	deferred []webhook.Delivery
 	// from and to are the cursor before and after the batch. epoch is the epoch of the stream.
 	from, to int64

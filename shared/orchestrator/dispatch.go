@@ -201,7 +201,7 @@ type liveTenant struct {
 	live []webhook.Webhook
 }
 
-// forget removes a tenant from the cache, so that the next call of of reads its webhooks.
+// forget removes a tenant from the cache, so that the next call of liveOf reads its webhooks.
 func (l *liveWebhooks) forget(tenant string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -152,8 +152,8 @@ func (s *Dispatcher) postponeCheck(ctx context.Context, r run.Run) error {
 	return err
 }
 
-// advanceRunning advances a running task that this dispatcher does not serve. The dispatcher of the
-// task may be alive, late or lost.
+// advanceRunning advances a running task that this dispatcher does not serve. The dispatcher of
+// the task may be alive, late or lost.
 func (s *Dispatcher) advanceRunning(ctx context.Context, r run.Run) (again bool, err error) {
 	if s.serves(r) {
 		return false, nil

@@ -40,7 +40,7 @@ func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) 
 	return again, err
 }
 
-// serveBegun acquires a replica for an attempt that begin has registered, and serves the
+// serveBegun acquires a replica for an attempt that register has accepted, and serves the
 // attempt.
 func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, err error) {
 	serves, again, err := s.acquireAndCommit(ctx, t)
@@ -65,8 +65,8 @@ func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool
 	return true, s.conclude(context.WithoutCancel(ctx), t, failure)
 }
 
-// acquireAndCommit acquires a replica for an attempt and commits that this dispatcher serves it. If
-// serves is false, again reports that the run needs a further step.
+// acquireAndCommit acquires a replica for an attempt and commits that this dispatcher serves it.
+// If serves is false, again reports that the run needs a further step.
 func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
 	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })

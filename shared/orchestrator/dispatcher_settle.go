@@ -100,7 +100,8 @@ func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same 
 	return r, r.Attempt.Number == of.Attempt.Number && (r.State.HasMachine() || r.State.Terminal()), nil
 }
 
-// commitStreamEnd commits the end of an attempt with the outcome in the last record of its stream.
+// commitStreamEnd commits the end of an attempt with the outcome in the last record of its
+// stream.
 func (s *Dispatcher) commitStreamEnd(ctx context.Context, r run.Run, last inference.Record) error {
 	end, used := streamEnd(last)
 	used = used.Merged(r.Generation)

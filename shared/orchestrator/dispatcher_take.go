@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// preparedTask is a new task whose dispatcher has acquired a slot of a replica before the task is
-// stored. One commit then stores the task, acquires the slot of its pool, and records the
+// preparedTask is a new task whose dispatcher has acquired a slot of a replica before the task
+// is stored. One commit then stores the task, acquires the slot of its pool, and records the
 // dispatcher as its worker.
 type preparedTask struct {
 	*serving

@@ -162,8 +162,8 @@ func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bo
 	return c, false, nil
 }
 
-// commitWithEffects calls commit for decisions. If the executions are in the same store, their calls
-// join the transaction, and made has the effects that the commit made.
+// commitWithEffects calls commit for decisions. If the executions are in the same store, their
+// calls join the transaction, and made has the effects that the commit made.
 func (s *Lifecycle) commitWithEffects(
 	ctx context.Context, decisions []run.Decision, commit func(context.Context) error,
 ) (made map[run.Effect]bool, err error) {

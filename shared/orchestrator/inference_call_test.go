@@ -76,8 +76,8 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	}
 }
 
-// TestRepeatedTaskIsTheSame: a key returns the task of its first use, also if its model was retired
-// since.
+// TestRepeatedTaskIsTheSame: a key returns the task of its first use, also if its model was
+// retired since.
 func TestRepeatedTaskIsTheSame(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)

@@ -107,8 +107,8 @@ func (s *lateQueue) Commit(ctx context.Context, writes ...port.Write) error {
 	return s.Store.Commit(ctx, writes...)
 }
 
-// TestLateReleaseGrantsNoSlotToItsOwnRun releases the slot of a run that another call has ended and
-// queued again for its next attempt.
+// TestLateReleaseGrantsNoSlotToItsOwnRun releases the slot of a run that another call has ended
+// and queued again for its next attempt.
 //
 // Rule 6 of shared/README.md.
 func TestLateReleaseGrantsNoSlotToItsOwnRun(t *testing.T) {

@@ -150,9 +150,9 @@ func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span po
 	return text, object, errors.Join(err, body.Close())
 }
 
-// storeFinal stores the log of an ended attempt until the record expires, and deletes the output that
-// the worker has sent. It reports whether the attempt has a log. It is best effort: a run does
-// not wait for its log. If storing the log fails, the sent output stays.
+// storeFinal stores the log of an ended attempt until the record expires, and deletes the output
+// that the worker has sent. It reports whether the attempt has a log. It is best effort: a run
+// does not wait for its log. If storing the log fails, the sent output stays.
 func (s *Logs) storeFinal(ctx context.Context, r run.Run) (stored bool) {
 	if slices.Contains(r.Logs, r.Attempt.Number) || !r.KeepsLogs() {
 		return false

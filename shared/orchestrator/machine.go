@@ -44,9 +44,10 @@ func (s *Machines) factOf(ctx context.Context, attempt int, machine port.Machine
 	return nil
 }
 
-// inspectInto inspects the machine of a run and fills in f. The phase stays empty if the inspection
-// proves nothing: after an error, or if the runner does not know the machine before the start
-// limit. The exit is set once the program has ended, possibly before the machine is gone.
+// inspectInto inspects the machine of a run and fills in f. The phase stays empty if the
+// inspection proves nothing: after an error, or if the runner does not know the machine before
+// the start limit. The exit is set once the program has ended, possibly before the machine is
+// gone.
 func (s *Machines) inspectInto(ctx context.Context, r run.Run, f *run.Evaluated) {
 	machine, err := s.runner.Inspect(ctx, r.Attempt.Machine)
 	f.Machine = r.Attempt.Machine
@@ -96,9 +97,9 @@ func (s *Machines) discard(ctx context.Context, outputs *Outputs, m port.Machine
 	return outputs.clearUploads(ctx, r)
 }
 
-// machineOf returns the attempt's machine; zero if it has none. A fast worker may report before its
-// launch has committed the machine. Then of waits for that commit, and searches the runner's
-// list.
+// machineOf returns the attempt's machine; zero if it has none. A fast worker may report before
+// its launch has committed the machine. Then machineOf waits for that commit, and searches the
+// runner's list.
 func (s *Machines) machineOf(ctx context.Context, r run.Run) (port.Machine, error) {
 	if r.Attempt.Machine.Known() {
 		return r.Attempt.Machine, nil

@@ -343,8 +343,8 @@ func (s *Pools) unused(ctx context.Context, p run.Pool) error {
 	})
 }
 
-// eachUnfinished calls do for each run of a tenant in one of the states, except for terminal states. It
-// returns the first error of do.
+// eachUnfinished calls do for each run of a tenant in one of the states, except for terminal
+// states. It returns the first error of do.
 func (s *Lifecycle) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
 	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
 		page := port.Page{State: state, Limit: sweepPage}

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// reloadInterval is the interval at which a reload checks whether the tasks of its pool have ended.
-// maxReloadWait limits the wait, because API Gateway ends a request after 29 s.
+// reloadInterval is the interval at which a reload checks whether the tasks of its pool have
+// ended. maxReloadWait limits the wait, because API Gateway ends a request after 29 s.
 const (
 	reloadInterval = 250 * time.Millisecond
 	maxReloadWait  = 25 * time.Second

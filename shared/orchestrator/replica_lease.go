@@ -32,7 +32,7 @@ func (l *lease) isLastActiveLocked() bool {
 	return !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
 }
 
-// isLastActive is last for a caller that has not locked the mutex.
+// isLastActive is isLastActiveLocked for a caller that has not locked the mutex.
 func (l *lease) isLastActive() bool {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
@@ -99,9 +99,9 @@ func (l *lease) markReady() {
 	l.readyAt = l.of.clock.Now()
 }
 
-// recordResult records the result of a request. A cancelled request, an ended stream and a missed
-// deadline prove nothing about the replica. A request that the engine refused as invalid proves
-// that it works. The attempts of one task at the replica count once.
+// recordResult records the result of a request. A cancelled request, an ended stream and a
+// missed deadline prove nothing about the replica. A request that the engine refused as invalid
+// proves that it works. The attempts of one task at the replica count once.
 func (l *lease) recordResult(err error) {
 	f, isFault := errors.AsType[*fault.Fault](err)
 	answer, answered := errors.AsType[port.EngineAnswer](err)

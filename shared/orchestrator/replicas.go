@@ -70,11 +70,11 @@ const (
 	breakAfter = 3
 	restFor    = 5 * time.Second
 	restMost   = time.Minute
-	// loadingInterval is the interval between health checks of a replica that Sortie runs and that has
-	// not answered a request yet.
+	// loadingInterval is the interval between health checks of a replica that Sortie runs and
+	// that has not answered a request yet.
 	loadingInterval = 500 * time.Millisecond
-	// spare is the allowed difference in tasks to the least used replica. With fewer more
-	// tasks, a replica still gets the tasks of its sessions and prompts.
+	// spare is the number of additional tasks, compared with the least used replica, from which
+	// a replica no longer gets the tasks of its sessions and prompts.
 	spare = 2
 )
 
@@ -190,8 +190,8 @@ func (s *replicas) order(r run.Run, of []*replica) []*replica {
 // locked.
 func (s *replicas) load(r *replica) int { return r.held + s.others[r.key.id] }
 
-// setOtherTasks sets the number of tasks of other dispatchers by replica id. It wakes waiting tasks if a
-// number is lower than before.
+// setOtherTasks sets the number of tasks of other dispatchers by replica id. It wakes waiting
+// tasks if a number is lower than before.
 func (s *replicas) setOtherTasks(others map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,8 +275,8 @@ func ownReplica(r run.Run, of []*replica) *replica {
 	return own
 }
 
-// takeSlot takes a slot of a candidate. It returns nil if the candidate has no free slot any more.
-// With first, it also returns nil if the candidate is no longer the first one.
+// takeSlot takes a slot of a candidate. It returns nil if the candidate has no free slot any
+// more. With first, it also returns nil if the candidate is no longer the first one.
 func (s *replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,7 +322,7 @@ func (s *replicas) rest(r *replica) {
 }
 
 // restNow counts a failure. If may is true, the replica rests after breakAfter failures. A new
-// replica that Sortie runs rests for loadLook instead, while it loads its model. s.mu is
+// replica that Sortie runs rests for loadingInterval instead, while it loads its model. s.mu is
 // locked.
 func (s *replicas) restNow(r *replica, may bool) {
 	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may have been replaced when it answers again

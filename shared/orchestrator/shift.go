@@ -28,8 +28,8 @@ type ShiftConfig struct {
 
 // The times of a shift.
 const (
-	// holdersInterval is how often a dispatcher reads which tasks hold slots of its pool. A task that
-	// gets a slot by a commit of another process waits at most that long.
+	// holdersInterval is how often a dispatcher reads which tasks hold slots of its pool. A task
+	// that gets a slot by a commit of another process waits at most that long.
 	holdersInterval = 500 * time.Millisecond
 	// seatTime is the time after which the seat of a dead dispatcher is free. A live dispatcher
 	// renews its seat every seatEvery.
@@ -46,7 +46,7 @@ const (
 )
 
 // shift is the period in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
-// taking, retired and late.
+// hasSeat, retired and late.
 type shift struct {
 	pool   run.PoolRef
 	cfg    ShiftConfig
@@ -56,8 +56,8 @@ type shift struct {
 	began   time.Time
 	seat    port.Seat
 	keptAt  time.Time
-	hasSeat bool // it has a seat
-	retired bool // it had a seat
+	hasSeat bool
+	retired bool // it had a seat, and takes no more tasks
 	late    bool // a task waits with a deadline after End
 }
 
@@ -83,7 +83,7 @@ func (c *shift) accepts(r run.Run, active int, now time.Time) bool {
 	return active < c.cfg.Tasks
 }
 
-// wake makes the shift read the slots of its pool at once, instead of after lookEvery.
+// wake makes the shift read the slots of its pool at once, instead of after holdersInterval.
 func (c *shift) wake() {
 	if c == nil {
 		return
@@ -238,8 +238,8 @@ func (s *Dispatcher) passOn(ctx context.Context, t *serving) {
 	}
 }
 
-// unservedTasks returns the runs with a slot of the pool that no dispatcher serves. For the others, it
-// stores the number of tasks of other dispatchers by replica.
+// unservedTasks returns the runs with a slot of the pool that no dispatcher serves. For the
+// others, it stores the number of tasks of other dispatchers by replica.
 func (s *Dispatcher) unservedTasks(ctx context.Context, c *shift, limit int) (waiting []run.Run, err error) {
 	holders, err := s.store.Holders(ctx, c.pool.Tenant, c.pool.ID, max(limit, 1))
 	if err != nil {

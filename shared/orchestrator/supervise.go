@@ -78,7 +78,8 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	return route, nil
 }
 
-// retriesAgain reports whether a step waits for a token, so that its call may fail again and again.
+// retriesAgain reports whether a step waits for a token, so that its call may fail again and
+// again.
 func retriesAgain(step run.Step) bool {
 	return step == run.StepQueued || step == run.StepRunning || step == run.StepCancelling
 }

@@ -68,8 +68,8 @@ func (s *Reception) count(ctx context.Context, running int, most *int) error {
 	return nil
 }
 
-// forwardingSuspended reports whether the heartbeats of the attempt that enters a step are not forwarded.
-// An attempt keeps the result that it got before its machine was created.
+// forwardingSuspended reports whether the heartbeats of the attempt that enters a step are not
+// forwarded. An attempt keeps the result that it got before its machine was created.
 func (s *Lifecycle) forwardingSuspended(ctx context.Context, step run.Step) bool {
 	if step != run.StepContainerCreating || s.forwardLimit == nil {
 		return false
