@@ -165,16 +165,16 @@ type WarmMachines interface {
 	// Prepare creates a stopped machine, or adopts the one of the same name and record. Its
 	// phase is MachineCreating until it can be started, and then MachineEnding.
 	Prepare(ctx context.Context, spec WarmSpec) (MachineStatus, error)
-	// StartWarm assigns a prepared machine to an attempt and starts it. The result has the
-	// Owner of the spec, and no Warm. Only the first call for a machine starts it; a repeated
-	// call of the same attempt returns the machine. Name, App and Region of the spec are
-	// ignored. With Keep, only the Version of m is started. A fault other than Unavailable and
+	// StartWarm assigns a prepared machine to an attempt and starts it. The result has the Owner
+	// of the spec, and no Warm. Only the first call for a machine starts it; a repeated call of
+	// the same attempt returns the machine. Name, App and Region of the spec are ignored. With
+	// Keep, only a machine with the Version of m is started. A fault other than Unavailable and
 	// Throttled means that the call has not started the machine and that no later call will.
 	StartWarm(ctx context.Context, m Machine, spec LaunchSpec) (MachineStatus, error)
-	// Recycle prepares a kept machine again after an attempt: the environment and the command
-	// of the attempt are removed. The result has the Warm of the spec, no Owner, and a new
-	// Version. Only the Version of m is changed. A repeated call returns the machine. A fault
-	// other than Unavailable and Throttled means that the machine cannot be recycled.
+	// Recycle prepares a kept machine again after an attempt: the environment and the command of
+	// the attempt are removed. The result has the Warm of the spec, no Owner, and a new Version.
+	// Only a machine with the Version of m is changed; a repeated call returns the machine. A
+	// fault other than Unavailable and Throttled means that the machine cannot be recycled.
 	Recycle(ctx context.Context, m Machine, spec WarmSpec) (MachineStatus, error)
 }
 
