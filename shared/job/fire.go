@@ -143,8 +143,8 @@ func (d Definition) window() time.Duration {
 	return d.Constraints.CatchUpWindow.Value()
 }
 
-// scheduleCursor iterates over the times of a schedule. at is the next time, zero at the end; last is the
-// time before it. Times before end are due.
+// scheduleCursor iterates over the times of a schedule. at is the next time, zero at the end;
+// last is the time before it. Times before end are due.
 type scheduleCursor struct {
 	schedule Schedule
 	since    time.Time

@@ -188,8 +188,8 @@ func (d *draft) requeue() {
 	d.enterTokenState(StepQueued)
 }
 
-// takeSlot gives the run its slot. A first attempt with constraints becomes ConditionPending, and
-// begins once they are evaluated.
+// takeSlot gives the run its slot. A first attempt with constraints becomes ConditionPending,
+// and begins once they are evaluated.
 func (d *draft) takeSlot() {
 	d.Slot.Asked = d.EnteredAt
 	if d.Slot.State == SlotQueued {

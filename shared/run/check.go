@@ -20,8 +20,8 @@ func (CheckBegun) apply(d *draft) error {
 	return nil
 }
 
-// enterConditionRunning moves a run whose constraints are due into ConditionRunning. It reports whether the
-// run is in that state. Records of an earlier release are Pending with a held slot.
+// enterConditionRunning moves a run whose constraints are due into ConditionRunning. It reports
+// whether the run is in that state. Records of an earlier release are Pending with a held slot.
 func (d *draft) enterConditionRunning() bool {
 	if d.State == Pending && d.Slot.State == SlotHeld {
 		d.enter(ConditionPending, "", nil)

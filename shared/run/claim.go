@@ -75,8 +75,8 @@ func (f MachineClaimed) apply(d *draft) error {
 	return nil
 }
 
-// mayGiveUpClaim reports whether the launch may be giving up the claimed machine. The launch then
-// decides what follows the end of the machine.
+// mayGiveUpClaim reports whether the launch may be giving up the claimed machine. The launch
+// then decides what follows the end of the machine.
 func (d *draft) mayGiveUpClaim() bool {
 	return d.State == ContainerCreating && d.Attempt.Warm != nil && d.now.Before(d.Attempt.Warm.StartBy.Add(warmEnd))
 }
@@ -97,8 +97,8 @@ func (f GiveUpBegun) apply(d *draft) error {
 	return nil
 }
 
-// claimGivenUp reports whether Sortie has requested the stop of the attempt's warm machine because
-// it was not seen running in time.
+// claimGivenUp reports whether Sortie has requested the stop of the attempt's warm machine
+// because it was not seen running in time.
 func (d *draft) claimGivenUp() bool { return d.Attempt.Warm != nil && d.Attempt.Warm.GivenUp }
 
 // lost returns the fault of the attempt if its machine ended before its worker reported.

@@ -164,7 +164,8 @@ func (d *draft) emit(e Event) {
 	d.events = append(d.events, e)
 }
 
-// enterTokenState sends the execution into a token state, and completes the token of the current one.
+// enterTokenState sends the execution into a token state, and completes the token of the current
+// one.
 func (d *draft) enterTokenState(step Step) {
 	d.completeToken()
 	d.Wait = Wait{Generation: d.Wait.Generation + 1, Step: step}

@@ -17,10 +17,10 @@ func IsDrainReason(reason string) bool {
 
 // Drained: the deadline of the draining pool has passed. The worker of a run that holds a slot
 // of the pool is asked to end: by the response to its next call, by SIGTERM, and by SIGKILL
-// after its grace period. A success that it reports before counts. Otherwise the attempt uses
-// up nothing, and the next one queues in the run's own pool. A run with a slot but without an
-// attempt is asked once its attempt has begun. An inference run is cancelled, because its
-// answer is of no use later.
+// after its grace period. A success that it still reports counts. Otherwise the attempt uses up
+// nothing, and the next one queues in the run's own pool. A run with a slot but without an
+// attempt is asked once its attempt has begun. An inference run is cancelled, because its answer
+// is of no use later.
 type Drained struct{ Pool Pool }
 
 func (f Drained) apply(d *draft) error {

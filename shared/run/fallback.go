@@ -217,8 +217,8 @@ func (r Run) queueWake() time.Time {
 	return by
 }
 
-// undoFallback undoes the last fallback, because the machine of the attempt may still run. The attempt
-// counts as one that did not start.
+// undoFallback undoes the last fallback, because the machine of the attempt may still run. The
+// attempt counts as one that did not start.
 func (d *draft) undoFallback() {
 	detour := *d.Detour
 	detour.Leaving, detour.Steps = false, detour.Steps[:len(detour.Steps)-1]

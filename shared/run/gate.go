@@ -68,8 +68,8 @@ func (p StartPace) Permit() time.Time {
 	return p.Next.Add(-p.burstTime())
 }
 
-// burstTime returns the time that a full bucket saves: one Interval for each start that it permits
-// at once, except the first. It is 0 while permitted starts are throttled.
+// burstTime returns the time that a full bucket saves: one Interval for each start that it
+// permits at once, except the first. It is 0 while permitted starts are throttled.
 func (p StartPace) burstTime() time.Duration {
 	if p.Refusals > 0 || p.Burst <= 1 {
 		return 0
@@ -135,8 +135,8 @@ func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after Star
 	return g.Apps[best].App, g, true, true
 }
 
-// withApps returns the gate for the platform's apps. It keeps the state of the apps that the gate
-// knows, and updates their Interval and Burst.
+// withApps returns the gate for the platform's apps. It keeps the state of the apps that the
+// gate knows, and updates their Interval and Burst.
 func (g StartGate) withApps(apps []StartPace) StartGate {
 	known := g
 	g.Apps = slices.Clone(apps)
@@ -176,7 +176,8 @@ func (g StartGate) Grant(r Run, limit int, now time.Time) (f Granted, after *Sta
 	return f, &g, true
 }
 
-// effectiveInterval returns the time to the next start. It grows while permitted starts are throttled.
+// effectiveInterval returns the time to the next start. It grows while permitted starts are
+// throttled.
 func (p StartPace) effectiveInterval() time.Duration {
 	return min(p.Interval<<min(p.Refusals, 20), max(slowestPace, p.Interval))
 }

@@ -53,8 +53,8 @@ func (r Run) QueuedJobSlot() Slot {
 	return Slot{Pool: JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: SlotQueued, Since: r.queueTime()}
 }
 
-// queueTime returns the later of the scheduled time and the creation time of the run. It orders the
-// runs of a job.
+// queueTime returns the later of the scheduled time and the creation time of the run. It orders
+// the runs of a job.
 func (r Run) queueTime() time.Time { return later(r.ScheduledAt, r.CreatedAt) }
 
 // Older reports whether the run is older than another run of its job, in the order of the job's

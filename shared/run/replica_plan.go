@@ -163,8 +163,8 @@ func (r Replica) located(f ReplicaFacts, now time.Time) Replica {
 	return r.inState(ReplicaServing, now)
 }
 
-// afterRun returns the replica after the end of its run. The next run follows at once, unless this
-// run ended early and no end was requested.
+// afterRun returns the replica after the end of its run. The next run follows at once, unless
+// this run ended early and no end was requested.
 func (r Replica) afterRun(ended *Run, now time.Time) Replica {
 	next := Replica{ID: r.ID, Number: r.Number, Failures: r.Failures, Fault: r.Fault, LastRun: r.LastRun}
 	next = next.inState(ReplicaWaiting, now)

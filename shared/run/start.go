@@ -364,8 +364,8 @@ func (f MachineGone) apply(d *draft) error {
 	return nil
 }
 
-// recordRefusal records a failure of the platform of the run's pool. A missing secret is a failure
-// of the client and is not recorded.
+// recordRefusal records a failure of the platform of the run's pool. A missing secret is a
+// failure of the client and is not recorded.
 func (d *draft) recordRefusal(f *fault.Fault) {
 	if f != nil && f.Code != fault.SecretMissing {
 		d.refusals = append(d.refusals, f)

@@ -183,7 +183,7 @@ func (w WarmMachine) Recyclable(exit *Exit, digest string) bool {
 	return clean && w.Machine.Known() && w.Digest == digest
 }
 
-// Clearing returns the machine in WarmRecycling, with the version of its configuration.
+// Clearing returns the machine in WarmRecycling, with the version that its platform shows.
 func (w WarmMachine) Clearing(version string) WarmMachine {
 	w.Phase, w.Machine.Version = WarmRecycling, version
 	return w

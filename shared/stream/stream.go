@@ -156,7 +156,7 @@ func (s *Streams) fillPage(ctx context.Context, p *Page, q PageQuery, name strin
 	return nil
 }
 
-// marks returns the checkpoints at the positions from through to.
+// marks returns the checkpoints at the positions from and to, and between them.
 func (s *Streams) marks(ctx context.Context, name string, from, to int64) (found []port.Mark, err error) {
 	const most = 100
 	for after := max(from-1, 0); after < to; {
