@@ -37,7 +37,7 @@ type Dispatcher struct {
 	mu                sync.Mutex
 	shift             *shift              // nil for a dispatcher that serves all pools until Run ends
 	active            map[string]*serving // by task id
-	startedGoroutines int                 // number of goroutines of start
+	startedGoroutines int                 // goroutines of start that have not ended
 	repeat            map[run.Ref]bool    // runs in repeatConduct; true after a further failure
 	ready             chan struct{}       // closed when Run has begun
 	ctx               context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it

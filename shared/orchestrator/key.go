@@ -184,21 +184,21 @@ func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
 }
 
 // nextOfKey decides to grant the run a slot of its key.
-func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (grant, error) {
+func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (slotGrant, error) {
 	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
 	if err != nil {
-		return grant{}, err
+		return slotGrant{}, err
 	}
 	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 	if err != nil {
-		return grant{}, err
+		return slotGrant{}, err
 	}
 	limit, err := s.keyLimit(ctx, r)
 	if err != nil {
-		return grant{}, err
+		return slotGrant{}, err
 	}
 	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit}, s.now())
-	return grant{decisions: []run.Decision{d}}, err
+	return slotGrant{decisions: []run.Decision{d}}, err
 }
 
 // joinedPools returns the pools whose queues runs join as they get a slot of their key. These

@@ -107,20 +107,20 @@ func (s *Lifecycle) mustQueue(ctx context.Context, pool run.Pool) (bool, error) 
 	return len(queue) > 0, nil
 }
 
-// grant is the grant to a queued run. It has no decision if the queue is empty, or the next
-// permitted start is too far ahead. gate is the start gate after the grant; nil if the grant
-// needs no permit.
-type grant struct {
+// slotGrant is the grant of a slot to a queued run. It has no decision if the queue is empty, or
+// the next permitted start is too far ahead. gate is the start gate after the grant; nil if the
+// grant needs no permit.
+type slotGrant struct {
 	decisions []run.Decision
 	gate      *run.StartGate
 }
 
 // nextQueued decides the grant to the first queued run that still needs a slot or a
 // start.
-func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (grant, error) {
+func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (slotGrant, error) {
 	queue, err := s.store.Queue(ctx, tenant, pool, queuePage)
 	if err != nil {
-		return grant{}, fmt.Errorf("cannot read the queue of pool %s: %w", pool, err)
+		return slotGrant{}, fmt.Errorf("cannot read the queue of pool %s: %w", pool, err)
 	}
 	for _, ref := range queue {
 		r, err := s.store.Load(ctx, ref)
@@ -135,35 +135,35 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (grant,
 			continue
 		}
 		if err != nil {
-			return grant{}, err
+			return slotGrant{}, err
 		}
 		switch pool {
 		case r.JobSlot.Pool:
 			limit, err := s.jobLimit(ctx, r)
 			if err != nil {
-				return grant{}, err
+				return slotGrant{}, err
 			}
 			d, err := run.Decide(r, run.JobGranted{Limit: limit}, s.now())
-			return grant{decisions: []run.Decision{d}}, err
+			return slotGrant{decisions: []run.Decision{d}}, err
 		case r.KeySlot.Pool:
 			return s.nextOfKey(ctx, r)
 		}
 		from, err := s.pools.forRun(ctx, tenant, pool)
 		if err != nil || from.Draining {
-			return grant{}, err
+			return slotGrant{}, err
 		}
 		gate, err := s.store.StartGate(ctx, pool)
 		if err != nil {
-			return grant{}, err
+			return slotGrant{}, err
 		}
 		granted, after, ok := gate.Grant(r, from.Limit, s.now())
 		if !ok {
-			return grant{}, nil
+			return slotGrant{}, nil
 		}
 		d, err := run.Decide(r, granted, s.now())
-		return grant{[]run.Decision{d}, after}, err
+		return slotGrant{[]run.Decision{d}, after}, err
 	}
-	return grant{}, nil
+	return slotGrant{}, nil
 }
 
 // fill grants free slots and permitted starts to at most commitTries queued runs. It
