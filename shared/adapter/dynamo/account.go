@@ -107,8 +107,8 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 	return wrap(s.retryOutdated(ctx, func() error { return s.write(ctx, []*part{p}) }), "close the account", scope)
 }
 
-// requireVersion adds the condition that the limit of the account has this version. 0 means that no limit
-// is stored.
+// requireVersion adds the condition that the limit of the account has this version. 0 means
+// that no limit is stored.
 func (p *part) requireVersion(version int64) {
 	if version == 0 {
 		p.absent(attrVersion)
@@ -122,7 +122,7 @@ func (p *part) setCreatedAt(at time.Time) {
 	p.initial(attrMade, moment(at))
 }
 
-// initial sets an attribute unless the item has it.
+// initial sets an attribute unless the item already contains it.
 func (p *part) initial(name string, value types.AttributeValue) {
 	p.sets = append(p.sets, fmt.Sprintf("%s = if_not_exists(%[1]s, %s)", p.name(name), p.value(value)))
 }

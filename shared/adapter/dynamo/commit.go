@@ -117,8 +117,8 @@ func (s *Store) retryOutdated(ctx context.Context, try func() error) error {
 	return fault.New(fault.Unavailable, "too many concurrent changes; try again")
 }
 
-// checkVersions reads the records that were not read yet. It returns a conflict if the version of one
-// differs.
+// checkVersions reads the records that were not read yet. It returns a conflict if the version
+// of one differs.
 func (s *Store) checkVersions(ctx context.Context, changes []*change) error {
 	unread := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.before != nil })
 	keys := make([]item, len(unread))

@@ -94,7 +94,7 @@ type nameUse struct {
 	existing *run.Run
 }
 
-// part reserves the name unless an existing run has it.
+// part reserves the name unless an existing run uses it.
 func (n *nameUse) part(s *Store, c *change) *part {
 	put := item{attrRun: text(c.Run.ID), attrBorn: bytes(born(c.Run)), schema.TTL: number(nameExpiry(c.Run))}
 	if n.idempotency {

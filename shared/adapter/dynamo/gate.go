@@ -42,8 +42,8 @@ func gatePart(g run.StartGate) (*part, error) {
 	return replaceVersion(put, before), nil
 }
 
-// replaceVersion returns the part that stores an item if the stored version is before. 0 means that no
-// item is stored.
+// replaceVersion returns the part that stores an item if the stored version is before. 0 means
+// that no item is stored.
 func replaceVersion(put item, before int64) *part {
 	p := &part{put: put, refused: func(context.Context, item) error { return &port.Conflict{} }}
 	if before == 0 {

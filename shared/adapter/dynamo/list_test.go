@@ -12,7 +12,7 @@ import (
 )
 
 // TestListByStateBoundsTheWorkOfAPage lists the only cancelled run, which is older than 2,000
-// completed ones. The first page ends before it; the second one has it.
+// completed ones. The first page ends before it; the second one contains it.
 func TestListByStateBoundsTheWorkOfAPage(t *testing.T) {
 	t.Parallel()
 	const scan = 2000 // a page reads so many runs, in steps of its limit and one

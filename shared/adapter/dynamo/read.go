@@ -163,7 +163,7 @@ func (s *Store) queryPartition(pk string) *dynamodb.QueryInput {
 	}
 }
 
-// queryRange is like under, for the sort keys from from to to, both included.
+// queryRange is like queryPartition, but only for the sort keys between from and to, inclusive.
 func (s *Store) queryRange(pk, from, to string) *dynamodb.QueryInput {
 	q := s.queryPartition(pk)
 	*q.KeyConditionExpression += " AND #sk BETWEEN :from AND :to"
@@ -172,7 +172,7 @@ func (s *Store) queryRange(pk, from, to string) *dynamodb.QueryInput {
 	return q
 }
 
-// queryPrefix is like under, but only for sort keys with the prefix.
+// queryPrefix is like queryPartition, but only for the sort keys with the prefix.
 func (s *Store) queryPrefix(pk, prefix string) *dynamodb.QueryInput {
 	return s.queryRange(pk, prefix, prefix+last)
 }

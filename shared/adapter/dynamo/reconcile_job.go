@@ -65,8 +65,8 @@ func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]r
 	return last.pools[pool], nil
 }
 
-// eachSlotMark calls do for each slot that a pool counts for a run of the tenant that has not ended.
-// It reads the index, which is eventually consistent.
+// eachSlotMark calls do for each slot that a pool counts for a run of the tenant that has not
+// ended. It reads the index, which is eventually consistent.
 func (s *Store) eachSlotMark(ctx context.Context, tenant string, do func(id string, state run.SlotState, pool string)) error {
 	for n := range listShards {
 		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
