@@ -90,9 +90,9 @@ func (t *tails) read(stream string, after, expired int64, limit int) ([]port.Fee
 	return found[:min(len(found), limit):min(len(found), limit)], true
 }
 
-// addWaiter counts a reader that waits for a position above after, until leave is called with the
-// tail. more reports that the stream has one. The next append closes next. If look is true, the
-// caller must read the newest position and call seen before it waits.
+// addWaiter counts a reader that waits for a position above after, until removeWaiter is called
+// with the tail. more reports that the stream has one. The next append closes next. If look is
+// true, the caller must read the newest position and call setNewest before it waits.
 func (t *tails) addWaiter(stream string, after, expired int64) (known *tail, more, look bool, next <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

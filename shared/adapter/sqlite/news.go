@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// commitNotifier wakes the readers that wait for a commit. All writers of the file are in this process.
+// commitNotifier wakes the readers that wait for a commit. All writers of the file are in this
+// process.
 type commitNotifier struct {
 	mu   sync.Mutex
 	next map[string]chan struct{}
 }
 
-// subscribe returns a channel that is closed at the next announcement of the topic.
+// subscribe returns a channel that is closed at the next notification of the topic.
 func (n *commitNotifier) subscribe(topic string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,7 +32,7 @@ func (n *commitNotifier) notify(topic string) {
 	}
 }
 
-// await calls read until it finds something: once, and again after each announcement of the
+// await calls read until it finds something: once, and again after each notification of the
 // topic. If ctx ends, it returns the error of ctx.
 func (d *DB) await(ctx context.Context, topic string, read func(*Tx) (found bool, err error)) error {
 	for {

@@ -18,7 +18,7 @@ import (
 
 var _ port.CommitOutbox = (*Store)(nil)
 
-// outboxTopic is announced after each commit that may have added a change to the outbox.
+// outboxTopic is notified after each commit that may have added a change to the outbox.
 const outboxTopic = "outbox"
 
 // encodedChange is the first byte of the record of a change whose events were encoded by the
@@ -71,7 +71,7 @@ func insertChange(tx *Tx, at time.Time, doc []byte) error {
 }
 
 // write is like DB.Write, for a change that may have events or notes. It adds the notes to the
-// outbox and announces outboxTopic.
+// outbox and notifies outboxTopic.
 func (s *Store) write(ctx context.Context, notes []port.Note, do func(*Tx) error) error {
 	var doc []byte
 	if len(notes) > 0 {

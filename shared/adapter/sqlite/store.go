@@ -42,8 +42,8 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	return &Store{db: db, clock: clk, newest: newNewest(), decoded: decoded.New[run.Run](newestLimit, decodedSize)}, nil
 }
 
-// notExpiredSQL is the SQL condition of records that lookups find. there is that of rows that are not
-// yet to be purged. Both take the current time.
+// notExpiredSQL is the SQL condition of records that lookups find. notPurgedSQL is that of rows
+// that are not yet to be purged. Both take the current time.
 const (
 	notExpiredSQL = "(expires_at IS NULL OR expires_at > ?)"
 	notPurgedSQL  = "(purge_at IS NULL OR purge_at > ?)"
@@ -144,7 +144,7 @@ func insertRun(tx *Tx, rec record, now int64) (n int64, err error) {
 	if err = insert(); !errors.Is(err, ErrNoRow) {
 		return n, err
 	}
-	// An expired run in the conflicting row is deleted.
+	// The conflicting row may be a run to purge, which does not count.
 	gone, err := tx.Exec("DELETE FROM runs WHERE tenant = ? AND (id = ? OR task_id = ?) AND purge_at <= ?",
 		r.Tenant, r.ID, r.TaskID, now)
 	if err != nil {
