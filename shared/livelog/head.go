@@ -11,7 +11,8 @@ import (
 // segmentSize is the size from which the chunks of a head are moved to a segment.
 const segmentSize = 64 << 10
 
-// ErrContradiction is returned for a sequence that is before the next one.
+// ErrContradiction means that the sequence was used for another chunk. Accept returns it for a
+// sequence before the next one.
 var ErrContradiction = errors.New("the sequence was used for another chunk")
 
 // Gap is the error for a chunk whose predecessors are missing. Want is the next sequence.

@@ -25,8 +25,8 @@ func (b Backoff) Delay(n int) time.Duration {
 }
 
 // After returns the delay of a Retry-After header (RFC 9110, 10.2.3): a number of seconds, or
-// the time from now until a date. It returns at most most, and 0 if the header is empty or
-// malformed or its date is past.
+// the time from now until a date. It returns at most most, however many digits the number has,
+// and 0 if the header is empty or malformed or its date is past.
 func After(header string, now time.Time, most time.Duration) time.Duration {
 	header = strings.TrimSpace(header)
 	seconds, err := strconv.ParseUint(header, 10, 64)

@@ -24,7 +24,7 @@ type answer struct {
 	text, reasoning string
 	// pieces is the number of pieces with text.
 	pieces int
-	// finish is set by the final event; usage by the event that has it.
+	// finish is set by the final event; usage by the event that contains it.
 	finish port.FinishReason
 	usage  port.Usage
 	// done means that the rest of the stream has no useful event.

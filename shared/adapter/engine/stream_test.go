@@ -87,7 +87,7 @@ func TestEventStreamInParts(t *testing.T) {
 	if got := answerTo(t, port.EngineVLLM, inParts(wide, 1)); !strings.HasPrefix(got, `"é€😀"`) {
 		t.Errorf("got %s, want the characters whole", got)
 	}
-	// Only at the start of a stream is a byte order mark one.
+	// A byte order mark is removed only at the start of a stream.
 	if got := answerTo(t, port.EngineVLLM, streamed("data: "+piece+"\n\n\ufeffdata: {\n\ndata: "+last+"\n\n")); !strings.HasPrefix(got, `"ab"`) {
 		t.Errorf("got %s, want the line with another field name ignored", got)
 	}

@@ -23,8 +23,8 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// usageOf returns the usage that an engine reports. It has Counted false if a number is
-// malformed.
+// usageOf returns the usage that an engine reports. It is zero, without Counted, if in or out is
+// malformed. A malformed number of reasoning tokens counts as 0.
 func usageOf(in, out, reasoning count) port.Usage {
 	if in < 0 || out < 0 {
 		return port.Usage{}

@@ -21,8 +21,8 @@ func (r *Runner) Stop(ctx context.Context, m port.Machine, grace time.Duration) 
 }
 
 // Destroy implements port.Runner. It suspends the Job, deletes its pod with the shortest grace,
-// one second, and marks the Job. The name is free when the pod has ended. List deletes the Job
-// later.
+// one second, and marks the Job. A kubelet that is already stopping the program keeps the grace
+// of the first request. The name is free when the pod has ended. List deletes the Job later.
 func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 	return r.end(ctx, m, 0, keyDestroyed, "destroy the machine")
 }
