@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/canary"
 )
 
-// canarySecret is the kind of the canary's secret. Only a stage with a canary has it.
+// canarySecret is the kind of the canary's secret. Only a stage with a canary contains it.
 const canarySecret = "canary"
 
 // exportsGrant returns the grant of a function that exports as a client.

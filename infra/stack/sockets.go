@@ -15,7 +15,8 @@ import (
 )
 
 // sockets identifies the WebSocket API and the queue of tenants for other resources. The queue
-// contains the tenants whose connections have events to receive. It is empty without the API.
+// contains the tenants whose connections have events to receive. Without the API, sockets is
+// the zero value.
 type sockets struct {
 	api, url string
 	// connections returns the ARN of a method of the connections.

@@ -9,7 +9,7 @@ import (
 )
 
 // tracesSecret is the kind of the secret with the headers of the exporter. Only a stage with
-// traceHeaders has it.
+// traceHeaders contains it.
 const tracesSecret = "traces"
 
 // tracesGrant returns the grant of the exporter of traces: the variables of OpenTelemetry, and

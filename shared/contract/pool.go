@@ -220,8 +220,8 @@ type PoolHealth struct {
 type PoolDrainState struct {
 	// Phase is waiting, ending, stopping or drained.
 	Phase string `json:"phase"`
-	// Deadline is the time at which the workers are asked to stop. It is absent without
-	// a deadline.
+	// Deadline is the time at which the workers are asked to stop. It is absent without a
+	// deadline.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Runs is the number of runs that hold a slot. WarmMachines is the number of warm machines.
 	Runs         int `json:"runs"`

@@ -72,8 +72,7 @@ const (
 type EnvelopeProgram struct {
 	// Input is the program's standard input. It is absent if the input is empty.
 	Input *Download `json:"input,omitempty"`
-	// Output is the file that the program writes. It is absent if the
-	// program writes no file.
+	// Output is the file that the program writes. It is absent if the program writes no file.
 	Output *ProgramOutput `json:"output,omitempty"`
 	// SuccessCodes are the exit codes that mean success.
 	SuccessCodes []int `json:"successCodes"`

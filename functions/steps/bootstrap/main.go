@@ -26,7 +26,7 @@ func main() {
 	case "act":
 		handler = steps.Act(actions(p, life, config))
 	case "launch":
-		p.Need("SORTIE_PUBLIC_URL") // the worker's environment has it
+		p.Need("SORTIE_PUBLIC_URL") // the worker's environment contains it
 		machines := orchestrator.NewMachines(life, runner.New(p))
 		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 		objects, bucket := deployed.Outputs(p)

@@ -27,8 +27,8 @@ type pull struct {
 // pullLimit is the longest time that the pull of an image may take.
 const pullLimit = 30 * time.Minute
 
-// pull pulls an image unless the engine has it. The pull continues if ctx ends, and a repeated
-// launch joins it. Faults: Image, Throttled, Unavailable.
+// pull pulls an image unless the engine stores it. The pull continues if ctx ends, and a
+// repeated launch joins it. Faults: Image, Throttled, Unavailable.
 func (r *Runner) pull(ctx context.Context, e *engine, image string) error {
 	name, err := reference.ParseDockerRef(image)
 	if err != nil {

@@ -63,8 +63,8 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 // name returns the name of the container of a machine.
 func (r *Runner) name(machine string) string { return "sortie-" + r.cfg.Cluster + "-" + machine }
 
-// byName returns the container with the machine's name, with an empty ID if no container has
-// it. A destroyed container loses its name.
+// byName returns the container with the machine's name, or one with an empty ID if there is no
+// such container. A destroyed container loses its name.
 func (r *Runner) byName(ctx context.Context, e *engine, spec port.LaunchSpec) (container.InspectResponse, error) {
 	const what = "look for the container of the attempt"
 	answer, err := e.api.ContainerInspect(ctx, r.name(spec.Name), client.ContainerInspectOptions{})

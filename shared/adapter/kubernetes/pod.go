@@ -90,7 +90,7 @@ func setWorker(c *corev1.Container, spec port.LaunchSpec, secret string) {
 	atLeast(&c.Resources.Limits, corev1.ResourceMemory, memory)
 }
 
-// atLeast sets a resource unless the pod specification has it.
+// atLeast sets a resource unless the pod specification sets it.
 func atLeast(list *corev1.ResourceList, name corev1.ResourceName, quantity *resource.Quantity) {
 	if *list == nil {
 		*list = corev1.ResourceList{}

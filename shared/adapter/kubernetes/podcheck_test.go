@@ -184,7 +184,7 @@ func TestBuiltPodIsChecked(t *testing.T) {
 
 // TestFieldsOfPods compares every field of the API's pod specifications, and who can set it,
 // with a file. A field of a new version of the API is refused, and fails the test until the
-// file has it.
+// file lists it.
 func TestFieldsOfPods(t *testing.T) {
 	t.Parallel()
 	var lines []string
