@@ -36,7 +36,7 @@ type Frame struct {
 	// Cut is the number of bytes of the stream that are missing at this position. A frame with
 	// Cut has no Data.
 	Cut int64
-	// At is the time at which the chunk was accepted, in milliseconds; zero if unknown.
+	// At is the time at which the chunk was accepted, to the millisecond; zero if unknown.
 	At time.Time
 	// Lag is the time from the chunk's oldest byte to its sending by the worker, in whole
 	// milliseconds; zero if unknown.

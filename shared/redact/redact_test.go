@@ -218,7 +218,7 @@ func TestWriterMasksSplitPhrase(t *testing.T) {
 // TestBase64IsMasked encodes a secret with text of different lengths before and after it.
 func TestBase64IsMasked(t *testing.T) {
 	t.Parallel()
-	const secret = "s3cr?t~>va\xc3\xbcue" // its Base64 has + and /, or - and _
+	const secret = "s3cr?t~>va\xc3\xbcue" // its Base64 has + and /, or - and _ in the alphabet for URLs
 	named := redact.New("sortie").Naming(secret, "short")
 	for name, r := range map[string]*redact.Redactor{"value": redact.New("sortie", secret), "named": named} {
 		for _, before := range []string{"", "u", "us", "user:", "user::"} {

@@ -50,8 +50,8 @@ func (w *watch) stop() {
 	w.cancel(nil)
 }
 
-// check ends the request if a limit has passed. Otherwise it schedules itself for the time of
-// the next limit.
+// check ends the request if a limit has passed. Otherwise it schedules itself for the earliest
+// time at which a limit can pass.
 func (w *watch) check() {
 	due, why := w.due()
 	left := due.Sub(w.clock.Now())
