@@ -1,7 +1,8 @@
 """A client: runs examples/worker.py, follows its output, and prints the file that it wrote.
 
 It needs a local system that runs programs of this host: "sortie dev" in another
-terminal. Set SORTIE_URL and SORTIE_TOKEN for another address.
+terminal, and SORTIE_TOKEN, which is in the file .sortie/token of its folder. SORTIE_URL
+is the address of another system.
 
     python examples/client.py some-text.txt
 """

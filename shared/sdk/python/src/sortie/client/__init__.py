@@ -4,7 +4,9 @@
         run = client.runs.create({"image": "exec:/bin/echo", "command": ["hello"]})
         client.runs.wait(run.run_id, check=True)
 
-It needs httpx: ``pip install 'sortie[client]'``.
+A local system runs programs of its host for the token in its folder, ``.sortie/token``.
+
+It needs httpx, the extra ``client`` of the package.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 try:
     import httpx
 except ImportError as error:  # pragma: no cover
-    raise ImportError("sortie.client needs httpx: pip install 'sortie[client]'") from error
+    raise ImportError("sortie.client needs httpx, the extra client: sortie[client]") from error
 
 from . import _async_resources as waiting
 from . import _calls as calls
