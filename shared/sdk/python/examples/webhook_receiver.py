@@ -17,9 +17,15 @@ seen: set[str] = set()  # a real receiver stores it with what it did
 class Receiver(BaseHTTPRequestHandler):
     """Answers 204 to each valid webhook, also to a repeated one."""
 
+    timeout = 10
+
     def do_POST(self) -> None:
         """Receive a webhook."""
-        size = int(self.headers.get("Content-Length") or 0)
+        length = self.headers.get("Content-Length") or ""
+        if not length.isdecimal():
+            self.send_error(411)
+            return
+        size = int(length[:10])
         if size > MOST_BYTES:
             self.send_error(413)
             return

@@ -57,17 +57,17 @@ def verify(
     keys = [secrets] if isinstance(secrets, str) else list(secrets)
     if not keys:
         raise ValueError("want at least one secret")
-    given = [s[3:] for s in signatures.split(" ") if s.startswith("v1,")]
+    given = [s[3:] for s in signatures.split(" ") if s.startswith("v1,") and s.isascii()]
     valid = False
     for key in keys:
         expected = sign(key, message_id, int(timestamp), raw)[3:]
         for signature in given:
-            valid |= hmac.compare_digest(expected.encode(), signature.encode())
+            valid |= hmac.compare_digest(expected, signature)
     if not valid:
         raise InvalidSignature("no signature is valid")
     try:
         value = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidSignature("the body is not JSON") from None
     if not isinstance(value, dict):
         raise InvalidSignature("the body is not an object")
@@ -82,7 +82,7 @@ def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
         raise ValueError("malformed secret: want whsec_ and base64") from None
     if not key:
         raise ValueError("malformed secret: want whsec_ and base64")
-    content = f"{message_id}.{timestamp}.".encode() + body
+    content = f"{message_id}.{timestamp}.".encode("utf-8", "surrogateescape") + body
     return "v1," + base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
 
 

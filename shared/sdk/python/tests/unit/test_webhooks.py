@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import base64
 import json
+import runpy
+import socket
+import threading
+import time
 from email.message import Message
+from http.server import ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +77,9 @@ def test_rotation() -> None:
         ({"Webhook-Timestamp": "x"}, BODY, SECRET, NOW),
         ({"Webhook-Signature": "v1,"}, BODY, SECRET, NOW),
         ({"Webhook-Signature": "v1,é"}, BODY, SECRET, NOW),
+        ({"Webhook-Signature": "v1,\udcff"}, BODY, SECRET, NOW),
         ({"Webhook-Signature": ""}, BODY, SECRET, NOW),
+        ({"Webhook-Id": "\udcff"}, BODY, SECRET, NOW),
         ({}, BODY, SECRET, NOW + 301),
         ({}, BODY, SECRET, NOW - 301),
     ],
@@ -85,3 +93,29 @@ def test_invalid_webhooks_are_refused(changed: Any, body: bytes, secret: str, no
 def test_malformed_secret_is_a_value_error(secret: str) -> None:
     with pytest.raises(ValueError, match="malformed secret"):
         webhooks.verify(BODY, headers(), secret, now=NOW)
+
+
+def test_signed_body_must_be_an_object() -> None:
+    for body in (b"", b"[]", b"{", b"[" * 100_000):
+        with pytest.raises(InvalidSignature, match="body"):
+            webhooks.verify(body, headers(body=body), SECRET, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("length", "status"), [("-1", 411), ("x", 411), ("99999999999999999999", 413), (str(len(BODY)), 204)]
+)
+def test_receiver_of_the_examples(length: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEBHOOK_SECRET", f"{OTHER},{SECRET}")
+    names = runpy.run_path(str(Path(__file__).resolve().parents[2] / "examples" / "webhook_receiver.py"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), names["Receiver"]) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            with socket.create_connection(("127.0.0.1", server.server_address[1]), 30) as connection:
+                given = {**headers(at=int(time.time())), "Content-Length": length}
+                head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+                connection.sendall(f"POST / HTTP/1.0\r\n{head}\r\n".encode() + BODY)
+                assert connection.makefile("rb").readline().split()[1] == str(status).encode()
+        finally:
+            server.shutdown()
+            thread.join()
