@@ -6,9 +6,12 @@ import codecs
 import re
 from dataclasses import dataclass
 
+from .errors import SortieError
+
 __all__ = ["Decoder", "Message"]
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_MOST_CHARACTERS = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,10 @@ class Message:
 
 
 class Decoder:
-    """Decodes one stream, as the WHATWG standard defines it."""
+    """Decodes one stream, as the WHATWG standard defines it.
+
+    It raises SortieError for an event of more than 16 Mi characters.
+    """
 
     def __init__(self) -> None:
         #: The id of the last complete event, also of one without data.
@@ -31,6 +37,7 @@ class Decoder:
         self._text = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._pieces: list[str] = []  # of the incomplete line
         self._after_cr = False
+        self._line_size = self._data_size = 0  # of the incomplete event
         self._id = ""
         self._event = ""
         self._data: list[str] = []
@@ -47,10 +54,14 @@ class Decoder:
         self._after_cr = text[-1] == "\r"
         first, *rest = _LINE_END.split(text)
         self._pieces.append(first)
+        self._line_size += len(first)
         messages: list[Message] = []
         for part in rest:
             self._line("".join(self._pieces), messages)
             self._pieces = [part]
+            self._line_size = len(part)
+        if self._line_size + self._data_size > _MOST_CHARACTERS:
+            raise SortieError("an event of the stream is too large")
         return messages
 
     def _line(self, line: str, messages: list[Message]) -> None:
@@ -61,11 +72,12 @@ class Decoder:
         value = value[1:] if value[:1] == " " else value
         if name == "data":
             self._data.append(value)
+            self._data_size += len(value) + 1
         elif name == "event":
             self._event = value
         elif name == "id" and "\0" not in value:
             self._id = value
-        elif name == "retry" and value.isascii() and value.isdigit():
+        elif name == "retry" and value.isascii() and value.isdigit() and len(value) < 16:
             self.retry = int(value)
 
     def _dispatch(self, messages: list[Message]) -> None:
@@ -74,3 +86,4 @@ class Decoder:
             messages.append(Message(self._id, self._event or "message", "\n".join(self._data)))
         self._event = ""
         self._data = []
+        self._data_size = 0
