@@ -162,9 +162,10 @@ class Models:
             else:
                 kind = kind if kind == "Any" or kind.endswith("| None") else kind + " | None"
                 default = " = None"
-            if attribute in SECRETS:
-                default = f" = field({'default=None, ' if default else ''}repr=False)"
             text = item.get("description") or ""
+            described = text + (schema.get("description") or "")
+            if attribute in SECRETS or (attribute == "url" and "presigned" in described.lower()):
+                default = f" = field({'default=None, ' if default else ''}repr=False)"
             comment = "".join(f"    #: {line}\n" for line in prose(text, 0, 92).splitlines() if line)
             (second if "=" in default and default != " = field(repr=False)" else first).append(
                 f"{comment}    {attribute}: {kind}{default}\n"

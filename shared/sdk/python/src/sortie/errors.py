@@ -132,7 +132,7 @@ class StreamGap(SortieError):
 
 
 class APIError(SortieError):
-    """An answer of the API with a status from 400."""
+    """An answer of the API with a status from 300."""
 
     def __init__(
         self,

@@ -751,7 +751,7 @@ class TaskEnvelopeProgramInput(Object):
     _names = {"expires_at": "expiresAt"}
 
     #: Presigned URL for a GET.
-    url: str
+    url: str = field(repr=False)
     #: Size in bytes.
     size: int
     expires_at: Time
@@ -1065,7 +1065,7 @@ class Upload(Object):
 
     _names = {"expires_at": "expiresAt"}
 
-    url: str
+    url: str = field(repr=False)
     key: str
     expires_at: Time
     headers: dict[str, str] | None = None

@@ -353,6 +353,118 @@ def test_redirect_gets_no_token() -> None:
     assert "Authorization" not in server.requests[1].headers
 
 
+def test_presigned_url_gets_nothing_of_the_client_and_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    answers: tuple[Any, ...] = (
+        lambda _: httpx.Response(302, headers={"Location": "https://store.test/o?X-Amz-Signature=s3cret"}),
+        lambda _: httpx.Response(200, content=b"abc"),
+    )
+    options: Any = {
+        "headers": {"X-Proxy": "p", "Authorization": "p"},
+        "cookies": {"c": "p"},
+        "auth": ("u", "p"),
+    }
+    caplog.set_level("DEBUG")
+    direct = Server(*answers)
+    http = httpx.Client(transport=httpx.MockTransport(direct), **options)
+    assert Client("http://api.test", http=http).tasks.output("t") == b"abc"
+    waits = Server(*answers)
+    later = httpx.AsyncClient(transport=httpx.MockTransport(waits), **options)
+    assert asyncio.run(AsyncClient("http://api.test", http=later).tasks.output("t")) == b"abc"
+    for server in (direct, waits):
+        request = server.requests[1]
+        assert request.url.query == b"X-Amz-Signature=s3cret"
+        assert set(request.headers) == {"host", "accept-encoding"}
+        assert "s3cret" not in repr(request) + repr(request.url)
+    assert "store.test/o" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize("location", ["", "file:///etc/passwd", "http://[", "http://store.test:x/"])
+def test_malformed_location_is_refused(location: str) -> None:
+    server = Server(httpx.Response(302, headers={"Location": location}))
+    with pytest.raises(errors.ConnectionFailed, match=r"[Ll]ocation"):
+        client(server).tasks.output("t")
+
+
+@pytest.mark.parametrize("status", [301, 302, 304, 307])
+def test_other_redirects_are_errors(status: int, tmp_path: Path) -> None:
+    server = Server(
+        lambda _: httpx.Response(status, content=b"x", headers={"Location": "https://evil.test/"})
+    )
+    one = client(server)
+    calls: list[Callable[[], Any]] = [
+        lambda: one.webhooks.delete("w"),
+        lambda: one.tasks.logs("t"),
+        lambda: one.artifacts.content("a"),
+        lambda: next(one.events.stream()),
+        lambda: one.tasks.describe_output("t"),
+    ]
+    if status != 302:
+        calls.append(lambda: one.tasks.output("t"))
+    for call in calls:
+        server.requests.clear()
+        with pytest.raises(errors.APIError, match="redirects") as caught:
+            call()
+        assert caught.value.status == status
+        assert len(server.requests) == 1
+    with pytest.raises(errors.APIError, match="redirects"):
+        asyncio.run(waiting(server).webhooks.delete("w"))
+
+
+def test_second_redirect_is_an_error() -> None:
+    server = Server(httpx.Response(302, headers={"Location": "https://store.test/o?X=s3cret"}))
+    with pytest.raises(errors.APIError, match="redirects"):
+        client(server).tasks.output("t")
+    assert len(server.requests) == 2
+
+
+def test_long_retry_after_is_not_waited_for(_quick: list[float]) -> None:
+    for after in ("61", "9" * 5000):
+        server = Server(problem(503, "UNAVAILABLE", **{"Retry-After": after}))
+        with pytest.raises(errors.ServerError) as caught:
+            client(server).runs.get("r")
+        assert caught.value.retry_after == float(after)
+        assert len(server.requests) == 1
+    server = Server(problem(429, "THROTTLED", **{"Retry-After": "86400"}))
+    with pytest.raises(errors.RateLimited):
+        next(client(server).events.stream())
+    assert _quick == []
+
+
+def test_reconnection_time_of_a_stream_is_bounded(_quick: list[float]) -> None:
+    server = Server(sse("retry: 999999999999999", ""), sse(*event(1)))
+    next(client(server).events.stream(most_outage=60))
+    assert _quick == [60]
+
+
+def test_endless_line_of_a_log_is_refused() -> None:
+    server = Server(httpx.Response(200, content=b"x" * (2 << 20)))
+    with pytest.raises(errors.SortieError, match="too large"):
+        list(client(server).tasks.follow_logs("t"))
+
+
+def test_no_repr_has_a_secret() -> None:
+    one = Client("https://api.test", "t0ken")
+    address = one.events.websocket()
+    assert address.headers["Authorization"] == "Bearer t0ken"
+    target = m.Upload.from_dict(
+        {"url": "https://s/?X=s3cret", "key": "k", "expiresAt": "2026-01-02T03:04:05Z"}
+    )
+    shown = repr((one, address, one._transport, one._transport.settings, target))
+    assert "t0ken" not in shown
+    assert "s3cret" not in shown
+    one.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["https://u:s3cret@api.test", "https://api.test/?s3cret", "https://api.test/#s3cret"]
+)
+def test_url_with_other_parts_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="url") as caught:
+        Client(url)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_wait_follows_the_status() -> None:
     states = iter(["Pending", "Running", "Failed"])
 

@@ -68,6 +68,8 @@ class Settings:
         """Use the arguments, or else SORTIE_URL and SORTIE_TOKEN."""
         url = (url or os.environ.get("SORTIE_URL") or DEFAULT_URL).rstrip("/")
         parts = urlsplit(url)
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise ValueError("url: want no user, password, query and fragment")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url: {url!r}, want an http or https URL")
         if token is None:
@@ -90,8 +92,10 @@ class Call:
     timeout: httpx.Timeout | float = 30.0
     #: The same request twice has the effect of one.
     repeatable: bool = False
-    #: These statuses are no errors.
+    #: These statuses from 300 are no errors.
     passes: frozenset[int] = frozenset()
+    #: The URL is a secret, and gets nothing that the client of httpx adds.
+    presigned: bool = False
 
 
 def call_of(
@@ -166,6 +170,8 @@ def error_of(response: httpx.Response) -> APIError:
     message = str(shown.get("detail") or shown.get("message") or shown.get("title") or response.reason_phrase)
     status = response.status_code
     kind = _ERRORS.get(status) or (ServerError if status >= 500 else InvalidRequest)
+    if status < 400:
+        kind, message = APIError, "the server redirects: check the url"
     error = kind(
         status,
         code,
@@ -183,7 +189,7 @@ def retry_after(response: httpx.Response) -> float | None:
     for name, unit in (("X-Backoff-Ms", 1000), ("Retry-After", 1)):
         value = response.headers.get(name, "")
         if value.isascii() and value.isdigit():
-            return int(value) / unit
+            return float(value) / unit
     return None
 
 
@@ -199,10 +205,9 @@ def should_retry(call: Call, failure: httpx.Response | httpx.TransportError) -> 
         status = failure.status_code
         if failure.headers.get("X-Should-Retry") == "false":
             return False
-        if status == 429:
-            after = retry_after(failure)
-            return after is None or after <= _MOST_RETRY_AFTER
-        return call.repeatable and status in (408, 425, 500, 502, 503, 504)
+        if (retry_after(failure) or 0) > _MOST_RETRY_AFTER:
+            return False
+        return status == 429 or (call.repeatable and status in (408, 425, 500, 502, 503, 504))
     if isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
         return True  # nothing was sent
     if isinstance(failure, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
@@ -214,6 +219,33 @@ def connection_error(call: Call, error: httpx.TransportError) -> ConnectionFaile
     """Return the error of a request without an answer. The query may be a secret."""
     place = call.url.split("?", 1)[0]
     return ConnectionFailed(f"{call.method} {place}: {error or type(error).__name__}")
+
+
+class SecretURL(httpx.URL):
+    """A presigned URL: httpx logs it without its query."""
+
+    def __str__(self) -> str:
+        return super().__str__().partition("?")[0]
+
+    def __repr__(self) -> str:
+        return f"SecretURL({str(self)!r})"
+
+
+def request_of(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
+    """Build the request of a stream. That of a presigned URL has the headers of the call alone."""
+    if not call.presigned:
+        return http.build_request(
+            call.method, call.url, headers=call.headers, content=call.content, timeout=call.timeout
+        )
+    timeout = httpx.Timeout(call.timeout).as_dict()
+    request = httpx.Request(call.method, call.url, headers=call.headers, extensions={"timeout": timeout})
+    request.url = SecretURL(request.url)
+    return request
+
+
+def auth_of(call: Call) -> dict[str, Any]:
+    """Return the option of send that keeps the credentials of the client from a presigned URL."""
+    return {"auth": None} if call.presigned else {}
 
 
 class Transport:
@@ -247,7 +279,7 @@ class Transport:
                 if attempt >= self.settings.retries or not should_retry(call, error):
                     raise connection_error(call, error) from error
             else:
-                if response.status_code < 400 or response.status_code in call.passes:
+                if response.status_code < 300 or response.status_code in call.passes:
                     return response
                 if attempt >= self.settings.retries or not should_retry(call, response):
                     raise error_of(response)
@@ -259,18 +291,16 @@ class Transport:
     def stream(self, call: Call) -> Iterator[httpx.Response]:
         """Open an answer whose body is read by the caller. There are no retries."""
         try:
-            with self.http.stream(
-                call.method,
-                call.url,
-                headers=call.headers,
-                content=call.content,
-                timeout=call.timeout,
-                follow_redirects=False,
-            ) as response:
-                if response.status_code >= 400 and response.status_code not in call.passes:
+            response = self.http.send(
+                request_of(self.http, call), stream=True, follow_redirects=False, **auth_of(call)
+            )
+            try:
+                if response.status_code >= 300 and response.status_code not in call.passes:
                     response.read()
                     raise error_of(response)
                 yield response
+            finally:
+                response.close()
         except httpx.TransportError as error:
             raise connection_error(call, error) from error
 
@@ -306,7 +336,7 @@ class AsyncTransport:
                 if attempt >= self.settings.retries or not should_retry(call, error):
                     raise connection_error(call, error) from error
             else:
-                if response.status_code < 400 or response.status_code in call.passes:
+                if response.status_code < 300 or response.status_code in call.passes:
                     return response
                 if attempt >= self.settings.retries or not should_retry(call, response):
                     raise error_of(response)
@@ -318,18 +348,16 @@ class AsyncTransport:
     async def stream(self, call: Call) -> AsyncIterator[httpx.Response]:
         """Open an answer whose body is read by the caller. There are no retries."""
         try:
-            async with self.http.stream(
-                call.method,
-                call.url,
-                headers=call.headers,
-                content=call.content,
-                timeout=call.timeout,
-                follow_redirects=False,
-            ) as response:
-                if response.status_code >= 400 and response.status_code not in call.passes:
+            response = await self.http.send(
+                request_of(self.http, call), stream=True, follow_redirects=False, **auth_of(call)
+            )
+            try:
+                if response.status_code >= 300 and response.status_code not in call.passes:
                     await response.aread()
                     raise error_of(response)
                 yield response
+            finally:
+                await response.aclose()
         except httpx.TransportError as error:
             raise connection_error(call, error) from error
 

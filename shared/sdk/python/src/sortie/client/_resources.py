@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import httpx
 
@@ -37,6 +37,9 @@ class WebSocketAddress(NamedTuple):
 
     url: str
     headers: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"WebSocketAddress(url={self.url!r})"
 
 
 class Stored(NamedTuple):
@@ -368,21 +371,32 @@ def output_call(settings: Settings, task_id: str, headers: Mapping[str, str] | N
     named = {"Accept-Encoding": "identity", **(headers or {})}
     timeout = httpx.Timeout(settings.timeout, connect=10.0, read=max(settings.timeout, 60.0))
     return call_of(
-        settings, "GET", path_of("/download/{}", task_id), headers=named, accept="*/*", timeout=timeout
+        settings,
+        "GET",
+        path_of("/download/{}", task_id),
+        headers=named,
+        accept="*/*",
+        timeout=timeout,
+        passes=frozenset((302,)),
     )
 
 
 def redirected(call: Call, response: httpx.Response) -> Call:
     """Return the request of the presigned URL, which gets no token."""
-    location = urljoin(call.url, response.headers.get("Location", ""))
-    if urlsplit(location).scheme not in ("http", "https"):
+    given = response.headers.get("Location", "")
+    try:
+        location = urljoin(call.url, given)
+        valid = bool(given) and httpx.URL(location).scheme in ("http", "https")
+    except (httpx.InvalidURL, ValueError):
+        valid = False
+    if not valid:
         raise ConnectionFailed("malformed Location")
     kept = {
         name: value
         for name, value in call.headers.items()
         if name in ("Accept-Encoding", "Range", "If-Range")
     }
-    return Call("GET", location, kept, None, call.timeout, True)
+    return Call("GET", location, kept, None, call.timeout, True, presigned=True)
 
 
 def stored_of(response: httpx.Response) -> Stored:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import models as m
-from ..errors import APIError, ConnectionFailed, RateLimited, ServerError, StreamGap
+from ..errors import APIError, ConnectionFailed, RateLimited, ServerError, SortieError, StreamGap
 from ..sse import Decoder, Message
 from ._core import AsyncTransport, Call, Transport
 
@@ -20,6 +20,7 @@ logger = logging.getLogger("sortie")
 
 _MOST_DELAY = 30.0
 _DEFAULT_RETRY = 1.0
+_MOST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Resumption:
     def ended(self) -> float:
         """Return the delay after the server ended the stream."""
         if self.decoder.retry is not None:
-            return self.decoder.retry / 1000
+            return min(self.decoder.retry / 1000, self._most_outage)
         return self._delay(None)
 
     def failed(self, error: APIError | ConnectionFailed) -> float:
@@ -79,7 +80,7 @@ class Resumption:
         self._lost_at = now if self._lost_at is None else self._lost_at
         if not self._opened and self._failures >= self._retries:
             raise error
-        if now - self._lost_at > self._most_outage:
+        if now - self._lost_at + (after or 0) > self._most_outage:
             raise error
         delay = self._delay(after)
         logger.info("the stream broke (%s), continuing in %.1f s", error, delay)
@@ -308,6 +309,8 @@ class LogPlace:
     def feed(self, content: bytes) -> list[m.LogLine]:
         """Return the lines that the bytes complete."""
         *lines, self._rest = (self._rest + content).split(b"\n")
+        if len(self._rest) > _MOST_LINE:
+            raise SortieError("a line of the log is too large")
         found = []
         for line in lines:
             if not line.strip():
