@@ -297,6 +297,21 @@ def test_output_of_each_kind(plane: Plane, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("kind", ["text/plain\r\nX-A: c", "text/é"])
+def test_malformed_content_type_is_not_sent(plane: Plane, kind: str) -> None:
+    with pytest.raises(worker.Failure, match="content_type"), worker.task() as task:
+        task.output(b"abc", content_type=kind)
+    assert plane.named("put") == []
+    assert plane.completed()["error"]["retryable"] is False
+
+
+def test_deeply_nested_answer_is_malformed(plane: Plane) -> None:
+    plane.answers["completed"] = lambda n: (200, {"raw": b"[" * 60_000})
+    with worker.task():
+        pass
+    assert len(plane.named("completed")) == 1
+
+
 def test_refused_url_asks_for_a_new_one(plane: Plane, envelope: Any) -> None:
     envelope(heartbeatIntervalMs=60_000)
     plane.answers["put"] = lambda n: (403, {}) if n == 0 else None

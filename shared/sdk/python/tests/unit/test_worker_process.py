@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import subprocess
@@ -179,6 +180,38 @@ def test_a_child_does_not_report(plane: Plane) -> None:
     assert code == 0, err
     assert len(plane.named("completed")) == 1
     assert len({call.fields["workerId"] for call in plane.calls}) == 1
+
+
+def test_a_child_writes_output_although_a_thread_held_the_lock(plane: Plane) -> None:
+    process = start(
+        plane,
+        """
+        import os, signal, sys, threading, warnings
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from sortie import worker
+        held, forked = threading.Event(), threading.Event()
+        def hold(outbox):
+            with outbox._condition:
+                held.set()
+                forked.wait()
+        @worker.main(send_output=True)
+        def work(task):
+            print("parent", file=task.stdout)
+            threading.Thread(target=hold, args=(task._attempt.sender.outbox,)).start()
+            held.wait()
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                print("child", file=task.stdout)
+                os._exit(0)
+            forked.set()
+            assert os.waitpid(child, 0)[1] == 0
+        sys.exit(work())
+        """,
+    )
+    code, _, err = end(process)
+    assert code == 0, err
+    assert [base64.b64decode(call.fields["data"]) for call in plane.named("logs")] == [b"parent\n"]
 
 
 def test_children_inherit_no_token(plane: Plane) -> None:

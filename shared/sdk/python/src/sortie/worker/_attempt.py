@@ -503,6 +503,8 @@ class Attempt:
             self._signals.restore()
         self._lock = threading.Lock()
         self._beats = threading.Condition(self._lock)
+        if self.sender is not None:
+            self.sender.outbox.forked()
 
 
 _running: weakref.WeakSet[Attempt] = weakref.WeakSet()

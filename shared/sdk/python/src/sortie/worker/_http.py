@@ -44,7 +44,7 @@ class Answer:
         """Return the body as a JSON object; None if it is not one."""
         try:
             value = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 

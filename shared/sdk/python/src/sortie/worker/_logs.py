@@ -119,6 +119,11 @@ class Outbox:
             self._condition.notify_all()
             return lost
 
+    def forked(self) -> None:
+        """Drop all output in a child process. The lock may be that of a thread that is gone."""
+        self._condition = threading.Condition()
+        self.close()
+
 
 class Stream(io.RawIOBase):
     """The binary writer of one stream."""

@@ -167,6 +167,8 @@ class _Task:
         if attempt.target("output") is None:
             raise Failure("CONFIGURATION", "the task has no place for an output", False)
         kind = content_type or attempt.envelope.content_type or "application/octet-stream"
+        if not (kind.isascii() and kind.isprintable()):
+            raise Failure("USER_CODE", f"malformed content_type: {kind!r}", False)
         stored: dict[str, Any] = {}
 
         def put() -> Answer:
