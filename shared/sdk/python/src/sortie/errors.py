@@ -20,6 +20,7 @@ __all__ = [
     "InvalidSignature",
     "NoTask",
     "NotFound",
+    "OutputChanged",
     "PreconditionFailed",
     "RateLimited",
     "RunFailed",
@@ -110,6 +111,10 @@ class InvalidSignature(SortieError):
 
 class ConnectionFailed(SortieError):
     """A request had no complete answer."""
+
+
+class OutputChanged(SortieError):
+    """Another output replaced the one that was being downloaded."""
 
 
 class RunFailed(SortieError):

@@ -343,6 +343,21 @@ def test_download_resumes(tmp_path: Path) -> None:
     assert server.requests[1].headers["If-Range"] == '"e"'
 
 
+def test_failed_download_leaves_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"before")
+    server = Server(
+        httpx.Response(200, stream=Broken(), headers={"ETag": '"e"', "Content-Length": "6"}),
+        httpx.Response(200, content=b"another", headers={"ETag": '"f"'}),
+    )
+    with pytest.raises(errors.OutputChanged):
+        client(server).tasks.download("t", path)
+    assert path.read_bytes() == b"before"
+    with pytest.raises(errors.NotFound):
+        client(Server(httpx.Response(404))).tasks.download("t", path)
+    assert [f.name for f in tmp_path.iterdir()] == ["out"]
+
+
 def test_redirect_gets_no_token() -> None:
     server = Server(
         httpx.Response(302, headers={"Location": "https://store.test/o?X=1"}),

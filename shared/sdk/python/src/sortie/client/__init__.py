@@ -20,7 +20,7 @@ from . import _async_resources as waiting
 from . import _calls as calls
 from . import _resources as direct
 from ._core import AsyncPages, AsyncTransport, Pages, Settings, Transport
-from ._resources import Stored, WebSocketAddress, log_bytes
+from ._requests import Stored, WebSocketAddress, log_bytes
 from ._streams import AsyncEventStream, EventStream, StreamEvent
 
 __all__ = [

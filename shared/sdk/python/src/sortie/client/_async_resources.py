@@ -15,7 +15,7 @@ from .. import models as m
 from ..errors import ConnectionFailed
 from . import _calls as calls
 from ._core import AsyncTransport, Call, call_of, path_of
-from ._resources import (
+from ._requests import (
     MOST_OUTAGE,
     TERMINAL,
     Progress,
@@ -30,6 +30,7 @@ from ._resources import (
     output_call,
     poll_seconds,
     redirected,
+    replacing,
     response_call,
     status_call,
     stored_of,
@@ -76,9 +77,13 @@ class AsyncTasks(calls.AsyncTasksCalls):
             return await response.aread()
 
     async def download(self, task_id: str, to: str | os.PathLike[str] | IO[bytes]) -> int:
-        """Store the output of a task in a file and return its size. A break is resumed."""
+        """Store the output of a task in a file and return its size. A break is resumed.
+
+        A path gets the file when it is complete. Raises OutputChanged if the output was
+        replaced during the download.
+        """
         if isinstance(to, (str, os.PathLike)):
-            with open(to, "wb") as file:
+            with replacing(to) as file:
                 return await self._download(task_id, file)
         return await self._download(task_id, to)
 
