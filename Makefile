@@ -107,7 +107,7 @@ release-check: ## the long simulations before a release (hours)
 	@$(MAKE) --no-print-directory sim SEEDS=10000
 	@$(MAKE) --no-print-directory chaos KILLS=1000
 
-LOCALSTACK_RUN := $(GO) run ./local/localstack
+LOCALSTACK_RUN := $(GO) run ./local/proof/localstack
 
 .PHONY: localstack
 localstack: ## start LocalStack on 127.0.0.1:4566 (LOCALSTACK=docker: in a container)
@@ -129,7 +129,7 @@ test-adapters: ## run the tests of the adapters of AWS with LocalStack and Dynam
 # missing, and starts one of its own.
 .PHONY: test-containers
 test-containers: ## run the tests with a real container engine (DOCKER_HOST, or a Podman of their own)
-	@$(GO) run ./local/twin/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 -run "Real" ./shared/adapter/container ./local/twin/stack ./local/proof/runners
+	@$(GO) run ./local/proof/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 -run "Real" ./shared/adapter/container ./local/twin/stack ./local/proof/runners
 
 .PHONY: chaos-localstack
 chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions
@@ -144,7 +144,7 @@ TESTS ?= .
 
 .PHONY: test-kubernetes
 test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernetes control plane, NODE=process or kubelet, TESTS=REGEXP
-	NODE=$(NODE) $(GO) test -tags kubernetes ./local/twin/kubernetes -run '$(TESTS)' -count 1 -timeout 40m
+	NODE=$(NODE) $(GO) test -tags kubernetes ./local/proof/kubernetes -run '$(TESTS)' -count 1 -timeout 40m
 
 # The inference servers are installed once for each state of their lock files, in minutes, and
 # kept under ${XDG_CACHE_HOME:-~/.cache}/sortie. llama-server is built from its source, which
@@ -154,7 +154,7 @@ ENGINES ?= llamacpp triton vllm
 
 .PHONY: test-engines
 test-engines: ## run the suites of engines and inference tasks on real inference servers, ENGINES="llamacpp triton vllm"
-	@$(GO) run ./local/twin/engines/install $(ENGINES)
+	@$(GO) run ./local/proof/engines/install $(ENGINES)
 	$(GO) test -tags engines -count 1 -timeout 30m -p 1 -run 'TestReal.*/^($(subst $() $(),|,$(strip $(ENGINES))))$$' ./shared/adapter/engine ./local/twin/stack
 	@$(if $(filter llamacpp,$(ENGINES)),$(GO) run ./local/proof/validate -only openai-llamacpp)
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
 // TestTokenIsRenewedAtHalfItsLife also checks that the previous token is valid

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
 // TestChangesOfAPoolAreEvents checks that the digests of the events form a chain from the

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
 // TestChangesOfAJobAreEvents checks that each change is one event with its actor and the

@@ -11,9 +11,9 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	sdkresponses "github.com/openai/openai-go/v3/responses"
 
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -3,7 +3,7 @@ package status_test
 import (
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 )
 
 // TestStatusHasMachineAndTimes checks EC-4.1 and EC-5.3.

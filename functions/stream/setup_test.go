@@ -15,14 +15,14 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	functionevents "github.com/sortie-dev/sortie/functions/events"
 	functionstream "github.com/sortie-dev/sortie/functions/stream"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/porttest/fake"
-	"github.com/sortie-dev/sortie/shared/series/seriestest"
 	"github.com/sortie-dev/sortie/shared/stream"
-	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/setting"
 )
 
-// TestManifests builds the manifests like "kubectl apply -k". local/twin/kubernetes applies
+// TestManifests builds the manifests like "kubectl apply -k". local/proof/kubernetes applies
 // them to a real API server.
 func TestManifests(t *testing.T) {
 	t.Parallel()

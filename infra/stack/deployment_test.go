@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/proof/roles/deployment"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
 // TestDeploymentIsFresh compares the variables, roles and routes with which the tests of

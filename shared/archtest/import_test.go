@@ -71,7 +71,6 @@ var importRules = []importRule{
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
-	{folder: "shared/httpkit/apitest", may: []string{"events", "shared/series", "shared/hook", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/token", "shared/adapter", "shared/porttest/fake"}}, // a server for tests
 	{folder: "shared/httpkit", may: []string{"events", "shared/budget", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // only bootstraps import it
@@ -81,8 +80,6 @@ var importRules = []importRule{
 		folder: "shared/lambdakit", may: []string{"shared/series", "shared/orchestrator", "shared/port", "shared/contract", "shared/fault", "shared/run"},
 		never: []string{"github.com/aws/"}, // every function links it
 	},
-	{folder: "shared/porttest/awsfake", may: []string{"shared/adapter/dynamo/schema", "shared/adapter/dynamo/units", "shared/clock", "shared/port"}}, // the table and its prices
-	{folder: "shared/porttest", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/contract", "shared/clock", "shared/porttest"}},
 	{folder: "shared/worker/supervisor", may: []string{"shared/clock", "shared/limit", "shared/private", "shared/worker"}}, // with the system calls of macOS
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/private", "shared/redact", "shared/retry"}, standard: true},
 	{folder: "shared/archtest", may: []string{"shared/series", "shared/run", "shared/setting", "statemachines"}},
@@ -106,6 +103,9 @@ func TestWhoMayImportWhom(t *testing.T) {
 func forbidden(folder, imported string) string {
 	ours := inside(imported, "functions") || inside(imported, "shared") || inside(imported, "local") ||
 		inside(imported, "infra") || inside(imported, "statemachines") || inside(imported, "events")
+	if inside(imported, "local/proof") && !inside(folder, "local/proof") {
+		return "only tests and local/proof import local/proof"
+	}
 	if inside(folder, "local") || inside(folder, "infra") {
 		return ""
 	}
@@ -137,6 +137,22 @@ func forbidden(folder, imported string) string {
 		return ""
 	}
 	return folder + " has no row in the import table"
+}
+
+func TestProofIsNotPartOfTheProduct(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"functions/steps", "functions/steps/bootstrap", "shared/run", "shared/adapter/dynamo", "shared/worker", "local/sortie", "local/twin/stack", "infra", "infra/stack"} {
+		for _, kit := range []string{"local/proof/port/fake", "local/proof/api/apitest", "local/proof/localstack/cache"} {
+			if forbidden(folder, kit) == "" {
+				t.Errorf("%s imports %s: got no complaint", folder, kit)
+			}
+		}
+	}
+	for folder, imported := range map[string]string{"local/proof/bench": "local/proof/port/fake", "local/sortie/command": "local/sortie/conformance"} {
+		if why := forbidden(folder, imported); why != "" {
+			t.Errorf("%s imports %s: got %q, want it permitted", folder, imported, why)
+		}
+	}
 }
 
 func inside(name, folder string) bool {

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
-	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
 // ended checks the number of ended streams for each reason.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/stream"
-	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
 // TestNoEventIsLost lets calls fail, applied or not applied. Each open reader must get each

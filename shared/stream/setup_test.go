@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/series/seriestest"
 	"github.com/sortie-dev/sortie/shared/stream"
-	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
 const (

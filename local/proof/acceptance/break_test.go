@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 // breaks replaces functions, in sequence, by ones that fail with an unexpected error. It does

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 // operates uses the operations of "sortie stage": it drains the stage, restores its table,

@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/engines"
+	"github.com/sortie-dev/sortie/local/proof/engines"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"

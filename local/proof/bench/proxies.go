@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/servers"
+	"github.com/sortie-dev/sortie/local/proof/engines/servers"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 

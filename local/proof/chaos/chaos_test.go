@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/chaos"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
@@ -78,7 +78,7 @@ func TestNoRunIsLost(t *testing.T) {
 func foreignWorker(t *testing.T) (command []string) {
 	t.Helper()
 	t.Run("worker in Python", func(t *testing.T) {
-		script, err := filepath.Abs("../conformance/testdata/worker.py")
+		script, err := filepath.Abs("../../sortie/conformance/testdata/worker.py")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 

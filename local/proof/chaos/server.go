@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
 // heartbeatTimeout is short enough for a frozen worker to time out during the test, and long

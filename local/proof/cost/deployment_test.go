@@ -18,13 +18,13 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sortie-dev/sortie/local/localstack/fixtures"
 	"github.com/sortie-dev/sortie/local/proof/cost"
+	"github.com/sortie-dev/sortie/local/proof/localstack/fixtures"
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+	"github.com/sortie-dev/sortie/local/proof/cost/units"
 )
 
 // item is an item of the table in DynamoDB's JSON.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/sortie/stage/doctor/doctortest"
+	"github.com/sortie-dev/sortie/local/proof/doctortest"
 )
 
 // The page for first users of a stage, and its maximum number of lines.

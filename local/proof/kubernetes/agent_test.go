@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/sortie-dev/sortie/local/twin/kubernetes"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/local/proof/kubernetes"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 )
 
 // deployAgent applies the agent's manifests in its namespace. The API server refuses unknown

@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	watch "github.com/sortie-dev/sortie/functions/watch/program"
+	"github.com/sortie-dev/sortie/local/proof/kubernetes"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/runners/program"
-	"github.com/sortie-dev/sortie/local/twin/kubernetes"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
 const (

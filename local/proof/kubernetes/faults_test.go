@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 )
 
 // faults is a transport between the adapter and the API server. It injects the faults that a

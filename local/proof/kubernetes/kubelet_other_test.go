@@ -7,7 +7,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/twin/kubernetes"
+	"github.com/sortie-dev/sortie/local/proof/kubernetes"
 )
 
 const nodeProgram = "node-with-a-kubelet"

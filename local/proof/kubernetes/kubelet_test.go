@@ -15,9 +15,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/kubernetes"
+	"github.com/sortie-dev/sortie/local/proof/kubernetes/kubelet"
 	"github.com/sortie-dev/sortie/local/proof/runners"
-	"github.com/sortie-dev/sortie/local/twin/kubernetes"
-	"github.com/sortie-dev/sortie/local/twin/kubernetes/kubelet"
 )
 
 // nodeProgram is the argument that turns this test binary into the supervisor of a node.

@@ -17,9 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clients "k8s.io/client-go/kubernetes"
 
+	"github.com/sortie-dev/sortie/local/proof/kubernetes"
+	"github.com/sortie-dev/sortie/local/proof/kubernetes/node"
 	"github.com/sortie-dev/sortie/local/proof/runners"
-	"github.com/sortie-dev/sortie/local/twin/kubernetes"
-	"github.com/sortie-dev/sortie/local/twin/kubernetes/node"
 	"github.com/sortie-dev/sortie/shared/worker/wrap"
 )
 

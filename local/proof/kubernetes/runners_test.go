@@ -11,8 +11,8 @@ import (
 	clients "k8s.io/client-go/kubernetes"
 
 	"github.com/sortie-dev/sortie/local/proof/runners"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 

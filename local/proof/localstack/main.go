@@ -1,7 +1,7 @@
 // Localstack starts and stops LocalStack, deploys to it, and tests the
 // deployment.
 //
-//	go run ./local/localstack --help
+//	go run ./local/proof/localstack --help
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/local/localstack/command"
+	"github.com/sortie-dev/sortie/local/proof/localstack/command"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )

@@ -4,7 +4,7 @@
 // engine is a Podman service with its own images and containers. Podman stops and removes them
 // when the command ends.
 //
-//	go run ./local/twin/podman go test -tags containers ./shared/adapter/container
+//	go run ./local/proof/podman go test -tags containers ./shared/adapter/container
 //
 // It needs Linux and root. If DOCKER_HOST or CONTAINER_HOST is set, it uses that engine. If
 // Podman is not in the PATH, it downloads Debian's packages with apt-get into the cache,

@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sortie-dev/sortie/local/twin/debian"
+	"github.com/sortie-dev/sortie/local/proof/debian"
 )
 
 // packages are the packages of Debian 12 that the service needs beyond a minimal system. runc

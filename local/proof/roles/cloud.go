@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 )
 
 // cloud is the endpoint of AWS. It authorizes each call with IAM and passes it to its service.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/proof/roles/deployment"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
 // reason explains why functions have permissions that the suite need not use.

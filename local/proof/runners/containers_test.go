@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/runners"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
 // engine is a client of the engine in DOCKER_HOST, which "make test-containers" starts.

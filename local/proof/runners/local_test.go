@@ -12,9 +12,9 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/runners"
 	"github.com/sortie-dev/sortie/local/proof/runners/program"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
 )
 
 // wordProgram is the argument with which this test binary runs the program of the jobs.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
 )
 
 // ScriptedWorkerName is the argument with which a test binary runs ScriptedWorker. Its TestMain

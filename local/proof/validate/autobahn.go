@@ -15,7 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
 )
 
 // longestMessage limits a message in bytes. The cases send shorter ones.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/servers"
-	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/engines/servers"
+	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

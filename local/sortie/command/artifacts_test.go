@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/registry"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 

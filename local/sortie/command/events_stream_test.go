@@ -19,12 +19,12 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	functionevents "github.com/sortie-dev/sortie/functions/events"
 	functionstream "github.com/sortie-dev/sortie/functions/stream"
+	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/porttest/fake"
 	"github.com/sortie-dev/sortie/shared/stream"
-	"github.com/sortie-dev/sortie/shared/stream/streamtest"
 )
 
 // eventServer is a server with a stream of events.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 )
 
 const outputsDocument = `{"accountId":"a","accessKeyId":"one","secretAccessKey":"two","workerAccessKeyId":"three","workerSecretAccessKey":"four"}`

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/sortie/stage/doctor/doctortest"
+	"github.com/sortie-dev/sortie/local/proof/doctortest"
 	"github.com/sortie-dev/sortie/shared/access"
 )
 

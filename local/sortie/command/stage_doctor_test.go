@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/doctortest"
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
-	"github.com/sortie-dev/sortie/local/sortie/stage/doctor/doctortest"
 )
 
 func TestDoctorFindsNothingToDo(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/proof/conformance"
 	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/local/sortie/conformance"
 )
 
 // The output has the requirement, its id and the observation, once.

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/proof/conformance"
-	"github.com/sortie-dev/sortie/local/twin/stacktest"
+	"github.com/sortie-dev/sortie/local/proof/stacktest"
+	"github.com/sortie-dev/sortie/local/sortie/conformance"
 )
 
 const sdk = "github.com/sortie-dev/sortie/shared/worker"

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/engines/servers"
+	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/local/twin/engines/servers"
-	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/clock"

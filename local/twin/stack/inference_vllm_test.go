@@ -5,8 +5,8 @@ package stack_test
 import (
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/servers"
-	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/engines/servers"
+	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 

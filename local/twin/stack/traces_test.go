@@ -13,9 +13,9 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 
+	"github.com/sortie-dev/sortie/local/proof/port/otlptest"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/adapter/otlp/otlptest"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 )
 
 // engine is the part of the Docker Engine API that the Runner uses, in process. Its containers

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 )
 
 // proxy forwards calls to an engine. It can fail the creation of containers, or every call.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 )
 
 // database returns the DynamoDB of the tests: DynamoDB Local.

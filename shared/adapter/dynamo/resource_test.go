@@ -3,9 +3,9 @@ package dynamo_test
 import (
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
 func TestResources(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
-	"github.com/sortie-dev/sortie/shared/porttest"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 // TestPublisherOnLocalStack receives all of Sortie's events through a rule and a queue.

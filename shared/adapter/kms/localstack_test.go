@@ -5,9 +5,9 @@ package kms_test
 import (
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 func TestSignerOnLocalStack(t *testing.T) {

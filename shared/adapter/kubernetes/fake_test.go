@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/sortie-dev/sortie/shared/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 )
 
 var (

@@ -21,9 +21,9 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/porttest"
 )
 
 const retention = 48 * time.Hour

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 
+	"github.com/sortie-dev/sortie/local/proof/port/otlptest"
 	"github.com/sortie-dev/sortie/shared/adapter/otlp"
-	"github.com/sortie-dev/sortie/shared/adapter/otlp/otlptest"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"

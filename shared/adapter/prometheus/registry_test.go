@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/series/seriestest"
 )
 
 var pools = func(context.Context) ([]series.Sample, error) {

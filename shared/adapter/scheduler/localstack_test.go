@@ -13,9 +13,9 @@ import (
 	service "github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/scheduler"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 // TestSchedulesOnLocalStack sets, replaces and removes a wake-up in the real API, and

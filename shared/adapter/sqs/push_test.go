@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqs"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 func TestPushesOfATenantAreOneGroup(t *testing.T) {

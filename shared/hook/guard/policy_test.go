@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/guardtest"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/hook/guard/guardtest"
 )
 
 func parse(t *testing.T, allow ...string) guard.Policy {

@@ -17,10 +17,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/adapter/otlp/otlptest"
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
+	"github.com/sortie-dev/sortie/local/proof/port/otlptest"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sortie-dev/sortie/local/proof/conformance"
+	"github.com/sortie-dev/sortie/local/sortie/conformance"
 	"github.com/sortie-dev/sortie/shared/redact"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+	"github.com/sortie-dev/sortie/local/proof/cost/units"
 )
 
 func TestUnitsCountSizeAndIndexes(t *testing.T) {

@@ -1,7 +1,7 @@
 // Command install installs real inference servers for tests into the cache, unless they are
 // already there. See package servers.
 //
-//	go run ./local/twin/engines/install KIND...
+//	go run ./local/proof/engines/install KIND...
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/sortie-dev/sortie/local/twin/engines/servers"
+	"github.com/sortie-dev/sortie/local/proof/engines/servers"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -11,10 +11,10 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/sortie-dev/sortie/local/localstack/cache"
-	"github.com/sortie-dev/sortie/local/localstack/components"
-	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/cache"
+	"github.com/sortie-dev/sortie/local/proof/localstack/components"
+	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 )

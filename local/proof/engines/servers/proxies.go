@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // ProxyKind is a proxy that users run in front of inference servers. Benchmarks compare its

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 )

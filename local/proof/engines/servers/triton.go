@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // tritonPython is the Python version for which Triton is installed. It is the newest one with

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
-	"github.com/sortie-dev/sortie/local/twin/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // vllmPython is the version of Python of vllm.lock.

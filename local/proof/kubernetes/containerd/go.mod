@@ -1,4 +1,4 @@
-module github.com/sortie-dev/sortie/local/twin/kubernetes/containerd
+module github.com/sortie-dev/sortie/local/proof/kubernetes/containerd
 
 go 1.26.8
 

@@ -1,4 +1,4 @@
-module github.com/sortie-dev/sortie/local/twin/kubernetes/controlplane
+module github.com/sortie-dev/sortie/local/proof/kubernetes/controlplane
 
 go 1.26.8
 

@@ -22,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clients "k8s.io/client-go/kubernetes"
 
-	"github.com/sortie-dev/sortie/local/twin/debian"
+	"github.com/sortie-dev/sortie/local/proof/debian"
 )
 
 // Packages returns the folder with the node's programs from Debian's packages. It downloads

@@ -11,7 +11,7 @@ import (
 
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/sortie-dev/sortie/local/twin/kubernetes/kubelet"
+	"github.com/sortie-dev/sortie/local/proof/kubernetes/kubelet"
 )
 
 // get gets a document of the registry.

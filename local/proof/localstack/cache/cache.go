@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/components"
-	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/components"
+	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 

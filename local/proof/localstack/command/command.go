@@ -1,5 +1,5 @@
-// Package command is the command line of local/localstack. It finds the repository, the cache
-// and the host's programs, and calls the other packages in local/localstack.
+// Package command is the command line of local/proof/localstack. It finds the repository, the cache
+// and the host's programs, and calls the other packages in local/proof/localstack.
 //
 // Progress goes to standard error, results go to standard output. An error message says what to
 // do, or has the end of the failed program's log.
@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/localstack/cache"
-	"github.com/sortie-dev/sortie/local/localstack/prerequisites"
-	"github.com/sortie-dev/sortie/local/localstack/server"
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/cache"
+	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
+	"github.com/sortie-dev/sortie/local/proof/localstack/server"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 

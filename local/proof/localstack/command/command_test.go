@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/localstack/deployment"
+	"github.com/sortie-dev/sortie/local/proof/localstack/deployment"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 
@@ -111,10 +111,10 @@ func TestAdapterTests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, file := range []string{
-		"adapter/dynamo/port_localstack_test.go", "adapter/dynamo/localstack_test.go", "adapter/kms/localstack_test.go",
-		"adapter/fly/runner_test.go", "porttest/awsfake/localstack_test.go",
+		"shared/adapter/dynamo/port_localstack_test.go", "shared/adapter/dynamo/localstack_test.go", "shared/adapter/kms/localstack_test.go",
+		"shared/adapter/fly/runner_test.go", "local/proof/port/awsfake/localstack_test.go",
 	} {
-		name := filepath.Join(dir, "shared", filepath.FromSlash(file))
+		name := filepath.Join(dir, filepath.FromSlash(file))
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestAdapterTests(t *testing.T) {
 		}
 	}
 	alone, table, err := adapterTests(place{repository: dir})
-	if err != nil || strings.Join(alone, " ") != "./shared/adapter/kms" || strings.Join(table, " ") != "./shared/adapter/dynamo ./shared/porttest/awsfake" {
+	if err != nil || strings.Join(alone, " ") != "./shared/adapter/kms" || strings.Join(table, " ") != "./shared/adapter/dynamo ./local/proof/port/awsfake" {
 		t.Errorf("%v, %v, %v", alone, table, err)
 	}
 	if _, _, err := adapterTests(place{repository: t.TempDir()}); err == nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/localstack/deployment"
+	"github.com/sortie-dev/sortie/local/proof/localstack/deployment"
 )
 
 // stage is the stage that is deployed in LocalStack.
@@ -130,7 +130,7 @@ func (a *app) env() *cobra.Command {
 		Long: `Print the variables by which other programs find LocalStack and what is deployed
 there: those of every AWS client, SORTIE_URL and SORTIE_TOKEN of the command line
 "sortie", and what the tests read.`,
-		Example: `  export $(go run ./local/localstack env)`,
+		Example: `  export $(go run ./local/proof/localstack env)`,
 		Args:    cobra.NoArgs,
 		RunE: does(func(ctx context.Context) error {
 			p, err := a.place()

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // dynamoDB starts a DynamoDB Local, calls use with its endpoint, and then ends it. The tests of

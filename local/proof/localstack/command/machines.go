@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sortie-dev/sortie/local/localstack/deployment"
-	"github.com/sortie-dev/sortie/local/localstack/fixtures"
+	"github.com/sortie-dev/sortie/local/proof/localstack/deployment"
+	"github.com/sortie-dev/sortie/local/proof/localstack/fixtures"
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/local/localstack/components"
-	"github.com/sortie-dev/sortie/local/localstack/server"
+	"github.com/sortie-dev/sortie/local/proof/localstack/components"
+	"github.com/sortie-dev/sortie/local/proof/localstack/server"
 )
 
 func (a *app) start() *cobra.Command {

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/local/localstack/deployment"
-	"github.com/sortie-dev/sortie/local/localstack/step"
 	"github.com/sortie-dev/sortie/local/proof/acceptance"
+	"github.com/sortie-dev/sortie/local/proof/localstack/deployment"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // acceptanceTests is the package with the tests of a deployment.
@@ -25,19 +25,20 @@ const acceptanceTests = "./local/proof/acceptance"
 // adapterTests returns the packages whose tests need LocalStack, and the packages whose tests
 // need only DynamoDB Local. These are adapters, and fakes that behave like the services.
 func adapterTests(p place) (alone, table []string, err error) {
-	files, err := filepath.Glob(filepath.Join(p.repository, "shared", "*", "*", "*localstack_test.go"))
-	if err != nil {
-		return nil, nil, fmt.Errorf("cannot list the adapters: %w", err)
-	}
-	for _, file := range files {
-		folder := filepath.Dir(file)
-		name := filepath.Base(folder)
-		list := &alone
-		if name == "dynamo" || name == "awsfake" {
-			list = &table
+	for _, parent := range []string{"./shared/adapter/", "./local/proof/port/"} {
+		files, err := filepath.Glob(filepath.Join(p.repository, filepath.FromSlash(parent), "*", "*localstack_test.go"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("cannot list the adapters: %w", err)
 		}
-		if path := "./shared/" + filepath.Base(filepath.Dir(folder)) + "/" + name; !slices.Contains(*list, path) {
-			*list = append(*list, path)
+		for _, file := range files {
+			name := filepath.Base(filepath.Dir(file))
+			list := &alone
+			if name == "dynamo" || name == "awsfake" {
+				list = &table
+			}
+			if path := parent + name; !slices.Contains(*list, path) {
+				*list = append(*list, path)
+			}
 		}
 	}
 	if len(alone) == 0 || len(table) == 0 {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // functionFlags are the arguments that build a function as for AWS. Unlike there, an unchanged

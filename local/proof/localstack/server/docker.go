@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sortie-dev/sortie/local/localstack/components"
+	"github.com/sortie-dev/sortie/local/proof/localstack/components"
 )
 
 // Docker runs a server as a container of the pinned image, with the plugin mounted. The

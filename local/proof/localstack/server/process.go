@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 )
 
 // Python runs a server as a Python program.

@@ -22,7 +22,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/localstack/step"
+	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/clock"
 )
 

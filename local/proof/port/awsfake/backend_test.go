@@ -5,9 +5,9 @@ package awsfake_test
 import (
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
 // database returns a client, with a table, of the DynamoDB that the tests describe. By default

@@ -5,9 +5,9 @@ package awsfake_test
 import (
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
+	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
-	"github.com/sortie-dev/sortie/shared/porttest/awstest"
 )
 
 // database returns a client of DynamoDB Local with a table.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+	"github.com/sortie-dev/sortie/local/proof/cost/units"
 )
 
 // Limits of TransactWriteItems.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
+	"github.com/sortie-dev/sortie/local/proof/cost/units"
 )
 
 // value is an attribute value; nil is a malformed value. Sets are not supported. Values are not

@@ -4,8 +4,8 @@ import (
 	"context"
 	"maps"
 
+	"github.com/sortie-dev/sortie/local/proof/cost/units"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/adapter/dynamo/units"
 )
 
 // action is a write of one item, alone or in a transaction.

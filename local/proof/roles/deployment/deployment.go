@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/sortie/template"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
 // Deployment is a deployed stage. Its ARNs use the account and region of awsfake.

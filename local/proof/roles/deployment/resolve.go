@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/sortie/template"
-	"github.com/sortie-dev/sortie/shared/porttest/awsfake"
 )
 
 // resolver replaces the references of a template by names and ARNs of the fakes.

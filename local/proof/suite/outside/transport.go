@@ -10,8 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/apicheck"
 )
 
 // document is the parsed OpenAPI document.
