@@ -53,19 +53,18 @@ func receptionGap(interval time.Duration) time.Duration {
 // workers cannot reach the API.
 func (s *Reception) Record(ctx context.Context) error {
 	recorded, err := s.store.Reception(ctx)
-	if age := s.now().Sub(recorded.At); err != nil || age < 0 || age >= s.interval/2 {
-		_, err = s.probe(ctx)
+	if err != nil {
+		return err
+	}
+	if age := s.now().Sub(recorded.At); age < 0 || age >= s.interval/2 {
+		_, err = s.probe(ctx, recorded)
 	}
 	return err
 }
 
-// probe sends a canary and returns the record after it. It fails if the canary was not
-// stored: another service may have answered.
-func (s *Reception) probe(ctx context.Context) (port.Reception, error) {
-	before, err := s.store.Reception(ctx)
-	if err != nil {
-		return before, err
-	}
+// probe sends a canary and returns the record after it. It fails if that is still the record
+// before: another service may have answered.
+func (s *Reception) probe(ctx context.Context, before port.Reception) (port.Reception, error) {
 	token, err := s.tokens.canary(ctx)
 	if err != nil {
 		return before, err
@@ -84,7 +83,10 @@ func (s *Reception) probe(ctx context.Context) (port.Reception, error) {
 // evaluate sends a canary and returns the reception that it proves. A canary that fails proves
 // nothing about the worker: the result is zero.
 func (s *Reception) evaluate(ctx context.Context, r run.Run) run.Reception {
-	recorded, err := s.probe(ctx)
+	recorded, err := s.store.Reception(ctx)
+	if err == nil {
+		recorded, err = s.probe(ctx, recorded)
+	}
 	if err != nil {
 		s.warn(ctx, r, "a heartbeat is overdue and the canary failed; the limit restarts", err)
 		return run.Reception{}
