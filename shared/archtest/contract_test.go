@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -32,17 +32,30 @@ var (
 	backticked      = regexp.MustCompile("`([^`]+)`")
 )
 
-// trackedFiles returns the paths of all files that git tracks, relative to the root.
+// trackedFiles returns the paths of all files that git tracks, relative to the root. Callers
+// must not modify the list.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
+	files, err := tracked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+var tracked = sync.OnceValues(func() ([]string, error) {
+	dir, err := top()
+	if err != nil {
+		return nil, err
+	}
 	command := exec.Command("git", "ls-files", "-z")
-	command.Dir = root(t)
+	command.Dir = dir
 	out, err := command.Output()
 	if err != nil {
-		t.Fatalf("git ls-files: %v", err)
+		return nil, fmt.Errorf("git ls-files: %w", err)
 	}
-	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+})
 
 // trackedText returns the contents of the tracked files with one of the endings, by path.
 func trackedText(t *testing.T, endings ...string) map[string]string {
@@ -190,37 +203,45 @@ func TestDocumentsNameExistingTests(t *testing.T) {
 	}
 }
 
-// testNames returns the folders of each function in a test file, and the folders of each
-// string literal in a Go file. Scenarios are named by string literals.
+// names has the folders of each function in a test file, and the folders of each string
+// literal in a Go file. Scenarios are named by string literals.
+type names struct{ functions, words map[string][]string }
+
+// testNames returns the names of the repository. Callers must not modify them.
 func testNames(t *testing.T) (functions, words map[string][]string) {
 	t.Helper()
-	functions, words = map[string][]string{}, map[string][]string{}
+	all, err := listed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.functions, all.words
+}
+
+var listed = sync.OnceValues(func() (names, error) {
+	all := names{map[string][]string{}, map[string][]string{}}
 	add := func(to map[string][]string, name, folder string) {
 		if !slices.Contains(to[name], folder) {
 			to[name] = append(to[name], folder)
 		}
 	}
-	for name, text := range trackedText(t, ".go") {
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
+	files, err := parsed()
+	for _, s := range files {
+		ast.Inspect(s.File, func(node ast.Node) bool {
 			switch n := node.(type) {
 			case *ast.FuncDecl:
-				if strings.HasSuffix(name, "_test.go") && n.Recv == nil {
-					add(functions, n.Name.Name, path.Dir(name))
+				if s.Test() && n.Recv == nil {
+					add(all.functions, n.Name.Name, s.Folder())
 				}
 			case *ast.BasicLit:
 				if value, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING {
-					add(words, value, path.Dir(name))
+					add(all.words, value, s.Folder())
 				}
 			}
 			return true
 		})
 	}
-	return functions, words
-}
+	return all, err
+})
 
 // cited are the endings of the files whose citations of requirements are checked.
 var cited = []string{".go", ".md", ".yaml", ".yml", ".py", ".sh", "Makefile"}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -50,44 +51,67 @@ func (s source) Line(node ast.Node) string {
 // root returns the root folder of the repository: the closest parent with a go.mod.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, err := top()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return dir
+}
+
+var top = sync.OnceValues(func() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
 	}
 	for !exists(filepath.Join(dir, "go.mod")) {
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("there is no go.mod above this folder")
+			return "", errors.New("got no go.mod above this folder")
 		}
 		dir = parent
 	}
-	return dir
-}
+	return dir, nil
+})
 
 func exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
 }
 
-// sources parses all tracked Go files, except those in testdata and in folders that start
-// with a dot.
+// sources returns all tracked Go files, except those in testdata and in folders that start
+// with a dot. They are parsed once for all tests. Callers must not modify them.
 func sources(t *testing.T) []source {
 	t.Helper()
-	top := root(t)
+	list, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+var parsed = sync.OnceValues(func() ([]source, error) {
+	dir, err := top()
+	if err != nil {
+		return nil, err
+	}
+	names, err := tracked()
+	if err != nil {
+		return nil, err
+	}
 	set := token.NewFileSet()
 	var list []source
-	for _, name := range trackedFiles(t) {
+	for _, name := range names {
 		if !strings.HasSuffix(name, ".go") || strings.Contains("/"+name, "/testdata/") || strings.HasPrefix(name, ".") {
 			continue
 		}
-		file, err := parser.ParseFile(set, filepath.Join(top, filepath.FromSlash(name)), nil, parser.ParseComments)
+		file, err := parser.ParseFile(set, filepath.Join(dir, filepath.FromSlash(name)), nil, parser.ParseComments)
 		if errors.Is(err, fs.ErrNotExist) { // removed, and not committed yet
 			continue
 		}
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		list = append(list, source{name, file, set})
 	}
-	return list
-}
+	return list, nil
+})
