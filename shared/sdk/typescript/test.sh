@@ -23,7 +23,7 @@ work=$tmp/shared/sdk/typescript
 mkdir -p "$work" "$tmp/shared/contract" "$tmp/events/schema" "$tmp/user"
 cp "$here/../../contract/openapi.yaml" "$tmp/shared/contract/"
 cp "$here/../../../events/schema/orch.event.v1.json" "$tmp/events/schema/"
-for name in .npmrc package.json package-lock.json tsconfig.json README.md src scripts testdata; do cp -R "$here/$name" "$work/"; done
+for name in .npmrc LICENSE package.json package-lock.json tsconfig.json README.md src scripts testdata; do cp -R "$here/$name" "$work/"; done
 
 step "install the tools that package-lock.json pins"
 cd "$work"
