@@ -15,13 +15,17 @@ const verbs = ["get", "put", "post", "delete", "patch", "head"];
 const document = parse(await readFile(source, "utf8"), { merge: true });
 const files = new Map();
 
-// The codes of problem documents, and the table of operations.
+// The codes of problem documents, the table of operations, and those with idempotency keys.
 const codes = new Set();
 const operations = [];
+const keyed = [];
 collect(document);
 for (const [path, item] of Object.entries(document.paths)) {
   for (const verb of verbs) {
-    if (item[verb]) operations.push([item[verb].operationId, verb.toUpperCase(), path]);
+    if (!item[verb]) continue;
+    operations.push([item[verb].operationId, verb.toUpperCase(), path]);
+    const parameters = (item[verb].parameters ?? []).map((one) => one.$ref ? document.components.parameters[one.$ref.split("/").pop()] : one);
+    if (parameters.some(({ name }) => name === "Idempotency-Key")) keyed.push(item[verb].operationId);
   }
 }
 
@@ -39,7 +43,7 @@ const list = [...codes].sort().map((code) => `  | "${code}"`).join("\n");
 files.set("src/generated/operations.ts", banner +
   `/** The method and the path of each operation, by its operationId. */\nexport const paths = {\n${
     operations.map(([id, verb, path]) => `  ${id}: ["${verb}", "${path}"],`).join("\n")
-  }\n} as const;\n\n/** The codes of problem documents that the API describes. */\nexport type ProblemCode =\n${list};\n`);
+  }\n} as const;\n\n/** The operations that take an idempotency key. */\nexport const keyed: readonly string[] = ${JSON.stringify(keyed)};\n\n/** The codes of problem documents that the API describes. */\nexport type ProblemCode =\n${list};\n`);
 files.set("testdata/operations.json", JSON.stringify(operations.map(([operationId, method, path]) => ({ operationId, method, path })), null, 2) + "\n");
 
 // The types. What no caller sees of a response is left out: headers and errors.

@@ -2,62 +2,55 @@ import type { ProblemCode } from "./generated/operations.js";
 
 // Both the ESM and the CJS copy of this module may be loaded. instanceof therefore
 // tests a mark that the copies share, not the prototype.
-const marks = Symbol.for("@sortie/sdk/errors");
 
-function hasMark(value: unknown, name: string): boolean {
-  return typeof value === "object" && value !== null && ((value as Record<symbol, unknown>)[marks] as string[] | undefined)?.includes(name) === true;
+/** @internal Names a class of errors in all copies of the package. */
+export const mark = Symbol.for("@sortie/sdk/errors");
+
+/** Returns the marks of a class and of those that it extends. */
+function marksOf(type: unknown): string[] {
+  if (typeof type !== "function") return [];
+  const own = Object.hasOwn(type, mark) ? [(type as typeof SortieError)[mark]] : [];
+  return [...own, ...marksOf(Object.getPrototypeOf(type))];
 }
 
 /** The base class of the errors of this package. */
 export class SortieError extends Error {
   /** @internal */
-  declare readonly [marks]: readonly string[];
+  static readonly [mark]: string = "SortieError";
 
-  constructor(message: string, options?: { cause?: unknown; mark?: readonly string[] }) {
-    super(message, options && "cause" in options ? { cause: options.cause } : undefined);
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
     this.name = "SortieError";
-    Object.defineProperty(this, marks, { value: ["SortieError", ...(options?.mark ?? [])], enumerable: false });
+    Object.defineProperty(this, mark, { value: marksOf(new.target), enumerable: false });
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    return hasMark(value, "SortieError");
+    // A class of a user has no mark of its own.
+    if (!Object.hasOwn(this, mark)) return Function.prototype[Symbol.hasInstance].call(this, value);
+    const marks: unknown = typeof value === "object" && value !== null ? (value as Record<symbol, unknown>)[mark] : undefined;
+    return Array.isArray(marks) && marks.includes(this[mark]);
   }
 }
 
 /** The server did not answer: the connection failed or ended. */
 export class ConnectionError extends SortieError {
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, { ...options, mark: ["ConnectionError"] });
-    this.name = "ConnectionError";
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return hasMark(value, "ConnectionError");
-  }
+  /** @internal */
+  static override readonly [mark]: string = "ConnectionError";
+  override name = "ConnectionError";
 }
 
 /** The server did not answer within the time limit of the call. */
 export class TimeoutError extends SortieError {
-  constructor(message: string, options?: { cause?: unknown }) {
-    super(message, { ...options, mark: ["TimeoutError"] });
-    this.name = "TimeoutError";
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return hasMark(value, "TimeoutError");
-  }
+  /** @internal */
+  static override readonly [mark]: string = "TimeoutError";
+  override name = "TimeoutError";
 }
 
 /** A webhook request has no valid signature, or is too old. */
 export class WebhookVerificationError extends SortieError {
-  constructor(message: string) {
-    super(message, { mark: ["WebhookVerificationError"] });
-    this.name = "WebhookVerificationError";
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return hasMark(value, "WebhookVerificationError");
-  }
+  /** @internal */
+  static override readonly [mark]: string = "WebhookVerificationError";
+  override name = "WebhookVerificationError";
 }
 
 /** A defect of a definition, as a problem document lists it. */
@@ -69,6 +62,8 @@ export interface FieldProblem {
 
 /** The server refused a request. */
 export class ApiError extends SortieError {
+  /** @internal */
+  static override readonly [mark]: string = "ApiError";
   /** The HTTP status. */
   readonly status: number;
   /** The stable code of the problem document; `HTTP_<status>` if the answer has none. */
@@ -93,7 +88,7 @@ export class ApiError extends SortieError {
     const inner = (typeof problem.error === "object" ? problem.error : undefined) as { code?: unknown; message?: unknown } | null | undefined;
     const code = [problem.code, inner?.code].find((one) => typeof one === "string") as string | undefined ?? `HTTP_${status}`;
     const detail = [problem.detail, inner?.message].find((one) => typeof one === "string") as string | undefined ?? `unexpected status ${status}`;
-    super(`${code}: ${detail}`, { mark: ["ApiError"] });
+    super(`${code}: ${detail}`);
     this.name = "ApiError";
     this.status = status;
     this.code = code;
@@ -104,9 +99,5 @@ export class ApiError extends SortieError {
     this.problems = Array.isArray(problem.problems) ? (problem.problems as FieldProblem[]) : [];
     this.retryAfterMs = options.retryAfterMs;
     this.problem = problem;
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return hasMark(value, "ApiError");
   }
 }

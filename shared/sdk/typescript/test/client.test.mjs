@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import * as vm from "node:vm";
 import { readFile } from "node:fs/promises";
 import { ApiError, ConnectionError, Sortie, SortieError, TimeoutError } from "@sortie/sdk";
@@ -47,9 +50,9 @@ test("a create is repeated with the same idempotency key", async () => {
   const { client, seen } = fake(lost, problem(503, "UNAVAILABLE", { retryable: true }), json({ taskId: "a", runId: "a", state: "Pending" }, 202));
   assert.equal((await client.runs.create({ image: "x" })).taskId, "a");
   assert.equal(seen.length, 3);
-  assert.equal(new Set(seen.map((call) => call.headers["Idempotency-Key"])).size, 1);
-  assert.ok(seen[0].headers["Idempotency-Key"]);
-  assert.equal(seen[0].headers.Authorization, "Bearer secret");
+  assert.equal(new Set(seen.map((call) => call.headers["idempotency-key"])).size, 1);
+  assert.ok(seen[0].headers["idempotency-key"]);
+  assert.equal(seen[0].headers.authorization, "Bearer secret");
 });
 
 test("a change without a key is not repeated", async () => {
@@ -95,6 +98,95 @@ test("redirects are not followed, so that no other server gets the token", async
   const { client, seen } = fake(new Response(null, { status: 302, headers: { Location: "http://evil.test/" } }));
   await assert.rejects(client.runs.get("x"), /redirects/);
   assert.equal(seen[0].redirect, "manual");
+});
+
+test("a redirected download gives the other server no token and no header that may be secret", async () => {
+  const got = [];
+  const other = createServer((request, response) => {
+    got.push(request.headers);
+    response.end("bytes");
+  }).listen(0, "127.0.0.1");
+  await once(other, "listening");
+  const location = `http://127.0.0.1:${other.address().port}/bucket?signature=x`;
+  const server = createServer((_, response) => response.writeHead(302, { Location: location }).end()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  // This fetch keeps Authorization over redirects, as those of some runtimes do.
+  const keeping = async (address, init) => {
+    const response = await fetch(address, { ...init, redirect: "manual" });
+    return init.redirect === "follow" && response.status === 302 ? fetch(response.headers.get("Location"), init) : response;
+  };
+  try {
+    const client = new Sortie({ url: `http://127.0.0.1:${server.address().port}`, token: "secret", fetch: keeping });
+    const response = await client.outputs.download("x", { headers: { "X-Api-Key": "secret", Range: "bytes=0-4" } });
+    assert.equal(await response.text(), "bytes");
+    assert.equal(got[0].range, "bytes=0-4");
+    assert.ok(!JSON.stringify(got).includes("secret"));
+  } finally {
+    for (const one of [server, other]) one.close(), one.closeAllConnections();
+  }
+});
+
+test("a browser, which does not show the target of a redirect, follows it", async () => {
+  const opaque = () => Object.defineProperty(new Response(null), "type", { value: "opaqueredirect" });
+  const { client, seen } = fake(opaque, new Response("bytes"));
+  assert.equal(await (await client.outputs.download("x")).text(), "bytes");
+  assert.deepEqual(seen.map((call) => call.redirect), ["manual", "follow"]);
+});
+
+test("a redirect without a target is an error", async () => {
+  const { client } = fake(new Response(null, { status: 302 }));
+  await assert.rejects(client.outputs.download("x"), /redirects/);
+});
+
+test("no print of a client contains its token", () => {
+  const client = new Sortie({ url, token: "secret" });
+  assert.ok(!inspect(client, { depth: 9, showHidden: true }).includes("secret"));
+  assert.ok(!JSON.stringify(client).includes("secret"));
+});
+
+test("a token loses its line end, and a malformed one is refused without a quote", async () => {
+  const seen = [];
+  const fetch = async (_, init) => (seen.push(init.headers.authorization), new Response("{}", init));
+  await new Sortie({ url, token: "secret\n", fetch }).server.health();
+  assert.deepEqual(seen, ["Bearer secret"]);
+  for (const token of ["sec\nret", "sec\u0142ret", "sec ret"]) {
+    await assert.rejects(new Sortie({ url, token, fetch }).server.health(), { name: "SortieError", message: "token: want printable ASCII characters without spaces" });
+  }
+});
+
+test("a url with a password, a query or a fragment is refused without a quote", () => {
+  for (const wrong of ["http://user:secret@sortie.test", "http://sortie.test?secret", "http://sortie.test#secret", "http://", "ftp://secret"]) {
+    assert.throws(() => new Sortie({ url: wrong }), (error) => error instanceof SortieError && !error.message.includes("secret"), wrong);
+  }
+});
+
+test("headers of the caller replace those of the client in any case", async () => {
+  const { client, seen } = fake(json({}));
+  await client.runs.create({ image: "x" }, { headers: { "idempotency-KEY": "mine", "content-TYPE": "application/x", authorization: "Basic x" } });
+  assert.deepEqual(seen[0].headers, {
+    "accept": "application/json", "authorization": "Bearer secret", "content-type": "application/x", "idempotency-key": "mine",
+  });
+});
+
+test("fetch is not called as a method", async () => {
+  let receiver = "none";
+  await new Sortie({ url, fetch: async function () {
+    receiver = this;
+    return json({});
+  } }).server.health();
+  assert.equal(receiver, undefined);
+});
+
+test("a call without a time limit waits", async () => {
+  const slow = () => new Promise((resolve) => setTimeout(() => resolve(json({ status: "ok" })), 30));
+  assert.equal((await fake(slow).client.server.health({ timeoutMs: Infinity })).status, "ok");
+});
+
+test("a class of a user that extends an error has only its own instances", () => {
+  class Mine extends ApiError {}
+  assert.ok(!(new ApiError(404, {}) instanceof Mine));
+  const mine = new Mine(404, {});
+  assert.ok(mine instanceof Mine && mine instanceof ApiError && mine instanceof SortieError && !(mine instanceof TimeoutError));
 });
 
 test("ids are escaped, and dots are refused", async () => {
@@ -183,7 +275,7 @@ test("the stream of a task ends with its end, or with 204", async () => {
   const events = [];
   for await (const one of client.tasks.stream("x")) events.push(one.event);
   assert.deepEqual(events, ["token", "end"]);
-  assert.deepEqual(seen.map((call) => call.headers["Last-Event-ID"]), [undefined, "1.1"]);
+  assert.deepEqual(seen.map((call) => call.headers["last-event-id"]), [undefined, "1.1"]);
   for await (const _ of fake(new Response(null, { status: 204 })).client.tasks.stream("x")) assert.fail("got an event");
 });
 
@@ -204,6 +296,37 @@ test("logs continue at their offset until the end of the run", async () => {
   for await (const line of client.tasks.followLogs("x")) lines.push(line.next);
   assert.deepEqual(lines, [1, 1, 1]);
   assert.equal(seen[1].url.search, "?attempt=1&offset=1&follow=true");
+});
+
+test("a stream waits, however long the server says", async () => {
+  const answers = [problem(429, "THROTTLED", { retryable: true }, { "Retry-After": "9999999" }), sse("retry: 99999999999\n\n")];
+  for (const answer of answers) {
+    const { client, seen } = fake(answer);
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new Error("enough")), 300);
+    await assert.rejects(async () => {
+      for await (const _ of client.events.stream({ signal: controller.signal }));
+    }, /enough/);
+    assert.equal(seen.length, 1);
+  }
+});
+
+test("logs continue after a refusal that may end", async () => {
+  const { client } = fake(...Array(3).fill(problem(502, "HTTP_502", { retryable: true })), sse('{"ended":true}\n'));
+  const lines = [];
+  for await (const line of client.tasks.followLogs("x")) lines.push(line);
+  assert.deepEqual(lines, [{ ended: true }]);
+});
+
+test("an endless line ends a stream", async () => {
+  const endless = () => new Response(new ReadableStream({ pull: (body) => body.enqueue(new Uint8Array(1 << 20).fill(97)) }));
+  const { client } = fake(endless);
+  await assert.rejects(async () => {
+    for await (const _ of client.tasks.followLogs("x"));
+  }, { name: "SortieError", message: "a line of the stream is too long" });
+  await assert.rejects(async () => {
+    for await (const _ of client.events.stream());
+  }, { name: "SortieError", message: "a message of the stream is too large" });
 });
 
 test("an abandoned download releases its body", async () => {

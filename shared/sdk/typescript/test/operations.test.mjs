@@ -125,7 +125,7 @@ for (const { operationId, method, path } of operations) {
     const seen = [];
     const fetch = async (url, init) => {
       seen.push(`${init.method} ${new URL(url).pathname}`);
-      const isStream = (init.headers.Accept ?? "").includes("event-stream");
+      const isStream = (init.headers.accept ?? "").includes("event-stream");
       return new Response(isStream ? 'id: 1\nevent: end\ndata: {"eventType":"x"}\n\n' : "{}", { status: 200 });
     };
     assert.ok(calls[operationId], `no method for ${operationId}`);

@@ -3,6 +3,16 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { SseDecoder } from "@sortie/sdk";
 
+test("a message of many lines without an end is refused", () => {
+  const decoder = new SseDecoder();
+  const line = Buffer.from(`data: ${"x".repeat(1 << 20)}\n`);
+  assert.throws(() => {
+    for (let n = 0; n < 20; n++) decoder.decode(line);
+  }, /too large/);
+  const other = new SseDecoder();
+  for (let n = 0; n < 20; n++) assert.equal(other.decode(Buffer.concat([line, Buffer.from("\n")])).length, 1);
+});
+
 // The table is that of all SDKs.
 const table = JSON.parse(await readFile(new URL("./testdata/sse.json", import.meta.url), "utf8"));
 

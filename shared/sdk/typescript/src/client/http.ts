@@ -1,5 +1,5 @@
 import { ApiError, ConnectionError, SortieError, TimeoutError } from "../errors.js";
-import { paths } from "../generated/operations.js";
+import { keyed, paths } from "../generated/operations.js";
 import type { operations } from "../generated/openapi.js";
 
 export type OperationId = keyof typeof paths & keyof operations;
@@ -51,14 +51,15 @@ export interface Call {
   timeoutMs?: number;
 }
 
-const withKey: ReadonlySet<string> = new Set<OperationId>([
-  "export", "createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createResponse", "retryTask",
-  "createRun", "retryRuns", "retryRun", "runJob", "replayEvents", "createWebhook",
-]);
-
+const withKey: ReadonlySet<string> = new Set(keyed);
+const tokenForm = /^[!-~]+$/;
+/** The headers that a redirected download keeps. The others may be secret. */
+const headersOfDownload = ["accept", "range", "if-range", "if-match", "if-none-match"];
 const firstDelayMs = 250;
 const maxDelayMs = 8_000;
 const maxRetryAfterMs = 60_000;
+/** A timer with a longer time ends at once. */
+const maxTimerMs = 2 ** 31 - 1;
 
 function variable(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
@@ -67,24 +68,24 @@ function variable(name: string): string | undefined {
 
 export class Http {
   readonly base: string;
-  readonly fetch: typeof globalThis.fetch;
-  private readonly token: ClientOptions["token"];
+  private readonly fetch: typeof globalThis.fetch;
+  /** No print of the client contains it. */
+  readonly #token: ClientOptions["token"];
   private readonly timeoutMs: number;
   private readonly maxRetries: number;
 
   constructor(options: ClientOptions) {
     const url = options.url ?? variable("SORTIE_URL") ?? "http://127.0.0.1:8080";
-    if (!/^https?:\/\//i.test(url)) throw new SortieError("url: want an http or https URL");
+    if (!isServer(url)) throw new SortieError("url: want an http or https URL without a user, a query and a fragment");
     this.base = url.replace(/\/+$/, "");
-    // fetch of a browser must be called as a method of the global object.
     this.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-    this.token = options.token ?? variable("SORTIE_TOKEN");
+    this.#token = options.token ?? variable("SORTIE_TOKEN");
     this.timeoutMs = options.timeoutMs ?? 30_000;
     this.maxRetries = options.maxRetries ?? 2;
   }
 
   async bearer(): Promise<string | undefined> {
-    return typeof this.token === "function" ? this.token() : this.token;
+    return checked(typeof this.#token === "function" ? await this.#token() : this.#token);
   }
 
   /** Returns the decoded JSON of an answer; undefined if it has none. */
@@ -127,18 +128,15 @@ export class Http {
   private async perform<T>(operation: OperationId, call: Call, options: CallOptions, read: ((response: Response) => Promise<T>) | undefined): Promise<T> {
     const method = paths[operation][0];
     const address = this.address(operation, call);
-    const headers: Record<string, string> = { ...call.headers, ...options.headers };
-    if (call.accept) headers.Accept ??= call.accept;
-    if (options.ifMatch !== undefined) headers["If-Match"] = options.ifMatch;
-    if (options.ifNoneMatch !== undefined) headers["If-None-Match"] = options.ifNoneMatch;
-    if (withKey.has(operation)) headers["Idempotency-Key"] ??= options.idempotencyKey ?? globalThis.crypto.randomUUID();
+    const headers = headersOf(call, options);
+    if (withKey.has(operation)) headers["idempotency-key"] ??= options.idempotencyKey ?? globalThis.crypto.randomUUID();
     let body: BodyInit | undefined;
     if (call.body !== undefined) {
-      headers["Content-Type"] ??= call.contentType ?? "application/json";
+      headers["content-type"] ??= call.contentType ?? "application/json";
       body = call.contentType ? (call.body as BodyInit) : JSON.stringify(call.body);
     }
-    const conditional = "If-Match" in headers || headers["If-None-Match"] === "*";
-    const repeatable = call.repeatable === true || "Idempotency-Key" in headers || method === "GET" || method === "HEAD" ||
+    const conditional = "if-match" in headers || headers["if-none-match"] === "*";
+    const repeatable = call.repeatable === true || "idempotency-key" in headers || method === "GET" || method === "HEAD" ||
       ((method === "PUT" || method === "DELETE") && !conditional);
     const isStream = typeof ReadableStream !== "undefined" && body instanceof ReadableStream;
     const maxRetries = isStream ? 0 : call.maxRetries ?? this.maxRetries;
@@ -146,8 +144,8 @@ export class Http {
     for (let failures = 0; ; failures++) {
       let error: SortieError;
       try {
-        const token = call.token ?? (await this.bearer());
-        if (token) headers.Authorization = `Bearer ${token}`;
+        const token = checked(call.token) ?? (await this.bearer());
+        if (token) headers.authorization = `Bearer ${token}`;
         return await this.once(method, address, headers, body, call, options, read);
       } catch (caught) {
         if (!(caught instanceof SortieError)) throw caught; // the caller's own signal or hook
@@ -174,19 +172,21 @@ export class Http {
     const timer = setTimeout(() => {
       timedOut = true;
       controller.abort();
-    }, timeoutMs);
+    }, Math.min(timeoutMs, maxTimerMs));
     let release = (): void => {
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
     };
     signal?.addEventListener("abort", abort);
     try {
-      const init: RequestInit & { duplex?: "half" } = { method, headers, signal: controller.signal, redirect: call.follow ? "follow" : "manual" };
+      const init: RequestInit & { duplex?: "half" } = { method, headers, signal: controller.signal, redirect: "manual" };
       if (body !== undefined) {
         init.body = body;
         if (typeof ReadableStream !== "undefined" && body instanceof ReadableStream) init.duplex = "half";
       }
-      const response = await this.fetch(address, init);
+      const { fetch } = this; // a fetch of a browser refuses to be a method of this object
+      let response = await fetch(address, init);
+      if (call.follow && isRedirect(response)) response = await redirected(fetch, address, init, response);
       if (!response.ok && response.status !== 304) throw await refusal(response);
       if (read) return await read(response);
       if (response.body === null) return response as T;
@@ -203,6 +203,47 @@ export class Http {
       release();
     }
   }
+}
+
+function isServer(text: string): boolean {
+  try {
+    const { protocol, username, password } = new URL(text);
+    return (protocol === "http:" || protocol === "https:") && !username && !password && !/[?#]/.test(text);
+  } catch {
+    return false;
+  }
+}
+
+/** Returns a token without its line end. The error of fetch would quote a malformed one. */
+function checked(token: string | undefined): string | undefined {
+  const text = token?.trim();
+  if (text && !tokenForm.test(text)) throw new SortieError("token: want printable ASCII characters without spaces");
+  return text || undefined;
+}
+
+/** Returns the headers of a call, with their names in lower case. */
+function headersOf(call: Call, options: CallOptions): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries({ ...call.headers, ...options.headers })) headers[name.toLowerCase()] = value;
+  if (call.accept) headers.accept ??= call.accept;
+  if (options.ifMatch !== undefined) headers["if-match"] = options.ifMatch;
+  if (options.ifNoneMatch !== undefined) headers["if-none-match"] = options.ifNoneMatch;
+  return headers;
+}
+
+function isRedirect(response: Response): boolean {
+  return response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400 && response.status !== 304);
+}
+
+/** Follows a redirect to a bucket. Not every runtime keeps the token from another server. */
+async function redirected(fetch: typeof globalThis.fetch, address: string, init: RequestInit, response: Response): Promise<Response> {
+  // A browser does not show where it leads, and removes the token itself.
+  if (response.type === "opaqueredirect") return fetch(address, { ...init, redirect: "follow" });
+  const location = response.headers.get("Location");
+  if (!location) return response;
+  await response.body?.cancel();
+  const headers = Object.entries(init.headers as Record<string, string>).filter(([name]) => headersOfDownload.includes(name));
+  return fetch(new URL(location, address).href, { ...init, headers: Object.fromEntries(headers) });
 }
 
 /** Calls done when the body of a response has ended or is not wanted any more. */
@@ -242,7 +283,7 @@ function mayRetry(error: SortieError, repeatable: boolean): boolean {
 }
 
 async function refusal(response: Response): Promise<SortieError> {
-  if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {
+  if (isRedirect(response)) {
     await response.body?.cancel().catch(() => undefined);
     return new SortieError(`the server redirects: check the url (status ${response.status})`);
   }
@@ -270,7 +311,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", abort);
       resolve();
-    }, ms);
+    }, Math.min(ms, maxTimerMs));
     signal?.addEventListener("abort", abort, { once: true });
   });
 }

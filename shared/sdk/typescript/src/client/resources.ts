@@ -1,9 +1,9 @@
-import { ConnectionError, SortieError, TimeoutError } from "../errors.js";
+import { SortieError } from "../errors.js";
 import type { operations } from "../generated/openapi.js";
 import type * as Schemas from "../generated/schemas.js";
 import { type Call, type CallOptions, type Http, type OperationId, pause } from "./http.js";
 import { type List, list } from "./page.js";
-import { chunks, messages, resumed } from "./stream.js";
+import { isBreak, lines, messages, resumed } from "./stream.js";
 import type { SseMessage } from "./sse.js";
 
 /** The query of an operation. */
@@ -170,24 +170,18 @@ export class Tasks extends Resource {
           path: { task_id: taskId }, query: { ...query, attempt, offset, follow: true }, accept: "application/x-ndjson",
         }, options);
         // An idle program writes nothing for hours. A new connection then costs little.
-        let rest = "";
-        const decoder = new TextDecoder();
-        for await (const chunk of chunks(response, 120_000)) {
+        for await (const text of lines(response, 120_000)) {
           failures = 0;
-          const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-          rest = lines.pop() ?? "";
-          for (const text of lines) {
-            if (text.trim() === "") continue;
-            const line = JSON.parse(text) as Schemas.LogLine;
-            attempt = line.attempt ?? attempt;
-            offset = line.next;
-            yield line;
-            if (line.ended) return;
-          }
+          if (text.trim() === "") continue;
+          const line = JSON.parse(text) as Schemas.LogLine;
+          attempt = line.attempt ?? attempt;
+          offset = line.next;
+          yield line;
+          if (line.ended) return;
         }
       } catch (error) {
         if (options.signal?.aborted) throw options.signal.reason;
-        if (!(error instanceof ConnectionError || error instanceof TimeoutError)) throw error;
+        if (!isBreak(error)) throw error;
       }
       await pause(Math.min(30_000, 500 * 2 ** failures) * (0.5 + Math.random() / 2), options.signal);
     }

@@ -1,3 +1,8 @@
+import { SortieError } from "../errors.js";
+
+/** Characters of one message. A server that sends more is not one of Sortie. */
+const maxMessage = 16 << 20;
+
 /** A message of a stream of Server-Sent Events. */
 export interface SseMessage {
   /** The id of the last message that had one. */
@@ -9,7 +14,8 @@ export interface SseMessage {
 
 /**
  * Decodes a stream of Server-Sent Events, as the WHATWG specifies it. Chunks may end
- * anywhere: in a character, between CR and LF, in a field.
+ * anywhere: in a character, between CR and LF, in a field. It holds one message, and
+ * throws a SortieError if that is too large.
  */
 export class SseDecoder {
   /** The id of the newest complete message, with or without data. */
@@ -23,6 +29,7 @@ export class SseDecoder {
   private id: string;
   private event = "";
   private data: string[] = [];
+  private size = 0; // of data
 
   /** A client that resumes a stream begins with the id that it has. */
   constructor(lastEventId = "") {
@@ -44,6 +51,7 @@ export class SseDecoder {
       const message = this.take(line);
       if (message) messages.push(message);
     }
+    if (this.size + this.line.length > maxMessage) throw new SortieError("a message of the stream is too large");
     return messages;
   }
 
@@ -56,6 +64,7 @@ export class SseDecoder {
     switch (field) {
       case "data":
         this.data.push(value);
+        this.size += value.length;
         break;
       case "event":
         this.event = value;
@@ -73,6 +82,7 @@ export class SseDecoder {
     this.lastEventId = this.id;
     const { data, event } = this;
     this.data = [];
+    this.size = 0;
     this.event = "";
     return data.length === 0 ? undefined : { id: this.id, event: event || "message", data: data.join("\n") };
   }

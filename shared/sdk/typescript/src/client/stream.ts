@@ -4,6 +4,10 @@ import { SseDecoder, type SseMessage } from "./sse.js";
 
 const firstDelayMs = 500;
 const maxDelayMs = 30_000;
+/** The longest wait that a server can ask for. */
+const maxWaitMs = 300_000;
+/** Characters of one line of a log. A line has at most 64 KiB of output. */
+const maxLine = 1 << 20;
 /** The server sends something at least every 15 seconds. */
 const silenceMs = 45_000;
 
@@ -35,6 +39,24 @@ export async function* chunks(response: Response, limitMs = silenceMs): AsyncGen
   } finally {
     if (!ended) await reader.cancel().catch(() => undefined);
   }
+}
+
+/** Yields the complete lines of a body. */
+export async function* lines(response: Response, limitMs: number): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunks(response, limitMs)) {
+    const complete = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = complete.pop() ?? "";
+    if (rest.length > maxLine) throw new SortieError("a line of the stream is too long");
+    yield* complete;
+  }
+}
+
+/** Whether a new connection may continue a stream that ended with this error. */
+export function isBreak(error: unknown): boolean {
+  return error instanceof ConnectionError || error instanceof TimeoutError ||
+    (error instanceof ApiError && error.retryable && (error.status === 408 || error.status === 429 || error.status >= 500));
 }
 
 /** Yields the messages of one answer, which is not resumed. */
@@ -81,13 +103,11 @@ export async function* resumed(stream: Resumable, options: CallOptions): AsyncGe
       }
     } catch (error) {
       if (options.signal?.aborted) throw options.signal.reason;
-      const again = error instanceof ConnectionError || error instanceof TimeoutError ||
-        (error instanceof ApiError && error.retryable && (error.status === 408 || error.status === 429 || error.status >= 500));
-      if (!again) throw error;
+      if (!isBreak(error)) throw error;
       if (error instanceof ApiError && error.retryAfterMs) retryMs = error.retryAfterMs;
     }
     const bound = Math.min(maxDelayMs, firstDelayMs * 2 ** failures);
-    await pause(Math.max(retryMs ?? 0, Math.random() * bound), options.signal);
+    await pause(Math.max(Math.min(retryMs ?? 0, maxWaitMs), Math.random() * bound), options.signal);
     retryMs = undefined;
   }
 }

@@ -97,6 +97,9 @@ export const paths = {
   openapi: ["GET", "/openapi.json"],
 } as const;
 
+/** The operations that take an idempotency key. */
+export const keyed: readonly string[] = ["export","createTask","createChatCompletion","createCompletion","createEmbedding","createResponse","retryTask","createRun","retryRuns","retryRun","runJob","replayEvents","createWebhook"];
+
 /** The codes of problem documents that the API describes. */
 export type ProblemCode =
   | "ADMISSION_REJECT"

@@ -1,4 +1,4 @@
-import { SortieError } from "../errors.js";
+import { SortieError, mark } from "../errors.js";
 
 /** The categories of failures. The category decides whether a run is retried. */
 export type Category = "USER_CODE" | "DATA_QUALITY" | "INFRASTRUCTURE" | "CONFIGURATION" | "TIMEOUT";
@@ -18,40 +18,31 @@ export type StopCause =
   /** The task had ended before the work started. Nothing is reported. */
   | "ended";
 
-const failureMark = Symbol.for("@sortie/sdk/TaskFailure");
-const stoppedMark = Symbol.for("@sortie/sdk/TaskStopped");
-
 /** An error with a category. The work throws it to fail the attempt. */
 export class TaskFailure extends SortieError {
+  /** @internal */
+  static override readonly [mark]: string = "TaskFailure";
   readonly category: Category;
   /** Overrides whether the category is retried. */
   readonly retryable: boolean | undefined;
 
   constructor(category: Category, message: string, options: { retryable?: boolean | undefined; cause?: unknown } = {}) {
-    super(message, "cause" in options ? { cause: options.cause } : undefined);
+    super(message, options);
     this.name = "TaskFailure";
     this.category = category;
     this.retryable = options.retryable;
-    Object.defineProperty(this, failureMark, { value: true });
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[failureMark] === true;
   }
 }
 
 /** The reason of `task.signal`, and what `task.check()` throws: the work has to stop. */
 export class TaskStopped extends SortieError {
+  /** @internal */
+  static override readonly [mark]: string = "TaskStopped";
   readonly stopCause: StopCause;
 
   constructor(stopCause: StopCause, reason: string) {
     super(reason ? `the task has to stop: ${stopCause}: ${reason}` : `the task has to stop: ${stopCause}`);
     this.name = "TaskStopped";
     this.stopCause = stopCause;
-    Object.defineProperty(this, stoppedMark, { value: true });
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    return typeof value === "object" && value !== null && (value as Record<symbol, unknown>)[stoppedMark] === true;
   }
 }
