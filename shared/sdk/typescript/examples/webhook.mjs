@@ -5,9 +5,13 @@ import { verifyWebhook } from "@sortie/sdk";
 const seen = new Set(); // a real receiver stores it: an event may come more than once
 
 createServer(async (request, response) => {
-  const parts = [];
-  for await (const part of request) parts.push(part);
   try {
+    const parts = [];
+    let size = 0;
+    for await (const part of request) {
+      if ((size += part.length) > 1 << 20) throw new Error("the body is too large");
+      parts.push(part);
+    }
     const event = await verifyWebhook({ headers: request.headers, body: Buffer.concat(parts) }, process.env.WEBHOOK_SECRET);
     if (!seen.has(event.eventId)) console.log(event.eventType, event.job?.id ?? "");
     seen.add(event.eventId);
