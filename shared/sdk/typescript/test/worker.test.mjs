@@ -7,11 +7,15 @@ import { test } from "node:test";
 
 const here = new URL("./", import.meta.url);
 
-/** Plays the control plane and the bucket. answer(name, body, n) may return { status, body, delayMs }. */
-async function plane(answer = () => undefined) {
+/**
+ * Plays the control plane and the bucket. answer(name, body, n) may return { status, body, delayMs }.
+ * It refuses the first earlyPuts uploads without reading them.
+ */
+async function plane(answer = () => undefined, earlyPuts = 0) {
   const calls = [];
   const counts = {};
   const server = createServer(async (request, response) => {
+    if (request.method === "PUT" && earlyPuts-- > 0) return void response.writeHead(503, { Connection: "close" }).end(() => request.destroy());
     const parts = [];
     for await (const part of request) parts.push(part);
     const raw = Buffer.concat(parts);
@@ -53,8 +57,8 @@ function run(program, env, { kind = "module", onOutput = () => {} } = {}) {
   return { child, ended };
 }
 
-async function play(program, { answer, changes, kind, onOutput } = {}) {
-  const server = await plane(answer);
+async function play(program, { answer, changes, kind, onOutput, earlyPuts } = {}) {
+  const server = await plane(answer, earlyPuts);
   try {
     const { code, output } = await run(program, envelope(server.base, changes), { kind, onOutput }).ended;
     return { ...server, code, output, completed: server.of("completed").map((call) => call.body) };
@@ -238,6 +242,52 @@ test("a file is stored, with the URL of a renewal", options, async () => {
   assert.deepEqual([output.outputPath, output.byteSize], ["exports/second", 300000]);
   assert.equal(output.digest, `sha256:${createHash("sha256").update("z".repeat(300000)).digest("hex")}`);
   assert.equal(got.of("completed")[0].headers.authorization, "Bearer token.second");
+});
+
+test("an output that is no file is an error of the work", options, async () => {
+  const got = await play(`
+    import { tmpdir } from "node:os";
+    const work = async (task) => {
+      for (const path of [tmpdir(), process.execPath + "/x"]) {
+        await task.output({ path }).then(() => console.log("stored"), (error) => console.log("refused", error.category ?? error.code));
+      }
+    };` + exits);
+  assert.equal(got.code, 0, got.output);
+  assert.match(got.output, /refused USER_CODE\nrefused ENOTDIR\n/);
+});
+
+test("repeated uploads leave no open file", options, async () => {
+  const got = await play(`
+    import { fstatSync, rmSync, statSync, writeFileSync } from "node:fs";
+    import { tmpdir } from "node:os";
+    import { join } from "node:path";
+    const path = join(tmpdir(), "sortie-repeated-" + process.pid);
+    writeFileSync(path, "z".repeat(30_000_000));
+    // Connections of heartbeats come and go: count the descriptors of this file.
+    const { dev, ino } = statSync(path);
+    const opens = (fd) => { try { const file = fstatSync(fd); return file.dev === dev && file.ino === ino; } catch { return false; } };
+    const opened = () => Array.from({ length: 256 }, (_, fd) => fd).filter(opens).length;
+    const work = async (task) => {
+      await task.output({ path });
+      for (const end = Date.now() + 5000; opened() > 0 && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 50));
+      console.log("left open:", opened());
+    };
+    const code = await runTask(work);
+    rmSync(path);
+    process.exit(code);`, { earlyPuts: 2 });
+  assert.equal(got.code, 0, got.output);
+  assert.match(got.output, /left open: 0\n/);
+});
+
+test("no print of a task contains a URL or a token", options, async () => {
+  const got = await play(`
+    import { inspect } from "node:util";
+    const work = (task) => { console.log("print:", inspect(task, { depth: 9, showHidden: true }), JSON.stringify(task)); };` + exits, {
+    changes: (base) => ({ program: { input: { url: `${base}/input?signature=secret`, size: 1, expiresAt: "2100-01-01T00:00:00Z" } } }),
+  });
+  assert.equal(got.code, 0, got.output);
+  assert.match(got.output, /print: Task/);
+  assert.ok(!got.output.includes("secret"), got.output);
 });
 
 test("output is sent in order before completed", options, async () => {

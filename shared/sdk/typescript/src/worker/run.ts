@@ -47,18 +47,18 @@ export type Work = (task: Task) => void | Promise<void>;
  */
 export async function runTask(work: Work, options: RunOptions = {}): Promise<number> {
   const env = options.env ?? process.env;
+  const text = env.TASK_ENVELOPE?.trim();
+  // Child processes inherit no token.
+  delete env.TASK_ENVELOPE;
+  delete env.CALLBACK_URL;
   let envelope: Envelope;
   try {
-    const text = env.TASK_ENVELOPE?.trim();
     if (!text) throw new Error("no task: TASK_ENVELOPE is not set");
     envelope = parseEnvelope(text);
   } catch (error) {
     say((error as Error).message);
     return exitNoTask;
   }
-  // Child processes inherit no token.
-  delete env.TASK_ENVELOPE;
-  delete env.CALLBACK_URL;
   return new Runner(envelope, options).run(work);
 }
 

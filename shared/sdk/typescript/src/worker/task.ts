@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
-import { Transform } from "node:stream";
+import { Transform, pipeline } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Category, type StopCause, TaskFailure, TaskStopped } from "./errors.js";
 import type { Envelope, Upload } from "./envelope.js";
@@ -58,8 +58,9 @@ export class Task {
   /** @internal */
   uploaded: Output | undefined;
   private readonly controller = new AbortController();
-  private readonly program: Envelope["program"];
-  private readonly link: Link;
+  // A print of the task contains neither: their URLs are secrets.
+  readonly #program: Envelope["program"];
+  readonly #link: Link;
 
   /** @internal */
   constructor(envelope: Envelope, link: Link) {
@@ -69,8 +70,8 @@ export class Task {
     this.attempt = envelope.attempt;
     this.deadline = envelope.deadline ? new Date(envelope.deadline) : undefined;
     this.envelope = rest;
-    this.program = program;
-    this.link = link;
+    this.#program = program;
+    this.#link = link;
     this.signal = this.controller.signal;
   }
 
@@ -79,19 +80,19 @@ export class Task {
    * because the heartbeat thread writes it to shared memory.
    */
   get cancelled(): boolean {
-    const cause = this.link.shared.stopCause;
-    if (cause && !this.signal.aborted) this.controller.abort(new TaskStopped(cause, this.link.shared.reason));
+    const cause = this.#link.shared.stopCause;
+    if (cause && !this.signal.aborted) this.controller.abort(new TaskStopped(cause, this.#link.shared.reason));
     return cause !== undefined;
   }
 
   /** Why the work has to stop; undefined while it has not to. */
   get stopCause(): StopCause | undefined {
-    return this.link.shared.stopCause;
+    return this.#link.shared.stopCause;
   }
 
   /** The reason of the cancel request. */
   get cancelReason(): string | undefined {
-    return this.cancelled ? this.link.shared.reason : undefined;
+    return this.cancelled ? this.#link.shared.reason : undefined;
   }
 
   /** Throws a TaskStopped if the work has to stop. */
@@ -105,12 +106,12 @@ export class Task {
    */
   progress(percent: number, message = ""): void {
     const whole = Number.isFinite(percent) ? Math.max(-1, Math.min(Math.round(percent), 100)) : -1;
-    this.link.shared.setProgress(whole, message);
+    this.#link.shared.setProgress(whole, message);
   }
 
   /** Names what the work is doing. A cancelled task reports it. */
   phase(name: string): void {
-    this.link.post({ kind: "phase", name });
+    this.#link.post({ kind: "phase", name });
   }
 
   /**
@@ -119,7 +120,7 @@ export class Task {
    */
   log(text: string, stream: "stdout" | "stderr" = "stdout"): void {
     const line = text.endsWith("\n") ? text : `${text}\n`;
-    if (this.link.sendsOutput) this.link.post({ kind: "output", stream, data: new TextEncoder().encode(line) });
+    if (this.#link.sendsOutput) this.#link.post({ kind: "output", stream, data: new TextEncoder().encode(line) });
     process[stream].write(line);
   }
 
@@ -130,7 +131,7 @@ export class Task {
 
   /** Returns the input of the program; undefined without one. */
   async input(): Promise<Uint8Array | undefined> {
-    const from = this.program?.input;
+    const from = this.#program?.input;
     if (!from) return undefined;
     return this.repeat("cannot read the input", inputMs, async () => {
       const answer = await send({ method: "GET", url: from.url, headers: {}, timeoutMs: inputCallMs, signal: this.signal, maxBytes: maxInput });
@@ -148,12 +149,12 @@ export class Task {
   async output(content: Uint8Array | string | { path: string }, options: OutputOptions = {}): Promise<void> {
     const path = typeof content === "object" && "path" in content ? content.path : undefined;
     const bytes = path === undefined ? Buffer.from(content as string | Uint8Array) : undefined;
-    const declared = this.program?.output;
+    const declared = this.#program?.output;
     let forbidden = 0;
     this.uploaded = await this.repeat("cannot store the output", uploadMs, async () => {
-      const size = bytes ? bytes.length : (await stat(path!)).size;
+      const size = bytes ? bytes.length : await sizeOf(path!);
       if (size > maxUpload) throw new TaskFailure("USER_CODE", `the output has ${size} bytes, want at most 5 GiB`, { retryable: false });
-      const to = await this.link.target(forbidden > 0);
+      const to = await this.#link.target(forbidden > 0);
       if (!to) throw new TaskFailure("CONFIGURATION", "the task has no URL for its output", { retryable: false });
       const hash = createHash("sha256");
       const headers: Record<string, string | number> = {
@@ -165,12 +166,14 @@ export class Task {
         }
         headers[name] = value;
       }
-      const body = bytes ?? createReadStream(path!, size > 0 ? { end: size - 1 } : {}).pipe(new Transform({
+      const hashing = new Transform({
         transform(part: Buffer, _encoding, done) {
           hash.update(part);
           done(null, part);
         },
-      }));
+      });
+      // pipeline passes errors of the file on, and closes it when the request ends.
+      const body = bytes ?? pipeline(createReadStream(path!, size > 0 ? { end: size - 1 } : {}), hashing, () => undefined);
       if (bytes) hash.update(bytes);
       const answer = await send({ method: "PUT", url: to.url, headers, body, timeoutMs: uploadMs, stallMs, signal: this.signal });
       if (answer.status === 403 && forbidden < maxForbidden) {
@@ -212,6 +215,12 @@ export class Task {
   }
 }
 
+async function sizeOf(path: string): Promise<number> {
+  const file = await stat(path);
+  if (!file.isFile()) throw new TaskFailure("USER_CODE", `the output ${path} is not a file`, { retryable: false });
+  return file.size;
+}
+
 function isFileError(error: unknown): boolean {
-  return ["ENOENT", "EACCES", "EISDIR", "EPERM"].includes((error as NodeJS.ErrnoException)?.code ?? "") && "path" in (error as object);
+  return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes((error as NodeJS.ErrnoException)?.code ?? "") && "path" in (error as object);
 }
