@@ -360,3 +360,116 @@ test("the client runs where there is no Node.js", async () => {
   // The object is of another realm.
   assert.equal((await new exports.Sortie({ url }).server.health()).status, "ok");
 });
+
+test("a redirect leads a download to one http address, and no error has it", async () => {
+  for (const location of ["file:///etc/secret", "data:,secret", "http://[secret", "http://user:secret@store.test/"]) {
+    const { client, seen } = fake(new Response(null, { status: 302, headers: { Location: location } }));
+    await assert.rejects(client.outputs.download("x"), (error) => error instanceof SortieError && !inspect(error, { depth: 9 }).includes("secret"), location);
+    assert.equal(seen.length, 1);
+  }
+  const store = "http://store.test/o?signature=secret";
+  const twice = fake(new Response(null, { status: 302, headers: { Location: store } }));
+  await assert.rejects(twice.client.outputs.download("x"), /redirects/);
+  assert.equal(twice.seen.length, 2);
+  for (const status of [301, 303, 307]) {
+    const other = fake(new Response(null, { status, headers: { Location: store } }));
+    await assert.rejects(other.client.outputs.download("x"), /redirects/);
+    assert.equal(other.seen.length, 1);
+  }
+});
+
+test("an error of a bucket has no presigned URL", async () => {
+  const address = "http://store.test/o?signature=secret";
+  const redirect = new Response(null, { status: 302, headers: { Location: address } });
+  const lost = () => Promise.reject(Object.assign(new TypeError(`error sending request for url (${address})`), { path: address }));
+  const { client, seen } = fake(redirect, lost, redirect, lost, redirect, lost);
+  const error = await client.outputs.download("x").catch((caught) => caught);
+  assert.ok(error instanceof ConnectionError);
+  assert.ok(!inspect(error, { depth: 9 }).includes("secret"), inspect(error));
+  assert.equal(seen.length, 6);
+});
+
+test("a response without a body has no presigned URL", async () => {
+  const got = Object.defineProperty(new Response(null), "url", { value: "http://store.test/o?signature=secret" });
+  const { client } = fake(new Response(null, { status: 302, headers: { Location: "http://store.test/o?signature=secret" } }), () => got);
+  const response = await client.outputs.download("x");
+  assert.equal(response.status, 200);
+  assert.ok(!inspect(response).includes("secret"));
+});
+
+test("a malformed header is refused without a quote, and not sent again", async () => {
+  for (const headers of [{ "X-Api-Key": "secret\n" }, { "X-Api-Key": "\u0142secret" }, { "secret\n": "x" }]) {
+    const { client, seen } = fake(json({}));
+    await assert.rejects(client.server.health({ headers }), (error) => error instanceof SortieError && !inspect(error, { depth: 9 }).includes("secret"));
+    assert.equal(seen.length, 0);
+  }
+  await assert.rejects(fake(json({})).client.runs.create({ image: "x" }, { idempotencyKey: "a\nb" }), { name: "SortieError", message: "header idempotency-key: want printable characters of Latin-1" });
+});
+
+test("only a key that the operation takes makes a request repeatable", async () => {
+  const lost = () => Promise.reject(new TypeError("fetch failed"));
+  for (const options of [{ headers: { "Idempotency-Key": "k" } }, { idempotencyKey: "k" }]) {
+    const { client, seen } = fake(lost);
+    await assert.rejects(client.webhooks.test("w", options), ConnectionError);
+    assert.equal(seen.length, 1);
+  }
+  await assert.rejects(fake(json({})).client.runs.create({ image: "x" }, { idempotencyKey: "" }), { name: "SortieError", message: "idempotencyKey: want a text" });
+});
+
+test("503 of a program between does not repeat a change", async () => {
+  const { client, seen } = fake(new Response("down", { status: 503 }));
+  await assert.rejects(client.jobs.patch("j", {}), ApiError);
+  assert.equal(seen.length, 1);
+  const refused = fake(problem(503, "UNAVAILABLE", { retryable: true }), json({}));
+  await refused.client.jobs.patch("j", {});
+  assert.equal(refused.seen.length, 2);
+});
+
+test("a worker's call without its token does not send that of the client", async () => {
+  const { client, seen } = fake(json({}));
+  await assert.rejects(client.workers.started("x", "", {}), { name: "SortieError", message: "token: want printable ASCII characters without spaces" });
+  assert.equal(seen.length, 0);
+});
+
+test("a problem document of another program is read to a limit", async () => {
+  let sent = 0;
+  const { client } = fake(() => new Response(new ReadableStream({ pull: (body) => body.enqueue(new Uint8Array(++sent && 1 << 20)) }), { status: 404 }));
+  await assert.rejects(client.runs.get("x"), { status: 404, code: "HTTP_404" });
+  assert.ok(sent < 10, `got ${sent} MiB`);
+});
+
+test("malformed messages of a stream are an error of this package", async () => {
+  for (const text of ["data: {\n\n", "data: null\n\n"]) {
+    for (const open of [(one) => one.events.stream(), (one) => one.tasks.stream("x"), (one) => one.openai.streamChat({ model: "m", messages: [] })]) {
+      await assert.rejects(async () => {
+        for await (const _ of open(fake(sse(text)).client));
+      }, { name: "SortieError", message: "malformed message of the stream" });
+    }
+  }
+  for (const text of ["{\n", "null\n"]) {
+    await assert.rejects(async () => {
+      for await (const _ of fake(sse(text)).client.tasks.followLogs("x"));
+    }, { name: "SortieError", message: "malformed message of the stream" });
+  }
+});
+
+test("an id that is not text is refused", async () => {
+  const { client } = fake(json({}));
+  for (const id of ["\ud800", undefined, null, {}, true]) await assert.rejects(async () => client.jobs.get(id), SortieError, String(id));
+});
+
+test("wait asks the server for less than the time limit of a request", async () => {
+  const answers = [json({ taskId: "t", state: "Running" }), json({ state: "Completed" }), json({ taskId: "t", state: "Completed" })];
+  for (const [timeoutMs, wait] of [[undefined, "20"], [10_000, "5"], [500, "0"]]) {
+    const { client, seen } = fake(...answers);
+    await client.runs.wait("r", { timeoutMs });
+    assert.equal(seen[1].url.searchParams.get("wait"), wait);
+  }
+});
+
+test("a URL of sockets is an address without a user", async () => {
+  const { client } = fake(json({ ticket: "secret" }));
+  for (const wrong of ["", "ftp://x", "http://u:p@x/", "http://x/?a"]) {
+    await assert.rejects(client.events.connect({ url: wrong, WebSocket: class {} }), { name: "SortieError", message: /^url: want/ });
+  }
+});

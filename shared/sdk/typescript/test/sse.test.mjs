@@ -13,6 +13,14 @@ test("a message of many lines without an end is refused", () => {
   for (let n = 0; n < 20; n++) assert.equal(other.decode(Buffer.concat([line, Buffer.from("\n")])).length, 1);
 });
 
+test("a message of many empty lines without an end is refused", () => {
+  const decoder = new SseDecoder();
+  const lines = Buffer.from("data\n".repeat(1 << 20));
+  assert.throws(() => {
+    for (let n = 0; n < 20; n++) decoder.decode(lines);
+  }, /too large/);
+});
+
 // The table is that of all SDKs.
 const table = JSON.parse(await readFile(new URL("./testdata/sse.json", import.meta.url), "utf8"));
 

@@ -45,19 +45,23 @@ export interface Call {
   /** The request changes nothing more if it is repeated. */
   repeatable?: boolean;
   follow?: boolean;
-  /** Overrides the token, for the calls of a worker. */
-  token?: string | undefined;
+  /** The token of a worker, which replaces that of the client. */
+  token?: string;
   maxRetries?: number;
   timeoutMs?: number;
 }
 
 const withKey: ReadonlySet<string> = new Set(keyed);
 const tokenForm = /^[!-~]+$/;
+const headerNameForm = /^[\w!#$%&'*+.^`|~-]+$/;
+const headerForm = /^[\t -~\x80-\xff]*$/;
 /** The headers that a redirected download keeps. The others may be secret. */
 const headersOfDownload = ["accept", "range", "if-range", "if-match", "if-none-match"];
 const firstDelayMs = 250;
 const maxDelayMs = 8_000;
 const maxRetryAfterMs = 60_000;
+/** Bytes of a problem document. Another program may have answered. */
+const maxProblem = 1 << 20;
 /** A timer with a longer time ends at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
@@ -112,9 +116,10 @@ export class Http {
 
   address(operation: OperationId, call: Call): string {
     const path = paths[operation][1].replace(/\{(\w+)\}/g, (_, name: string) => {
-      const value = call.path?.[name];
-      if (value === undefined || value === "" || value === "." || value === "..") throw new SortieError(`${name}: want an id`);
-      return encodeURIComponent(value);
+      const value: unknown = call.path?.[name];
+      const text = typeof value === "number" ? String(value) : value;
+      if (typeof text !== "string" || /^\.{0,2}$/.test(text) || /\p{Surrogate}/u.test(text)) throw new SortieError(`${name}: want an id`);
+      return encodeURIComponent(text);
     });
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(call.query ?? {})) {
@@ -129,14 +134,17 @@ export class Http {
     const method = paths[operation][0];
     const address = this.address(operation, call);
     const headers = headersOf(call, options);
-    if (withKey.has(operation)) headers["idempotency-key"] ??= options.idempotencyKey ?? globalThis.crypto.randomUUID();
+    const hasKey = withKey.has(operation);
+    if (hasKey) headers["idempotency-key"] ??= options.idempotencyKey ?? globalThis.crypto.randomUUID();
+    if (hasKey && !headers["idempotency-key"]) throw new SortieError("idempotencyKey: want a text");
     let body: BodyInit | undefined;
     if (call.body !== undefined) {
       headers["content-type"] ??= call.contentType ?? "application/json";
       body = call.contentType ? (call.body as BodyInit) : JSON.stringify(call.body);
     }
+    checkHeaders(headers);
     const conditional = "if-match" in headers || headers["if-none-match"] === "*";
-    const repeatable = call.repeatable === true || "idempotency-key" in headers || method === "GET" || method === "HEAD" ||
+    const repeatable = call.repeatable === true || hasKey || method === "GET" || method === "HEAD" ||
       ((method === "PUT" || method === "DELETE") && !conditional);
     const isStream = typeof ReadableStream !== "undefined" && body instanceof ReadableStream;
     const maxRetries = isStream ? 0 : call.maxRetries ?? this.maxRetries;
@@ -144,7 +152,7 @@ export class Http {
     for (let failures = 0; ; failures++) {
       let error: SortieError;
       try {
-        const token = checked(call.token) ?? (await this.bearer());
+        const token = call.token === undefined ? await this.bearer() : wellFormed(call.token);
         if (token) headers.authorization = `Bearer ${token}`;
         return await this.once(method, address, headers, body, call, options, read);
       } catch (caught) {
@@ -186,10 +194,10 @@ export class Http {
       }
       const { fetch } = this; // a fetch of a browser refuses to be a method of this object
       let response = await fetch(address, init);
-      if (call.follow && isRedirect(response)) response = await redirected(fetch, address, init, response);
+      if (call.follow && (response.status === 302 || response.type === "opaqueredirect")) response = await redirected(fetch, address, init, response);
       if (!response.ok && response.status !== 304) throw await refusal(response);
       if (read) return await read(response);
-      if (response.body === null) return response as T;
+      if (response.body === null) return guarded(response) as T;
       clearTimeout(timer);
       const done = release;
       release = () => undefined;
@@ -205,7 +213,8 @@ export class Http {
   }
 }
 
-function isServer(text: string): boolean {
+/** Whether a text is an address of a server, without what could be secret. */
+export function isServer(text: string): boolean {
   try {
     const { protocol, username, password } = new URL(text);
     return (protocol === "http:" || protocol === "https:") && !username && !password && !/[?#]/.test(text);
@@ -217,8 +226,20 @@ function isServer(text: string): boolean {
 /** Returns a token without its line end. The error of fetch would quote a malformed one. */
 function checked(token: string | undefined): string | undefined {
   const text = token?.trim();
-  if (text && !tokenForm.test(text)) throw new SortieError("token: want printable ASCII characters without spaces");
-  return text || undefined;
+  return text ? wellFormed(text) : undefined;
+}
+
+function wellFormed(token: string): string {
+  if (!tokenForm.test(token)) throw new SortieError("token: want printable ASCII characters without spaces");
+  return token;
+}
+
+/** The error of fetch would quote a malformed header, which may be secret. */
+function checkHeaders(headers: Record<string, string>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (!headerNameForm.test(name)) throw new SortieError("headers: malformed name");
+    if (!headerForm.test(value)) throw new SortieError(`header ${name}: want printable characters of Latin-1`);
+  }
 }
 
 /** Returns the headers of a call, with their names in lower case. */
@@ -239,16 +260,38 @@ function isRedirect(response: Response): boolean {
 async function redirected(fetch: typeof globalThis.fetch, address: string, init: RequestInit, response: Response): Promise<Response> {
   // A browser does not show where it leads, and removes the token itself.
   if (response.type === "opaqueredirect") return fetch(address, { ...init, redirect: "follow" });
-  const location = response.headers.get("Location");
-  if (!location) return response;
   await response.body?.cancel();
+  const target = locationOf(response, address);
   const headers = Object.entries(init.headers as Record<string, string>).filter(([name]) => headersOfDownload.includes(name));
-  return fetch(new URL(location, address).href, { ...init, headers: Object.fromEntries(headers) });
+  try {
+    return await fetch(target, { ...init, headers: Object.fromEntries(headers) });
+  } catch (error) {
+    // The errors of some runtimes contain the URL, which is a secret.
+    throw new Error(`the bucket did not answer: ${codeOf(error) ?? "fetch failed"}`);
+  }
 }
 
-/** Calls done when the body of a response has ended or is not wanted any more. */
-function guarded(response: Response, done: () => void): Response {
-  const reader = response.body!.getReader();
+function locationOf(response: Response, address: string): string {
+  const location = response.headers.get("Location");
+  if (location) {
+    try {
+      const target = new URL(location, address);
+      if (/^https?:$/.test(target.protocol) && !target.username && !target.password) return target.href;
+    } catch {
+      // An error of URL contains the text.
+    }
+  }
+  throw new SortieError(`the server redirects to a malformed Location (status ${response.status})`);
+}
+
+/**
+ * Returns a response without its URL, which may be presigned. It calls done when the body
+ * has ended or is not wanted any more.
+ */
+function guarded(response: Response, done = (): void => undefined): Response {
+  const { status, statusText, headers } = response;
+  if (response.body === null) return new Response(null, { status, statusText, headers });
+  const reader = response.body.getReader();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
@@ -266,17 +309,23 @@ function guarded(response: Response, done: () => void): Response {
       await reader.cancel(reason);
     },
   }, { highWaterMark: 0 });
-  return new Response(body, { status: response.status, statusText: response.statusText, headers: response.headers });
+  return new Response(body, { status, statusText, headers });
 }
 
 function reasonOf(error: unknown): string {
-  const { message, cause } = (error ?? {}) as { message?: string; cause?: { code?: string; message?: string } };
-  return [message, cause?.code ?? cause?.message].filter(Boolean).join(": ") || String(error);
+  const { message, cause } = (error ?? {}) as { message?: string; cause?: { message?: string } };
+  return [message, codeOf(error) ?? cause?.message].filter(Boolean).join(": ") || String(error);
+}
+
+function codeOf(error: unknown): string | undefined {
+  const code = (error as { cause?: { code?: unknown } } | undefined)?.cause?.code;
+  return typeof code === "string" ? code : undefined;
 }
 
 function mayRetry(error: SortieError, repeatable: boolean): boolean {
   if (error instanceof ApiError) {
-    if (error.status === 429 || error.status === 503) return error.retryable; // refused before anything was done
+    if (error.status === 429) return error.retryable; // refused before anything was done
+    if (error.status === 503 && error.problem.retryable === true) return true; // the same, said by the server itself
     return repeatable && (error.status === 408 || error.status === 425 || error.status >= 500) && error.retryable;
   }
   return repeatable && (error instanceof ConnectionError || error instanceof TimeoutError);
@@ -289,7 +338,7 @@ async function refusal(response: Response): Promise<SortieError> {
   }
   let problem: Record<string, unknown> = {};
   try {
-    const value: unknown = JSON.parse(await response.text());
+    const value: unknown = JSON.parse(await textOf(response, maxProblem));
     if (typeof value === "object" && value !== null) problem = value as Record<string, unknown>;
   } catch {
     // Another program answered; the status says enough.
@@ -298,6 +347,21 @@ async function refusal(response: Response): Promise<SortieError> {
   const seconds = Number(response.headers.get("Retry-After") ?? NaN);
   const retryAfterMs = Number.isFinite(ms) ? ms : Number.isFinite(seconds) ? seconds * 1000 : undefined;
   return new ApiError(response.status, problem, { correlationId: response.headers.get("X-Correlation-Id") ?? undefined, retryAfterMs });
+}
+
+/** Reads a body, at most about limit bytes of it. */
+async function textOf(response: Response, limit: number): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+    text += decoder.decode(part.value, { stream: true });
+    if (text.length > limit) {
+      await reader?.cancel();
+      break;
+    }
+  }
+  return text;
 }
 
 /** Waits, and throws the reason of the signal if it ends first. */

@@ -1,9 +1,9 @@
 import { SortieError } from "../errors.js";
 import type { operations } from "../generated/openapi.js";
 import type * as Schemas from "../generated/schemas.js";
-import { type Call, type CallOptions, type Http, type OperationId, pause } from "./http.js";
+import { type Call, type CallOptions, type Http, type OperationId, isServer, pause } from "./http.js";
 import { type List, list } from "./page.js";
-import { isBreak, lines, messages, resumed } from "./stream.js";
+import { isBreak, lines, messages, parsed, resumed } from "./stream.js";
 import type { SseMessage } from "./sse.js";
 
 /** The query of an operation. */
@@ -118,10 +118,11 @@ export class Runs extends Resource {
   async wait(runId: string, options: CallOptions = {}): Promise<Schemas.Task> {
     let run = await this.get(runId, options);
     const path = { task_id: run.taskId };
+    const wait = Math.min(20, Math.floor((options.timeoutMs ?? 40_000) / 2000));
     while (!isTerminal(run.state)) {
       // The server answers when something changes.
       const begun = Date.now();
-      const status = await this.json("status", { path, query: { wait: 20 }, timeoutMs: 40_000 }, options);
+      const status = await this.json("status", { path, query: { wait }, timeoutMs: 40_000 }, options);
       if (isTerminal(status.state)) run = await this.get(runId, options);
       else if (Date.now() - begun < 250) await pause(250, options.signal);
     }
@@ -173,7 +174,7 @@ export class Tasks extends Resource {
         for await (const text of lines(response, 120_000)) {
           failures = 0;
           if (text.trim() === "") continue;
-          const line = JSON.parse(text) as Schemas.LogLine;
+          const line = parsed<Schemas.LogLine>(text);
           attempt = line.attempt ?? attempt;
           offset = line.next;
           yield line;
@@ -197,7 +198,7 @@ export class Tasks extends Resource {
       isLast: ({ event }) => event === "end" || event === "error",
       moved: () => undefined,
     }, options);
-    for await (const { id, event, data } of stream) yield { id, event, data: JSON.parse(data) as Record<string, unknown> };
+    for await (const { id, event, data } of stream) yield { id, event, data: parsed<Record<string, unknown>>(data) };
   }
 }
 
@@ -378,8 +379,8 @@ export class Events extends Resource {
     }, call);
     async function* events(): AsyncGenerator<Schemas.Event> {
       for await (const { event, data } of resumed({ cursor, open, moved: (to) => void (cursor = to) }, call)) {
-        if (event === "stream.gap") onGap?.(JSON.parse(data) as Schemas.StreamGap);
-        else yield JSON.parse(data) as Schemas.Event;
+        if (event === "stream.gap") onGap?.(parsed<Schemas.StreamGap>(data));
+        else yield parsed<Schemas.Event>(data);
       }
     }
     return {
@@ -409,6 +410,7 @@ export class Events extends Resource {
   ): Promise<WebSocket> {
     const { after, gap, url, WebSocket: given, ...filter } = params;
     const Socket = given ?? globalThis.WebSocket;
+    if (url !== undefined && !isServer(url.replace(/^ws/i, "http"))) throw new SortieError("url: want a ws or wss URL without a user, a query and a fragment");
     if (Socket === undefined) throw new SortieError("this program has no WebSocket: pass one");
     const ticket = (await this.http.bearer()) ? (await this.ticket(filter, options)).ticket : undefined;
     const address = this.http.address("connectEvents", { query: { ...filter, after, gap, ticket } });
@@ -615,7 +617,7 @@ export class OpenAI extends Resource {
 async function* decoded(stream: AsyncIterable<SseMessage>): AsyncGenerator<Record<string, unknown>> {
   for await (const { data } of stream) {
     if (data === "[DONE]") return;
-    yield JSON.parse(data) as Record<string, unknown>;
+    yield parsed<Record<string, unknown>>(data);
   }
 }
 

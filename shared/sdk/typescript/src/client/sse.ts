@@ -64,7 +64,7 @@ export class SseDecoder {
     switch (field) {
       case "data":
         this.data.push(value);
-        this.size += value.length;
+        this.size += value.length + 1;
         break;
       case "event":
         this.event = value;

@@ -53,6 +53,17 @@ export async function* lines(response: Response, limitMs: number): AsyncGenerato
   }
 }
 
+/** Decodes a message or a line, which is a JSON object. */
+export function parsed<T>(text: string): T {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null) return value as T;
+  } catch {
+    // The error of JSON.parse quotes the text.
+  }
+  throw new SortieError("malformed message of the stream");
+}
+
 /** Whether a new connection may continue a stream that ended with this error. */
 export function isBreak(error: unknown): boolean {
   return error instanceof ConnectionError || error instanceof TimeoutError ||
