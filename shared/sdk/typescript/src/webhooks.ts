@@ -24,6 +24,7 @@ export interface VerifyOptions {
  * Delivery is at least once: ignore an event whose eventId you have seen.
  */
 export async function verifyWebhook(request: Request | RawRequest, secrets: string | readonly string[], options: VerifyOptions = {}): Promise<Schemas.Event> {
+  if (!request.headers) throw new WebhookVerificationError("the request has no headers");
   const id = header(request.headers, "webhook-id");
   const timestamp = header(request.headers, "webhook-timestamp");
   const signatures = header(request.headers, "webhook-signature");
@@ -33,6 +34,7 @@ export async function verifyWebhook(request: Request | RawRequest, secrets: stri
   if (!(skew <= (options.toleranceSeconds ?? 300))) throw new WebhookVerificationError("the Webhook-Timestamp is too old or too new");
 
   const body = isRequest(request) ? await bodyOf(request) : typeof request.body === "string" ? encode(request.body) : request.body;
+  if (!ArrayBuffer.isView(body)) throw new WebhookVerificationError("want the raw body, as text or bytes");
   const signed = joined([encode(`${id}.${timestamp}.`), body]);
   if (!(await isSigned(signed, signatures, typeof secrets === "string" ? [secrets] : secrets))) {
     throw new WebhookVerificationError("no signature is valid");
@@ -48,6 +50,7 @@ export async function verifyWebhook(request: Request | RawRequest, secrets: stri
 }
 
 async function bodyOf(request: Request): Promise<Uint8Array> {
+  if (request.bodyUsed) throw new WebhookVerificationError("want the raw body: that of the request was read");
   const reader = request.body?.getReader();
   const parts: Uint8Array[] = [];
   let size = 0;
@@ -73,9 +76,9 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 async function isSigned(signed: Uint8Array<ArrayBuffer>, signatures: string, secrets: readonly string[]): Promise<boolean> {
-  if (secrets.length === 0) throw new WebhookVerificationError("there is no secret");
+  if (!Array.isArray(secrets) || secrets.length === 0) throw new WebhookVerificationError("there is no secret");
   for (const secret of secrets) {
-    const bytes = decode(secret.replace(/^whsec_/, ""));
+    const bytes = typeof secret === "string" ? decode(secret.replace(/^whsec_/, "")) : undefined;
     if (!bytes || bytes.length === 0) throw new WebhookVerificationError("a secret is not base64");
     const key = await globalThis.crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
     // One MAC for each secret: a header with many signatures costs no more.

@@ -59,6 +59,22 @@ test("a signed body that is no object is refused", async () => {
   }
 });
 
+test("what is no raw body and no secret is refused", async () => {
+  for (const content of [undefined, null, {}, [], JSON.parse(body)]) {
+    await assert.rejects(verifyWebhook({ headers: signed(), body: content }, secret, { now }), { name: "WebhookVerificationError", message: /raw/ });
+  }
+  for (const secrets of [undefined, null, [undefined], [42], ""]) {
+    await assert.rejects(verifyWebhook({ headers: signed(), body }, secrets, { now }), WebhookVerificationError, String(secrets));
+  }
+  await assert.rejects(verifyWebhook({ body }, secret, { now }), WebhookVerificationError);
+});
+
+test("a Request whose body was read is refused", async () => {
+  const request = new Request("http://x/", { method: "POST", headers: signed(), body });
+  await request.text();
+  await assert.rejects(verifyWebhook(request, secret, { now }), { name: "WebhookVerificationError", message: /raw/ });
+});
+
 test("many signatures cost one MAC for each secret", async (t) => {
   const sign = t.mock.method(crypto.subtle, "sign");
   const verify = t.mock.method(crypto.subtle, "verify");
