@@ -175,6 +175,36 @@ test("failures have their category", options, async () => {
   }
 });
 
+test("an error of any form is reported", options, async () => {
+  const programs = {
+    'throw Object.assign(new Error("m"), { message: () => 1 })': "USER_CODE",
+    'throw Object.assign(new Error("m"), { stack: Symbol("s") })': "USER_CODE",
+    "throw Object.create(null)": "USER_CODE",
+    "Promise.reject(Object.create(null)); await new Promise(() => {})": "USER_CODE",
+    'throw Object.defineProperty(new Error("m"), "message", { get() { throw new Error("again"); } })': "USER_CODE",
+    'task.fail("NO_CATEGORY", "m")': "USER_CODE",
+    'task.fail("TIMEOUT", "m", { retryable: () => true })': "TIMEOUT",
+    'task.metrics = 10n; task.fail("TIMEOUT", "m")': "TIMEOUT",
+  };
+  for (const [program, category] of Object.entries(programs)) {
+    const got = await play(`const work = async (task) => { ${program} };` + exits);
+    assert.equal(got.code, 1, program + got.output);
+    assert.deepEqual(got.completed.map(({ outcome, error }) => [outcome, error.category, typeof error.message]), [["FAILED", category, "string"]], program + got.output);
+  }
+});
+
+test("the options of an output cannot prevent the report", options, async () => {
+  const got = await play(`
+    const work = async (task) => {
+      const wrong = [{ contentType: "text/plain\\n" }, { contentType: "\u0142" }, { rowCount: NaN }, { rowCount: -1 }, { fileName: "a/b" }, { fileName: 5 }, { materializationId: 7 }];
+      for (const one of wrong) await task.output("x", one).then(() => console.log("stored"), (error) => console.log("refused", error.category, error.retryable));
+      await task.output("x", { rowCount: 10n });
+    };` + exits);
+  assert.equal(got.code, 0, got.output);
+  assert.equal(got.output.match(/refused USER_CODE false/g)?.length, 7, got.output);
+  assert.equal(got.completed[0].output.rowCount, 10);
+});
+
 test("the deadline is a timeout", options, async () => {
   const got = await play("const work = (task) => new Promise((_, reject) => task.signal.addEventListener('abort', () => reject(task.signal.reason)));" + exits, {
     changes: { resources: { timeoutMs: 2000 } },

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { isMainThread, Worker } from "node:worker_threads";
 import { threadCode } from "../generated/thread.js";
 import { type Envelope, type Upload, parseEnvelope } from "./envelope.js";
-import { TaskFailure, TaskStopped } from "./errors.js";
+import { type Category, TaskFailure, TaskStopped } from "./errors.js";
 import { SharedState } from "./memory.js";
 import type { Failure, Result, ThreadData, ToMain, ToThread } from "./messages.js";
 import { Task } from "./task.js";
@@ -34,6 +34,8 @@ export interface RunOptions {
   /** The environment with TASK_ENVELOPE. Default: process.env. */
   env?: Record<string, string | undefined>;
 }
+
+const categories: ReadonlySet<string> = new Set<Category>(["USER_CODE", "DATA_QUALITY", "INFRASTRUCTURE", "CONFIGURATION", "TIMEOUT"]);
 
 /** The work of a worker. */
 export type Work = (task: Task) => void | Promise<void>;
@@ -183,15 +185,26 @@ function json(value: unknown): string | undefined {
   }
 }
 
+/** Describes anything that was thrown. It cannot throw itself. */
 function failureOf(error: unknown): Failure {
   const known = error instanceof TaskFailure ? error : undefined;
-  const isError = error instanceof Error;
+  const { message, name, stack } = partsOf(error);
   return {
-    category: known?.category ?? categoryOf(error),
-    message: isError ? error.message || error.name : String(error),
-    stackTrace: isError && !(error instanceof TaskStopped) ? error.stack ?? "" : "",
-    retryable: known?.retryable,
+    category: known && categories.has(known.category) ? known.category : categoryOf(error),
+    message: message || name,
+    stackTrace: error instanceof TaskStopped ? "" : stack,
+    retryable: typeof known?.retryable === "boolean" ? known.retryable : undefined,
   };
+}
+
+function partsOf(error: unknown): { message: string; name: string; stack: string } {
+  try {
+    if (!(error instanceof Error)) return { message: String(error), name: "", stack: "" };
+    const { message, name, stack } = error;
+    return { message: String(message), name: String(name), stack: typeof stack === "string" ? stack : "" };
+  } catch {
+    return { message: "an error that has no text", name: "", stack: "" };
+  }
 }
 
 function categoryOf(error: unknown): Failure["category"] {

@@ -150,6 +150,7 @@ export class Task {
     const path = typeof content === "object" && "path" in content ? content.path : undefined;
     const bytes = path === undefined ? Buffer.from(content as string | Uint8Array) : undefined;
     const declared = this.#program?.output;
+    const described = description(options);
     let forbidden = 0;
     this.uploaded = await this.repeat("cannot store the output", uploadMs, async () => {
       const size = bytes ? bytes.length : await sizeOf(path!);
@@ -186,8 +187,7 @@ export class Task {
         value: {
           outputPath: to.key, byteSize: size, digest: `sha256:${hash.digest("hex")}`,
           ...(fileName ? { fileName } : {}),
-          ...(options.rowCount === undefined ? {} : { rowCount: options.rowCount }),
-          ...(options.materializationId === undefined ? {} : { materializationId: options.materializationId }),
+          ...described,
         },
       };
     });
@@ -213,6 +213,20 @@ export class Task {
       await sleep(delay, undefined, { signal: this.signal }).catch(() => this.check());
     }
   }
+}
+
+/** Checks the options of an output: a malformed one would fail each upload, or the report. */
+function description(options: OutputOptions): Pick<Output, "rowCount" | "materializationId"> {
+  const { contentType, fileName, materializationId } = options;
+  const rowCount = options.rowCount === undefined ? undefined : Number(options.rowCount); // of a database, it may be a bigint
+  const valid = (isValid: boolean, problem: string): void => {
+    if (!isValid) throw new TaskFailure("USER_CODE", problem, { retryable: false });
+  };
+  valid(contentType === undefined || /^[ -~]+$/.test(contentType), "contentType: want printable ASCII characters");
+  valid(fileName === undefined || /^[^/\p{Cc}]+$/u.test(fileName) && typeof fileName === "string", "fileName: want a name without slashes and control characters");
+  valid(rowCount === undefined || (Number.isSafeInteger(rowCount) && rowCount >= 0), "rowCount: want a whole number from 0");
+  valid(materializationId === undefined || typeof materializationId === "string", "materializationId: want a text");
+  return { ...(rowCount === undefined ? {} : { rowCount }), ...(materializationId === undefined ? {} : { materializationId }) };
 }
 
 async function sizeOf(path: string): Promise<number> {
