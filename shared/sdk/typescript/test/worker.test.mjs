@@ -286,26 +286,46 @@ test("an output that is no file is an error of the work", options, async () => {
   assert.match(got.output, /refused USER_CODE\nrefused ENOTDIR\n/);
 });
 
-test("repeated uploads leave no open file", options, async () => {
-  const got = await play(`
+// Defines opened(), the number of descriptors of the file path. Connections of heartbeats come and go.
+const largeFile = `
     import { fstatSync, rmSync, statSync, writeFileSync } from "node:fs";
     import { tmpdir } from "node:os";
     import { join } from "node:path";
     const path = join(tmpdir(), "sortie-repeated-" + process.pid);
     writeFileSync(path, "z".repeat(30_000_000));
-    // Connections of heartbeats come and go: count the descriptors of this file.
     const { dev, ino } = statSync(path);
     const opens = (fd) => { try { const file = fstatSync(fd); return file.dev === dev && file.ino === ino; } catch { return false; } };
     const opened = () => Array.from({ length: 256 }, (_, fd) => fd).filter(opens).length;
-    const work = async (task) => {
-      await task.output({ path });
+    const closed = async () => {
       for (const end = Date.now() + 5000; opened() > 0 && Date.now() < end; ) await new Promise((resolve) => setTimeout(resolve, 50));
       console.log("left open:", opened());
+    };`;
+
+test("repeated uploads leave no open file", options, async () => {
+  const got = await play(`${largeFile}
+    const work = async (task) => {
+      await task.output({ path });
+      await closed();
     };
     const code = await runTask(work);
     rmSync(path);
     process.exit(code);`, { earlyPuts: 2 });
   assert.equal(got.code, 0, got.output);
+  assert.match(got.output, /left open: 0\n/);
+});
+
+test("uploads that cannot begin leave no open file", options, async () => {
+  const got = await play(`${largeFile}
+    const work = async (task) => {
+      const upload = task.output({ path }).catch(() => {});
+      await new Promise((resolve) => task.signal.addEventListener("abort", resolve));
+      await upload;
+      await closed();
+      rmSync(path);
+    };` + exits, {
+    changes: (base) => ({ output: { url: `${base}/put`, key: "k", headers: { "x-a": "b\nc" } } }),
+    answer: (name, _, n) => (name === "heartbeat" && n > 8 ? { body: { shouldCancel: true } } : undefined),
+  });
   assert.match(got.output, /left open: 0\n/);
 });
 

@@ -30,10 +30,9 @@ const secure = new https.Agent({ keepAlive: false });
 /** Sends a request. It follows no redirect, and its errors do not contain the URL. */
 export function send(request: Request): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const url = new URL(request.url);
-    const isSecure = url.protocol === "https:";
-    const { method, headers } = request;
-    const call = (isSecure ? https : http).request(url, { method, headers, agent: isSecure ? secure : plain });
+    const source = Buffer.isBuffer(request.body) ? undefined : request.body;
+    const call = open(request, source, reject);
+    if (!call) return;
     const limit = setTimeout(() => call.destroy(new Error("no answer in time")), request.timeoutMs);
     let stalled: NodeJS.Timeout | undefined;
     const abort = (): void => void call.destroy(new Error("aborted"));
@@ -44,6 +43,7 @@ export function send(request: Request): Promise<Answer> {
     };
     const fail = (error: Error): void => {
       release();
+      source?.destroy();
       reject(error);
     };
     call.on("error", fail);
@@ -66,11 +66,7 @@ export function send(request: Request): Promise<Answer> {
     });
     if (request.signal?.aborted) return abort();
     request.signal?.addEventListener("abort", abort);
-    if (request.body === undefined || Buffer.isBuffer(request.body)) {
-      call.end(request.body);
-      return;
-    }
-    const body = request.body;
+    if (!source) return void call.end(request.body);
     const stallMs = request.stallMs ?? 0;
     const moved = (): void => {
       if (stallMs === 0) return;
@@ -78,11 +74,24 @@ export function send(request: Request): Promise<Answer> {
       stalled = setTimeout(() => call.destroy(new Error("the upload stalled")), stallMs);
     };
     moved();
-    body.on("data", moved);
-    body.on("error", (error) => call.destroy(error));
-    call.on("close", () => body.destroy());
-    body.pipe(call);
+    source.on("data", moved);
+    source.on("error", (error) => call.destroy(error));
+    call.on("close", () => source.destroy());
+    source.pipe(call);
   });
+}
+
+/** Opens the request. A malformed header throws at once: the body is then not needed. */
+function open({ url: address, method, headers }: Request, body: Readable | undefined, fail: (error: unknown) => void): http.ClientRequest | undefined {
+  try {
+    const url = new URL(address);
+    const isSecure = url.protocol === "https:";
+    return (isSecure ? https : http).request(url, { method, headers, agent: isSecure ? secure : plain });
+  } catch (error) {
+    body?.destroy();
+    fail(error);
+    return undefined;
+  }
 }
 
 function retryAfter(header: string | undefined): number {
