@@ -1,7 +1,8 @@
-// The receiver prints the type of each event with a valid signature.
+// The receiver prints the type of each event with a valid signature. PORT is its port.
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log"
@@ -30,5 +31,6 @@ func main() {
 		}
 		fmt.Println(event.EventType, event.EventID)
 	})
-	log.Fatal(http.ListenAndServe("127.0.0.1:9000", nil)) //nolint:gosec // G114: an example
+	address := "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "9000")
+	log.Fatal(http.ListenAndServe(address, nil)) //nolint:gosec // G114: an example
 }
