@@ -53,6 +53,7 @@ var importRules = []importRule{
 	{folder: "shared/fault"},
 	{folder: "shared/clock", standard: true},
 	{folder: "shared/decoded", standard: true},
+	{folder: "shared/encoded", standard: true},
 	{folder: "shared/limit", standard: true},
 	{folder: "shared/hook/guard", may: []string{"shared/limit"}, never: []string{"net", "net/http", "os"}},
 	{folder: "shared/hook", may: []string{"shared/clock", "shared/limit", "shared/retry"}, never: []string{"os", "github.com/aws/"}},

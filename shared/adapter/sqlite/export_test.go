@@ -1,5 +1,7 @@
 package sqlite
 
+import "github.com/sortie-dev/sortie/shared/run"
+
 // Waiting returns the number of changes that wait for the writer.
 func (d *DB) Waiting() int { return len(d.queue) }
 
@@ -13,8 +15,8 @@ func (d *DB) Readers() int {
 // StoreSteps are the migrations of the store.
 func StoreSteps() []string { return storeSteps }
 
-// Encode and Decode convert records to and from their stored form.
-var (
-	Encode = encode
-	Decode = decodeRun
-)
+// Encode returns the stored form of a record.
+func Encode(r run.Run) ([]byte, error) { return encode(&r) }
+
+// Decode returns the record of a stored form.
+var Decode = decodeRun

@@ -76,7 +76,7 @@ func (s *Store) write(ctx context.Context, notes []port.Note, do func(*Tx) error
 	var doc []byte
 	if len(notes) > 0 {
 		var err error
-		if doc, err = encode(port.Change{Notes: notes}); err != nil {
+		if doc, err = encode(&port.Change{Notes: notes}); err != nil {
 			return fmt.Errorf("cannot encode notes: %w", err)
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Store) WriteResources(ctx context.Context, save, remove []port.Resource
 }
 
 func saveResource(tx *Tx, r port.Resource) error {
-	doc, err := encode(resourceDoc{r.Labels, r.Document})
+	doc, err := encode(&resourceDoc{r.Labels, r.Document})
 	if err != nil {
 		return fmt.Errorf("cannot encode %s %s: %w", r.Kind, r.ID, err)
 	}

@@ -87,7 +87,7 @@ func account(tx *Tx, tenant, scope string) (a budget.Account, known bool, err er
 }
 
 func saveAccount(tx *Tx, a budget.Account) error {
-	doc, err := encode(a)
+	doc, err := encode(&a)
 	if err != nil {
 		return fmt.Errorf("cannot encode the account %s: %w", a.Scope, err)
 	}

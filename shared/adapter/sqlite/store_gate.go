@@ -37,7 +37,7 @@ func setGate(tx *Tx, g *run.StartGate) error {
 	}
 	next := *g
 	next.Version++
-	doc, err := encode(next)
+	doc, err := encode(&next)
 	if err != nil {
 		return fmt.Errorf("cannot encode the start gate of pool %s: %w", g.Pool, err)
 	}

@@ -36,7 +36,7 @@ func (s *Store) FireJob(ctx context.Context, j job.Job, firings ...port.Write) e
 func (s *Store) saveJob(ctx context.Context, j job.Job, firings []record, notes []port.Note) error {
 	before := j.Revision
 	j.Revision++
-	doc, err := encode(j)
+	doc, err := encode(&j)
 	if err != nil {
 		return fmt.Errorf("cannot encode job %s: %w", j.ID, err)
 	}
@@ -138,7 +138,7 @@ func writeResult(tx *Tx, w *port.Write) error {
 	if !ok {
 		return nil
 	}
-	doc, err := encode(result)
+	doc, err := encode(&result)
 	if err != nil {
 		return fmt.Errorf("cannot encode the result of run %s: %w", result.RunID, err)
 	}

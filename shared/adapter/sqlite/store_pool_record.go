@@ -14,7 +14,7 @@ import (
 func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
 	before := p.Version
 	p.Version++
-	doc, err := encode(p)
+	doc, err := encode(&p)
 	if err != nil {
 		return fmt.Errorf("cannot encode pool %s: %w", p.ID, err)
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/encoded"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -52,9 +54,9 @@ func (s *Store) recordOf(w *port.Write, version int64) (record, error) {
 		return record{}, fmt.Errorf("cannot encode run %s: %w", r.ID, err)
 	}
 	rec := record{Write: w, Run: r, doc: doc, columns: columnsOf(r), events: make([][]byte, len(w.Events))}
-	for i, e := range w.Events {
-		if rec.events[i], err = encode(e); err != nil {
-			return record{}, fmt.Errorf("cannot encode event %d of run %s: %w", e.Seq, r.ID, err)
+	for i := range w.Events {
+		if rec.events[i], err = encode(&w.Events[i]); err != nil {
+			return record{}, fmt.Errorf("cannot encode event %d of run %s: %w", w.Events[i].Seq, r.ID, err)
 		}
 	}
 	if len(rec.events) > 0 {
@@ -129,15 +131,23 @@ func nanos(t time.Time) int64 {
 }
 
 // encode is like json.Marshal, without HTML escapes.
-func encode(v any) ([]byte, error) {
-	var to bytes.Buffer
-	encoder := json.NewEncoder(&to)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
+func encode[T any](v *T) ([]byte, error) {
+	scratch := scratches.Get().(*[]byte) //nolint:forcetypeassert // see scratches
+	defer scratches.Put(scratch)
+	text, err := encoded.Append((*scratch)[:0], v)
+	if err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(to.Bytes(), []byte("\n")), nil
+	if cap(text) <= scratchMost {
+		*scratch = text
+	}
+	return bytes.Clone(text), nil
 }
+
+// scratches are buffers of encode, of at most scratchMost bytes each.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+const scratchMost = 64 << 10
 
 // decodeRun returns the cached run of a document, or decodes and counts it.
 func (s *Store) decodeRun(doc []byte) (run.Run, error) {

@@ -51,7 +51,7 @@ func setWarm(tx *Tx, w *run.WarmMachine) error {
 	}
 	next := *w
 	next.Version++
-	doc, err := encode(next)
+	doc, err := encode(&next)
 	if err != nil {
 		return fmt.Errorf("cannot encode warm machine %s: %w", w.ID, err)
 	}

@@ -18,11 +18,11 @@ var _ port.WebhookStore = (*Store)(nil)
 func (s *Store) SaveWebhook(ctx context.Context, w webhook.Webhook, p *webhook.Progress, notes ...port.Note) error {
 	before := w.Version
 	w.Version++
-	doc, err := encode(w)
+	doc, err := encode(&w)
 	if err != nil {
 		return fmt.Errorf("cannot encode webhook %s: %w", w.ID, err)
 	}
-	secrets, err := encode(w.Secrets)
+	secrets, err := encode(&w.Secrets)
 	if err != nil {
 		return fmt.Errorf("cannot encode the secrets of webhook %s: %w", w.ID, err)
 	}
@@ -51,7 +51,7 @@ func (s *Store) SaveWebhook(ctx context.Context, w webhook.Webhook, p *webhook.P
 func saveProgress(tx *Tx, p webhook.Progress) (n int64, err error) {
 	before := p.Version
 	p.Version++
-	doc, err := encode(p)
+	doc, err := encode(&p)
 	if err != nil {
 		return 0, fmt.Errorf("cannot encode the progress of webhook %s: %w", p.ID, err)
 	}
@@ -143,7 +143,7 @@ func (s *Store) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveri
 	docs := make([][]byte, len(deliveries))
 	for i, d := range deliveries {
 		var err error
-		if docs[i], err = encode(d); err != nil {
+		if docs[i], err = encode(&d); err != nil {
 			return fmt.Errorf("cannot encode a delivery of webhook %s: %w", p.ID, err)
 		}
 	}
