@@ -30,6 +30,7 @@ type exchange struct {
 	// openAI: the request may come from a client of OpenAI's API.
 	openAI bool
 	errors ErrorShape
+	fail   func(w http.ResponseWriter, r *http.Request, p *Problem)
 	// refused is Route.Refused. accepted: the request counts as accepted, even if it fails
 	// later.
 	refused  func(ctx context.Context, code fault.Code, err error)
@@ -67,6 +68,14 @@ func CallerOf(ctx context.Context) port.Identity {
 		return x.caller
 	}
 	return port.Identity{}
+}
+
+// Identify records the caller of a request whose route needs no token, for CallerOf and the log.
+// The handler has authenticated the caller.
+func Identify(ctx context.Context, who port.Identity) {
+	if x := exchangeOf(ctx); x != nil {
+		x.caller, x.identity = who, who.Subject
+	}
 }
 
 // CorrelationID returns the correlation id of the request: that of the client, or a new one.

@@ -37,6 +37,9 @@ func CheckAddress(address, publicURL string, tokens bool) (loopback bool, err er
 // ErrNoToken is returned if an address needs a client token and there is no token.
 var ErrNoToken = errors.New("missing client token, required for a server that programs of other hosts reach; set AUTH_TOKEN")
 
+// CalledOnLoopback reports whether the host name of a request is a loopback address.
+func CalledOnLoopback(r *http.Request) bool { return isLoopback(hostOf(r.Host)) }
+
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

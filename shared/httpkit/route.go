@@ -46,6 +46,8 @@ type Route struct {
 	OwnCorrelationID bool
 	// Errors is the shape of error responses; nil means problem documents (RFC 9457).
 	Errors ErrorShape
+	// Fail, if not nil, writes the error responses itself, such as pages for browsers.
+	Fail func(w http.ResponseWriter, r *http.Request, p *Problem)
 	// Refused is called for each request that is refused, by the handler or before it, with the
 	// code of the response. nil means that refusals are not counted.
 	Refused func(ctx context.Context, code fault.Code, err error)
@@ -58,7 +60,8 @@ type ErrorShape func(p *Problem) (status int, header http.Header, body any)
 
 // lookup returns a problem if no route matches the request.
 func (s *server) lookup(r *http.Request) error {
-	clean := path.Clean(r.URL.Path) == r.URL.Path
+	cleaned := path.Clean(r.URL.Path)
+	clean := r.URL.Path == cleaned || r.URL.Path == cleaned+"/" // a slash at the end is a path of its own
 	if _, pattern := s.mux.Handler(r); clean && pattern != "" {
 		return nil
 	}
@@ -71,14 +74,19 @@ func (s *server) lookup(r *http.Request) error {
 		}
 	}
 	if len(allowed) == 0 {
-		p := onlyHTTP(fault.NotFound, "", "unknown path; /openapi.json lists the paths")
-		p.unrouted = true
-		return p
+		return NoSuchPath()
 	}
 	allow := strings.Join(allowed, ", ")
 	p := onlyHTTP(codeMethod, "", "method not allowed, want one of "+allow)
 	p.unrouted = true
 	p.Header.Set("Allow", allow)
+	return p
+}
+
+// NoSuchPath returns the problem for a path that no route matches (404).
+func NoSuchPath() *Problem {
+	p := onlyHTTP(fault.NotFound, "", "unknown path; /openapi.json lists the paths")
+	p.unrouted = true
 	return p
 }
 

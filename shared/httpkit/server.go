@@ -118,7 +118,7 @@ func (s *server) mount(t Route) (err error) {
 // enter does the work before the handler of a route. It is a separate function so that its
 // stack is free while the handler waits.
 func (s *server) enter(x *exchange, t *Route, r *http.Request) error {
-	x.route, x.errors, x.refused = t.Pattern, t.Errors, t.Refused
+	x.route, x.errors, x.fail, x.refused = t.Pattern, t.Errors, t.Fail, t.Refused
 	if t.OwnCorrelationID {
 		s.identify(x, s.config.NewID())
 	}
@@ -218,6 +218,10 @@ func (s *server) settle(x *exchange, r *http.Request, thrown any) (aborted bool)
 	x.log.Log(ctx, level, "request failed", "identity", x.identity, "route", x.route, "code", x.code, "error", x.err.Error())
 	if x.status != 0 {
 		return true
+	}
+	if x.fail != nil {
+		x.fail(x, r, p)
+		return false
 	}
 	if x.errors != nil {
 		p.writeAs(x, x.errors)
