@@ -1,0 +1,166 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+)
+
+// InProcess returns a transport that calls a handler of this process. The response is available
+// while the handler still writes its body. handler is called once for each request.
+func InProcess(handler func() http.Handler) http.RoundTripper { return inProcess(handler) }
+
+type inProcess func() http.Handler
+
+// RoundTrip implements http.RoundTripper.
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	body, to := io.Pipe()
+	w := &piped{header: http.Header{}, to: to, begun: make(chan struct{})}
+	stop := context.AfterFunc(r.Context(), func() { _ = to.CloseWithError(r.Context().Err()) })
+	go func() {
+		defer stop()
+		defer func() {
+			if thrown := recover(); thrown != nil { // http.ErrAbortHandler: the server has logged the reason
+				_ = to.CloseWithError(io.ErrUnexpectedEOF)
+				w.fail()
+				return
+			}
+			w.WriteHeader(http.StatusOK)
+			_ = to.Close()
+		}()
+		p().ServeHTTP(w, r)
+	}()
+	<-w.begun
+	if w.status == 0 {
+		return nil, errors.New("the handler aborted its response")
+	}
+	return &http.Response{
+		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.sent, Body: body, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// piped is a response whose body is read while it is written.
+type piped struct {
+	header, sent http.Header
+	to           *io.PipeWriter
+	once         sync.Once
+	begun        chan struct{}
+	status       int
+}
+
+// Header implements http.ResponseWriter.
+func (w *piped) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *piped) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.status, w.sent = status, w.header.Clone()
+		close(w.begun)
+	})
+}
+
+func (w *piped) fail() { w.once.Do(func() { close(w.begun) }) }
+
+// Write implements http.ResponseWriter.
+func (w *piped) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.to.Write(p)
+}
+
+// Flush implements http.Flusher. A write returns when it was read.
+func (w *piped) Flush() { w.WriteHeader(http.StatusOK) }
+
+// answerLimit is the largest size of a JSON response that a page reads, in bytes.
+const answerLimit = 16 << 20
+
+// call sends a request to the API with the token of the session. The caller closes the body.
+func (v *visit) call(method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("cannot encode a request: %w", err)
+		}
+		content = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(v.r.Context(), method, v.c.URL+path, content)
+	if err != nil {
+		return nil, fmt.Errorf("cannot call the API: %w", err)
+	}
+	r.URL.RawQuery = query.Encode()
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", httpkit.TypeJSON)
+	}
+	r.Header.Set("Authorization", "Bearer "+v.session.text)
+	r.Header.Set("X-Correlation-Id", httpkit.CorrelationID(v.r.Context()))
+	r.Header.Set("User-Agent", "sortie-console")
+	response, err := v.c.API.RoundTrip(r)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "the API did not respond; retry")
+	}
+	return response, nil
+}
+
+// read decodes the response of an operation into a value, unless it is nil. The error is the
+// problem of a refusal.
+func read(response *http.Response, into any) (err error) {
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, answerLimit+1))
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "the response of the API was interrupted; retry")
+	}
+	if len(text) > answerLimit {
+		return fault.New(fault.TooLarge, "the response of the API has more than %d bytes", answerLimit)
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		p := &httpkit.Problem{Header: http.Header{}}
+		if json.Unmarshal(text, &p.Body) != nil || p.Body.Status == 0 {
+			p.Body = contract.Problem{Title: http.StatusText(response.StatusCode), Detail: "the API refused the request", Code: string(fault.Unavailable)}
+		}
+		p.Body.Status = response.StatusCode
+		return p
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("cannot read a response of the API: %w", err)
+	}
+	return nil
+}
+
+// get reads a resource of the API.
+func (v *visit) get(path string, query url.Values, into any) error {
+	response, err := v.call(http.MethodGet, path, query, nil, nil)
+	if err != nil {
+		return err
+	}
+	return read(response, into)
+}
+
+// post calls an operation of the API that changes something.
+func (v *visit) post(path string, body, into any) error {
+	response, err := v.call(http.MethodPost, path, nil, body, nil)
+	if err != nil {
+		return err
+	}
+	return read(response, into)
+}

@@ -1,0 +1,235 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+)
+
+// page is an address of the console.
+type page struct {
+	// name is the name of its template, in templates/NAME.html.
+	name string
+	// path is below Prefix: "runs/{run_id}".
+	path string
+	// label is its text in the navigation; empty means that the navigation omits it.
+	label string
+	// query lists its query parameters.
+	query []string
+	// scope is the scope without which the page shows nothing.
+	scope access.Scope
+	// show reads what the page shows.
+	show func(v *visit) (view, error)
+	// actions are the forms of the page.
+	actions []action
+}
+
+// action is a form of a page: a POST request to path. do returns the path of the page that shows
+// the result, below Prefix.
+type action struct {
+	path  string
+	scope access.Scope
+	do    func(v *visit) (next string, err error)
+}
+
+// view is what a page shows.
+type view struct {
+	// Title is the title of the page.
+	Title string
+	// JSON is the path and the query of the same content in the API.
+	JSON string
+	// Command is the command that prints the same.
+	Command string
+	// Data is the content, for the template.
+	Data any
+}
+
+// visit is a request of a reader who is signed in.
+type visit struct {
+	c       *console
+	r       *http.Request
+	session session
+}
+
+// may reports whether the reader has a scope. Pages omit actions that the reader may not do.
+func (v *visit) may(s access.Scope) bool { return v.session.identity().May(s) }
+
+// now returns the time of the request.
+func (v *visit) now() time.Time { return v.c.Clock.Now().UTC() }
+
+// layout is the data of a template. Its methods are in format.go.
+type layout struct {
+	Title string
+	// Root is the relative path of the console: "" or "../" for each further segment.
+	Root string
+	// Form is the token that each form needs.
+	Form string
+	// Page is the name of the page. Here is its path and query below the console.
+	Page, Here string
+	Nav        []navItem
+	// Reader is the reader; nil if not signed in.
+	Reader *reader
+	// JSON is the path of the API's representation, and Command the equivalent command.
+	JSON, Command string
+	// Done names the action that led to this page; empty without one.
+	Done string
+	Now  time.Time
+	Data any
+
+	may func(access.Scope) bool
+}
+
+type navItem struct {
+	Label, Path string
+	Current     bool
+}
+
+type reader struct {
+	Name, Subject, Tenant, Project string
+	Until                          time.Time
+}
+
+// rootOf returns the relative path from the address of a request to the console.
+func rootOf(r *http.Request) string {
+	below := strings.TrimPrefix(r.URL.EscapedPath(), Prefix)
+	return cmp.Or(strings.Repeat("../", strings.Count(below, "/")), "./")
+}
+
+// begin returns the visit of a request. The fault is Unauthenticated without a session.
+func (c *console) begin(r *http.Request) (*visit, error) {
+	opened, err := c.session(r)
+	if err != nil {
+		return nil, err
+	}
+	httpkit.Identify(r.Context(), opened.identity())
+	return &visit{c: c, r: r, session: opened}, nil
+}
+
+// page serves a page.
+func (c *console) page(p page, w http.ResponseWriter, r *http.Request) error {
+	v, err := c.begin(r)
+	if err != nil {
+		return err
+	}
+	if p.scope != "" {
+		if err := v.session.identity().Need(p.scope, ""); err != nil {
+			return err
+		}
+	}
+	shown, err := p.show(v)
+	if to, ok := errors.AsType[seeOther](err); ok {
+		return redirect(w, Prefix+string(to))
+	}
+	if err != nil {
+		return err
+	}
+	l := c.layout(v)
+	l.Title, l.Page, l.JSON, l.Command, l.Data = shown.Title, p.name, shown.JSON, shown.Command, shown.Data
+	for i := range l.Nav {
+		first, _, _ := strings.Cut(p.path, "/")
+		l.Nav[i].Current = l.Nav[i].Path == first
+	}
+	return c.render(w, http.StatusOK, p.name, l)
+}
+
+// layout returns the common data of a page.
+func (c *console) layout(v *visit) *layout {
+	token := v.session.token
+	l := &layout{
+		Root: rootOf(v.r), Form: formToken(v.r), Now: v.now(), may: v.may,
+		Here:   strings.TrimPrefix(v.r.URL.RequestURI(), Prefix),
+		Reader: &reader{Name: token.Name, Subject: token.Subject(), Tenant: token.Tenant, Project: token.Project, Until: v.session.until},
+	}
+	if done := v.r.URL.Query().Get("done"); done != "" {
+		l.Done = doneTexts[done]
+	}
+	for _, p := range pages {
+		if p.label != "" && (p.scope == "" || v.may(p.scope)) {
+			l.Nav = append(l.Nav, navItem{Label: p.label, Path: p.path})
+		}
+	}
+	return l
+}
+
+// act carries out an action and redirects to its result.
+func (c *console) act(a action, w http.ResponseWriter, r *http.Request) error {
+	v, err := c.begin(r)
+	if err != nil {
+		return err
+	}
+	if err := v.session.identity().Need(a.scope, ""); err != nil {
+		return err
+	}
+	next, err := a.do(v)
+	if err != nil {
+		return err
+	}
+	return redirect(w, Prefix+next)
+}
+
+// render writes a page.
+func (c *console) render(w http.ResponseWriter, status int, name string, l *layout) error {
+	var text bytes.Buffer
+	t, ok := templates[name]
+	if !ok {
+		return fmt.Errorf("unknown template %s", name)
+	}
+	if l.Now.IsZero() {
+		l.Now = c.Clock.Now().UTC()
+	}
+	if err := t.ExecuteTemplate(&text, "base", l); err != nil {
+		return fmt.Errorf("cannot render the page %s: %w", name, err)
+	}
+	return httpkit.WriteBytes(w, status, "text/html; charset=utf-8", text.Bytes())
+}
+
+// problemData is the content of the page for an error.
+type problemData struct {
+	Status        int
+	Title, Detail string
+	Code, Field   string
+	CorrelationID string
+}
+
+// fail writes the page for an error. A reader who is not signed in goes to the sign-in.
+func (c *console) fail(w http.ResponseWriter, r *http.Request, p *httpkit.Problem) {
+	protect(w.Header())
+	if p.Body.Status == http.StatusUnauthorized {
+		next := ""
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			next = "?" + url.Values{"next": {r.URL.RequestURI()}}.Encode()
+		}
+		_ = redirect(w, pathSignIn+next) // it cannot fail
+		return
+	}
+	for _, name := range []string{"Retry-After", "Allow"} {
+		if value := p.Header.Get(name); value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	l := &layout{Root: rootOf(r)}
+	if v, err := c.begin(r); err == nil {
+		l = c.layout(v)
+	}
+	l.Title = cmp.Or(p.Body.Title, http.StatusText(p.Body.Status))
+	l.Data = problemData{
+		Status: p.Body.Status, Title: l.Title, Detail: p.Body.Detail, Code: p.Body.Code, Field: p.Body.Field,
+		CorrelationID: httpkit.CorrelationID(r.Context()),
+	}
+	if fault.Code(p.Body.Code) == fault.NotFound {
+		l.Title = "Not found"
+	}
+	if err := c.render(w, p.Body.Status, "problem", l); err != nil {
+		httpkit.Log(r.Context()).ErrorContext(r.Context(), "cannot render the page for an error", "error", err.Error())
+		w.WriteHeader(http.StatusInternalServerError)
+	}
+}

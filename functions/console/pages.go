@@ -1,0 +1,13 @@
+package console
+
+// pages are all pages of the console, in the order of the navigation. A page has a file with
+// its handler, a template and a test; README.md says how to add one.
+var pages = []page{runsPage, runPage}
+
+// doneTexts are the messages that a page shows after an action, by the value of the query
+// parameter done.
+var doneTexts = map[string]string{
+	"cancel":   "The cancel request is recorded.",
+	"too-late": "The run had already ended, or had reported success: the cancel request has no effect.",
+	"rerun":    "This run repeats the earlier one.",
+}

@@ -1,0 +1,84 @@
+package console
+
+import (
+	"cmp"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/httpkit"
+)
+
+// sandbox is the Content-Security-Policy of content that a worker or a client wrote. A page made
+// of it has no origin and no script.
+const sandbox = "sandbox; default-src 'none'; frame-ancestors 'none'"
+
+// rawQuery lists the query parameters of the API's resources that pages link to.
+var rawQuery = []string{
+	"after", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "faultCode", "jobId", "kind", "label", "limit",
+	"offset", "pool", "runId", "skipped", "state", "stream", "taskId", "type", "types", "version",
+}
+
+// rawPaths are the paths of the API that pages link to; one with a slash at the end means all
+// paths below it.
+var rawPaths = []string{"/v1/", "/download/", "/schemas/", "/.well-known/", "/openapi.json", "/healthz", "/readyz", "/metrics"}
+
+// raw serves a resource of the API as the API returns it: the JSON of a page, a log, an output.
+// What is neither JSON nor plain text is a download.
+func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
+	v, err := c.begin(r)
+	if err != nil {
+		return err
+	}
+	path := strings.TrimPrefix(r.URL.EscapedPath(), Prefix+"json")
+	if !slices.ContainsFunc(rawPaths, func(open string) bool {
+		return path == open || strings.HasSuffix(open, "/") && strings.HasPrefix(path, open)
+	}) {
+		return httpkit.NoSuchPath()
+	}
+	header := http.Header{}
+	for _, name := range []string{"Accept", "Range", "If-None-Match", "If-Range"} {
+		if values := r.Header.Values(name); len(values) > 0 && (name != "Accept" || !isPage(values[0])) {
+			header[name] = values
+		}
+	}
+	response, err := v.call(http.MethodGet, path, r.URL.Query(), nil, header)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return read(response, nil)
+	}
+	defer func() { _ = response.Body.Close() }()
+	to := w.Header()
+	for _, name := range []string{"Content-Type", "Content-Length", "Content-Disposition", "Content-Range", "Accept-Ranges", "ETag", "Location", "X-Next-Cursor"} {
+		if value := response.Header.Get(name); value != "" {
+			to.Set(name, value)
+		}
+	}
+	to.Set("Content-Security-Policy", sandbox)
+	to.Set("Cache-Control", "no-store")
+	if kind, _, err := mime.ParseMediaType(to.Get("Content-Type")); err != nil || kind != httpkit.TypeJSON && kind != "text/plain" {
+		to.Set("Content-Disposition", attachment(to.Get("Content-Disposition")))
+	}
+	w.WriteHeader(response.StatusCode)
+	_, _ = io.Copy(w, response.Body) // the reader has left, or the API ended the response early
+	return nil
+}
+
+// isPage reports whether an Accept header is that of a browser for a page.
+func isPage(accept string) bool {
+	kind, _, _ := mime.ParseMediaType(accept[:min(len(accept), len("text/html"))])
+	return kind == "text/html"
+}
+
+// attachment returns a Content-Disposition that makes the browser store the content.
+func attachment(given string) string {
+	_, parameters, err := mime.ParseMediaType(given)
+	if err != nil || parameters["filename"] == "" {
+		return "attachment"
+	}
+	return cmp.Or(mime.FormatMediaType("attachment", map[string]string{"filename": parameters["filename"]}), "attachment")
+}

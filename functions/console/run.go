@@ -1,0 +1,219 @@
+package console
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// runPage shows one run.
+var runPage = page{
+	name: "run", path: "runs/{run_id}", scope: access.RunsRead, query: []string{"attempt", "after", "done"},
+	show: showRun,
+	actions: []action{
+		{path: "runs/{run_id}/cancel", scope: access.RunsWrite, do: cancelRun},
+		{path: "runs/{run_id}/rerun", scope: access.RunsWrite, do: rerun},
+	},
+}
+
+// runData is the content of the page.
+type runData struct {
+	runRow
+	Why       *contract.Explanation
+	Timeline  *timeline
+	Events    []contract.TaskEvent
+	MoreAfter int
+	Log       *logView
+	Attempts  []int
+	Output    *preview
+	// RerunKey makes a form that is sent twice start one run.
+	RerunKey string
+	Ended    bool
+}
+
+// eventsLimit is the number of events on a page.
+const eventsLimit = 200
+
+func showRun(v *visit) (view, error) {
+	id := v.r.PathValue("run_id")
+	data := runData{}
+	if err := v.get("/v1/runs/"+url.PathEscape(id), nil, &data.Task); err != nil {
+		return view{}, err
+	}
+	task := data.Task
+	data.runRow, data.Ended = rowOf(task, v.now()), run.State(task.State).Terminal()
+	for n := 1; n <= task.Attempt; n++ {
+		data.Attempts = append(data.Attempts, n)
+	}
+	if !data.Ended {
+		data.Why = &contract.Explanation{}
+		if err := v.get("/v1/runs/"+url.PathEscape(task.RunID)+"/explain", nil, data.Why); err != nil {
+			return view{}, err
+		}
+	}
+	if err := data.readEvents(v); err != nil {
+		return view{}, err
+	}
+	if err := data.readLog(v); err != nil {
+		return view{}, err
+	}
+	if err := data.readOutput(v); err != nil {
+		return view{}, err
+	}
+	sum := sha256.Sum256([]byte(formToken(v.r) + task.RunID + strconv.FormatInt(v.now().UnixNano(), 36)))
+	data.RerunKey = "console-" + hex.EncodeToString(sum[:12])
+	return view{
+		Title: short(60, data.What) + " · " + task.RunID, JSON: "/v1/runs/" + url.PathEscape(task.RunID),
+		Command: command("status", task.TaskID), Data: data,
+	}, nil
+}
+
+// readEvents reads a page of events. The timeline is drawn from the first page.
+func (d *runData) readEvents(v *visit) error {
+	query := url.Values{"limit": {strconv.Itoa(eventsLimit)}}
+	after := v.r.URL.Query().Get("after")
+	if after != "" {
+		query.Set("after", after)
+	}
+	var found contract.TaskEvents
+	if err := v.get("/v1/tasks/"+url.PathEscape(d.TaskID)+"/events", query, &found); err != nil {
+		return err
+	}
+	d.Events, d.MoreAfter = found.Events, found.NextAfter
+	if after == "" {
+		d.Timeline = timelineOf(d.Task, found.Events, v.now())
+	}
+	return nil
+}
+
+// readLog reads the log of the attempt in the query, by default that of the last one.
+func (d *runData) readLog(v *visit) error {
+	if d.Attempt == 0 || d.Inference != nil {
+		return nil
+	}
+	query := url.Values{}
+	if attempt := v.r.URL.Query().Get("attempt"); attempt != "" {
+		query.Set("attempt", attempt)
+	}
+	path := "/v1/tasks/" + url.PathEscape(d.TaskID) + "/logs"
+	response, err := v.call(http.MethodGet, path, query, nil, http.Header{"Accept": {"application/x-ndjson"}})
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err := read(response, nil)
+		p, ok := errors.AsType[*httpkit.Problem](err)
+		if ok && p.Body.Status == http.StatusNotFound && query.Get("attempt") == "" {
+			return nil
+		}
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	d.Log = &logView{Path: address(path, query), Ended: response.Header.Get("X-Log-Ended") == "true"}
+	d.Log.Attempt, _ = strconv.Atoi(response.Header.Get("X-Attempt"))
+	lines := bufio.NewReader(io.LimitReader(response.Body, answerLimit))
+	for {
+		text, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(text)) > 0 {
+			var line contract.LogLine
+			if err := json.Unmarshal(text, &line); err != nil {
+				return fmt.Errorf("cannot read a log: %w", err)
+			}
+			d.Log.add(line)
+		}
+		if err != nil {
+			d.Log.end()
+			return nil //nolint:nilerr // what has arrived is shown
+		}
+	}
+}
+
+// preview is the beginning of an output.
+type preview struct {
+	Text  string
+	Whole bool
+}
+
+// previewLimit is the largest part of an output that a page shows, in bytes.
+const previewLimit = 16 << 10
+
+// readOutput reads the beginning of an output that is text. It never reads the last byte: the API
+// counts an output whose last byte was sent as downloaded, which shortens its retention.
+func (d *runData) readOutput(v *visit) error {
+	o := d.Task.Output
+	if o == nil || o.Size < 2 || !o.DeletedAt.IsZero() || !v.now().Before(o.ExpiresAt) || !readable(o.ContentType) {
+		return nil
+	}
+	last := min(previewLimit, o.Size-1) - 1
+	response, err := v.call(http.MethodGet, "/download/"+url.PathEscape(d.TaskID), nil, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", last)}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusPartialContent {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, previewLimit))
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "the output was interrupted; retry")
+	}
+	d.Output = &preview{Text: visible(strings.ToValidUTF8(string(text), "�")), Whole: last == o.Size-2}
+	return nil
+}
+
+// readable reports whether a content type is text that a page can show.
+func readable(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return false
+	}
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml")
+}
+
+// cancelRun requests the cancellation of a run.
+func cancelRun(v *visit) (string, error) {
+	id := v.r.PathValue("run_id")
+	var answer contract.CancelAnswer
+	if err := v.post("/v1/runs/"+url.PathEscape(id)+"/cancel", contract.CancelRequest{Reason: v.r.PostForm.Get("reason")}, &answer); err != nil {
+		return "", err
+	}
+	done := "cancel"
+	if answer.Result == contract.CancelTooLate {
+		done = "too-late"
+	}
+	return runPath(id) + "?done=" + done, nil
+}
+
+// rerun starts a new run that repeats an ended one.
+func rerun(v *visit) (string, error) {
+	id := v.r.PathValue("run_id")
+	header := http.Header{}
+	if key := v.r.PostForm.Get("key"); key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	response, err := v.call(http.MethodPost, "/v1/runs/"+url.PathEscape(id)+"/retry", nil, struct{}{}, header)
+	if err != nil {
+		return "", err
+	}
+	var accepted contract.RetryAccepted
+	if err := read(response, &accepted); err != nil {
+		return "", err
+	}
+	return runPath(accepted.TaskID) + "?done=rerun", nil
+}

@@ -1,0 +1,244 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// runsPage lists the runs that match a filter, the newest first.
+var runsPage = page{
+	name: "runs", path: "runs", label: "Runs", scope: access.RunsRead,
+	query: append([]string{"cursor", "since", "id"}, runFilters...),
+	show:  showRuns,
+}
+
+// runFilters are the query parameters that the API's list of runs has, too.
+var runFilters = []string{"state", "kind", "jobId", "pool", "faultCode", "skipped", "createdAfter", "createdBefore"}
+
+// runsLimit is the number of runs on a page.
+const runsLimit = "50"
+
+// span is a value of the query parameter since.
+type span struct {
+	Value, Text string
+	Length      time.Duration
+}
+
+// spans are in the order of the form.
+var spans = []span{{"1h", "last hour", time.Hour}, {"24h", "last day", 24 * time.Hour}, {"7d", "last week", 7 * 24 * time.Hour}}
+
+// chip is a filter that is in effect. Path is the address without it.
+type chip struct{ Name, Value, Path string }
+
+// pager has the addresses of other pages of a list; empty if there is no such page.
+type pager struct{ Newest, Older string }
+
+// preset is a filter with a name.
+type preset struct {
+	Label, Path string
+	Current     bool
+}
+
+// runsData is the content of the page.
+type runsData struct {
+	Runs    []runRow
+	Filter  url.Values
+	Chips   []chip
+	Presets []preset
+	Spans   []span
+	Kinds   []string
+	Pager   pager
+}
+
+// runRow is a run in the list.
+type runRow struct {
+	contract.Task
+	What, Detail string
+	// Seconds is the time since the start of the program, or its duration.
+	Seconds float64
+	Reason  string
+}
+
+func showRuns(v *visit) (view, error) {
+	query := v.r.URL.Query()
+	if id := strings.TrimSpace(query.Get("id")); id != "" {
+		return view{}, seeOther(runPath(id))
+	}
+	filter := url.Values{}
+	for _, name := range append([]string{"since"}, runFilters...) {
+		if value := strings.TrimSpace(query.Get(name)); value != "" {
+			filter.Set(name, value)
+		}
+	}
+	asked, err := apiFilter(filter, v.now())
+	if err != nil {
+		return view{}, err
+	}
+	asked.Set("limit", runsLimit)
+	if cursor := query.Get("cursor"); cursor != "" {
+		asked.Set("cursor", cursor)
+	}
+	var list contract.TaskList
+	if err := v.get("/v1/runs", asked, &list); err != nil {
+		return view{}, err
+	}
+	data := runsData{Filter: filter, Chips: chipsOf("runs", filter), Presets: runPresets(filter), Spans: spans, Kinds: []string{run.KindExport, run.KindJob, run.KindInference}}
+	for _, task := range list.Tasks {
+		data.Runs = append(data.Runs, rowOf(task, v.now()))
+	}
+	data.Pager = pagerOf("runs", filter, query.Get("cursor"), list.NextCursor)
+	return view{Title: "Runs", JSON: address("/v1/runs", asked), Command: runsCommand(filter), Data: data}, nil
+}
+
+// apiFilter returns the filter as the API takes it. The API checks everything but since.
+func apiFilter(filter url.Values, now time.Time) (url.Values, error) {
+	asked := url.Values{}
+	for name, values := range filter {
+		asked[name] = slices.Clone(values)
+	}
+	if since := filter.Get("since"); since != "" {
+		i := slices.IndexFunc(spans, func(s span) bool { return s.Value == since })
+		if i < 0 {
+			return nil, fault.Invalid("since", "unknown span, want 1h, 24h or 7d")
+		}
+		asked.Del("since")
+		asked.Set("createdAfter", now.Add(-spans[i].Length).Truncate(time.Minute).Format(time.RFC3339))
+	}
+	return asked, nil
+}
+
+// chipsOf returns a chip for each filter. A page without a filter begins at the newest record.
+func chipsOf(path string, filter url.Values) (chips []chip) {
+	for name := range filter {
+		without := url.Values{}
+		for other, values := range filter {
+			if other != name {
+				without[other] = values
+			}
+		}
+		chips = append(chips, chip{Name: name, Value: filter.Get(name), Path: address(path, without)})
+	}
+	slices.SortFunc(chips, func(a, b chip) int { return strings.Compare(a.Name, b.Name) })
+	return chips
+}
+
+// pagerOf returns the addresses of the first and the next page of a list.
+func pagerOf(path string, filter url.Values, cursor, next string) (p pager) {
+	with := url.Values{}
+	for name, values := range filter {
+		with[name] = values
+	}
+	if cursor != "" {
+		p.Newest = address(path, with)
+	}
+	if next != "" {
+		with.Set("cursor", next)
+		p.Older = address(path, with)
+	}
+	return p
+}
+
+// runPresets are the filters that people ask for most.
+func runPresets(filter url.Values) []preset {
+	all := []preset{
+		{Label: "All", Path: "runs"},
+		{Label: "Failed in the last day", Path: "runs?since=24h&state=" + string(run.Failed)},
+		{Label: "Waiting", Path: "runs?state=" + string(run.Pending)},
+		{Label: "Running", Path: "runs?state=" + string(run.Running)},
+		{Label: "Retrying", Path: "runs?state=" + string(run.Retrying)},
+	}
+	for i := range all {
+		all[i].Current = all[i].Path == address("runs", filter)
+	}
+	return all
+}
+
+func runsCommand(filter url.Values) string {
+	arguments := []string{"runs"}
+	for _, f := range [][2]string{
+		{"state", "--state"}, {"kind", "--kind"}, {"jobId", "--job"}, {"pool", "--pool"}, {"faultCode", "--fault"}, {"createdBefore", "--before"},
+	} {
+		if value := filter.Get(f[0]); value != "" {
+			arguments = append(arguments, f[1], value)
+		}
+	}
+	if skipped := filter.Get("skipped"); skipped != "" {
+		arguments = append(arguments, "--skipped="+skipped)
+	}
+	switch filter.Get("since") {
+	case "1h", "24h":
+		arguments = append(arguments, "--since", filter.Get("since"))
+	case "7d":
+		arguments = append(arguments, "--since", "168h")
+	}
+	return command(arguments...)
+}
+
+// rowOf returns a run as the list shows it.
+func rowOf(t contract.Task, now time.Time) runRow {
+	row := runRow{Task: t}
+	row.What, row.Detail = whatOf(t)
+	switch {
+	case t.StartedAt.IsZero():
+	case t.EndedAt.IsZero():
+		row.Seconds = now.Sub(t.StartedAt).Seconds()
+	default:
+		row.Seconds = t.EndedAt.Sub(t.StartedAt).Seconds()
+	}
+	row.Reason = reasonOf(t)
+	return row
+}
+
+// whatOf returns what a run does: its job, program or export, and a detail.
+func whatOf(t contract.Task) (what, detail string) {
+	switch {
+	case t.Kind == run.KindExport:
+		return "export " + t.Format, t.PI
+	case t.Inference != nil:
+		return t.Inference.Model, t.Inference.Engine
+	case t.JobID != "":
+		if t.Program != nil {
+			detail = t.Program.Image
+		}
+		return t.JobID, detail
+	case t.Program != nil:
+		return t.Program.Image, strings.Join(t.Program.Command, " ")
+	}
+	return t.Kind, ""
+}
+
+// reasonOf returns a phrase about the state of a run.
+func reasonOf(t contract.Task) string {
+	switch {
+	case t.Fault != nil && t.State != string(run.Completed):
+		return t.Fault.Message
+	case t.QueuePosition != nil && *t.QueuePosition > 0:
+		return "queued at position " + plain(*t.QueuePosition)
+	case t.QueuePosition != nil:
+		return "first in the queue"
+	case t.Missed != nil:
+		return t.Missed.Reason
+	case len(t.Violations) > 0:
+		return t.Violations[len(t.Violations)-1].Message
+	case t.Progress != nil && t.EndedAt.IsZero():
+		return t.Progress.Message
+	case t.Cancel != nil:
+		return t.Cancel.Reason
+	}
+	return ""
+}
+
+// runPath returns the address of a run, below the console.
+func runPath(id string) string { return "runs/" + url.PathEscape(id) }
+
+// seeOther is an error that redirects to a page below the console.
+type seeOther string
+
+func (s seeOther) Error() string { return "see " + string(s) }
