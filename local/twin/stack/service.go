@@ -3,6 +3,7 @@ package stack
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
@@ -168,8 +170,13 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
 	}
+	var handler http.Handler
+	pages := console.Config{
+		Sessions: console.NewSessions(s.store, tokens, s.clock, rand.Reader), Clock: s.clock, Version: s.config.Version,
+		API: console.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL,
+	}
 	routes := slices.Concat(
-		export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
+		console.Routes(pages), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
 		runs.Routes(s.system.Definitions, s.system.Explanations),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
@@ -178,7 +185,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		tasks.ReportRoutes(s.system.Reports), metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
 		registry.Routes(s.system.Artifacts), registry.CatalogRoutes(s.system.Models), inference.Routes(s.inference, s.clock), openai.Routes(s.inference, s.clock), inference.BudgetRoutes(s.system.Budgets, s.clock), events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
 	)
-	handler, err := httpkit.New(httpkit.Config{
+	handler, err = httpkit.New(httpkit.Config{
 		Tokens: tokens, Tickets: tickets.OpenTicket, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
 		Local: port.Identity{Tenant: s.memory.Tenant, Workspace: s.memory.Tenant, Scopes: access.Ordinary()},
 		Clock: s.clock, Log: s.config.Log, AccessLevel: slog.LevelDebug, NewID: uuid.NewString,
