@@ -10,11 +10,14 @@ import (
 )
 
 // maxSize limits the size of the program, in bytes.
-const maxSize = 60_000_000
+const maxSize = 75_000_000
 
-// TestProgramIsSmall builds the program like "make build". If one linked function calls a
-// method by its name, as text/template does, the linker keeps the exported methods of all
-// types, and the program is a third larger.
+// byName are the only functions that may call a method by its name. The pages of the console are
+// templates of html/template, which uses text/template. Because of it the linker keeps the
+// exported methods of all types, which makes the program a third larger.
+var byName = []string{"text/template.(*state).evalField"}
+
+// TestProgramIsSmall builds the program like "make build".
 func TestProgramIsSmall(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "sortie")
@@ -26,7 +29,7 @@ func TestProgramIsSmall(t *testing.T) {
 	}
 	var callers []string
 	for edge := range strings.Lines(string(edges)) {
-		if caller, _, ok := strings.Cut(edge, " <ReflectMethod> -> "); ok && !slices.Contains(callers, caller) {
+		if caller, _, ok := strings.Cut(edge, " <ReflectMethod> -> "); ok && !slices.Contains(callers, caller) && !slices.Contains(byName, caller) {
 			callers = append(callers, caller)
 		}
 	}

@@ -239,7 +239,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	}
 	reserve := stack.Reserve()
 	defer runtime.KeepAlive(reserve)
-	if err := a.ready(s.Addresses()); err != nil {
+	if err := a.ready(ctx, s); err != nil {
 		return errors.Join(err, stopStack(s))
 	}
 	var failed error
@@ -295,11 +295,21 @@ func (a *app) clientOf(s *stack.Stack) (*client.Client, error) {
 }
 
 // ready prints the addresses of the system and the next command.
-func (a *app) ready(at stack.Addresses) error {
+func (a *app) ready(ctx context.Context, s *stack.Stack) error {
+	at := s.Addresses()
 	if a.json {
 		return a.printLine(at)
 	}
+	c, err := a.clientOf(s)
+	if err != nil {
+		return err
+	}
+	console, _, err := c.OpenConsole(ctx)
+	if err != nil {
+		return err
+	}
 	t := display.NewTable()
+	t.Row("  console", console+"  (once, within 10 minutes; later: "+a.Name+" open)")
 	t.Row("  API", at.URL)
 	t.Row("  entity API", at.Source)
 	t.Row("  machines API", at.Machines)

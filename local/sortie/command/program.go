@@ -127,7 +127,7 @@ the server has proved that it has the folder's key.`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	for id, commands := range map[string][]*cobra.Command{
 		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.secrets(), a.collection(), a.asl(), a.worker()},
-		"client": {a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs(), a.pools(), a.webhooks(), a.artifacts(), a.models(), a.sessions(), a.budgets(), a.ask()},
+		"client": {a.open(), a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs(), a.pools(), a.webhooks(), a.artifacts(), a.models(), a.sessions(), a.budgets(), a.ask()},
 		"stage":  {a.stage(), a.redrive()},
 	} {
 		for _, c := range commands {
