@@ -27,6 +27,9 @@ const anyMethod = "ANY"
 // everythingBelow is API Gateway's path segment for all paths below a resource.
 const everythingBelow = "{proxy+}"
 
+// rootPattern is the pattern of the root path alone.
+const rootPattern = "/{$}"
+
 // requestLog is the start of the format of an access log. functionRequestId equals request_id
 // in the log of the function.
 const requestLog = `{"requestId":"$context.requestId","extendedRequestId":"$context.extendedRequestId",` +
@@ -66,6 +69,9 @@ func routes() []route {
 // in returns the path of the route's resource: the route's own path, or everything below one of
 // its parents.
 func (r route) in(all []route) string {
+	if r.Pattern == rootPattern {
+		return "/"
+	}
 	for end, char := range r.Pattern {
 		if parent := r.Pattern[:end+1]; char == '/' && end > 0 && parent != "/v1/" && r.collects(parent, all) {
 			return parent + everythingBelow

@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -38,7 +39,8 @@ func methods(t *testing.T, made template.Template) map[string]string {
 		uri := m.Text("Integration", "Uri")
 		_, function, _ := strings.Cut(uri, "/functions/${")
 		function, _, _ = strings.Cut(function, ".Arn}")
-		behind[m.Text("HttpMethod")+" "+pathOf(t, made, strings.Trim(m.Text("ResourceId"), "${}"))] = strings.ToLower(strings.TrimRight(function, "0123456789ABCDEF"))
+		path := cmp.Or(pathOf(t, made, strings.Trim(m.Text("ResourceId"), "${}")), "/")
+		behind[m.Text("HttpMethod")+" "+path] = strings.ToLower(strings.TrimRight(function, "0123456789ABCDEF"))
 	}
 	return behind
 }
@@ -60,6 +62,9 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead, "ANY"} {
 		delete(described, method+" /v1/events/ws") // a REST API has no WebSocket: see TestWebSocketIsInItsAPI
+	}
+	for _, of := range []string{"/", "/console", "/console/{proxy+}"} { // pages, which are no operations
+		described["ANY "+of] = true
 	}
 	behind := methods(t, deployed(t))
 	served, used := map[string]bool{}, map[string]bool{}
@@ -95,6 +100,7 @@ func TestAPIMatchesOpenAPI(t *testing.T) {
 		"POST /export/{format}": "export", "POST /callback/{task_id}": "callback", "GET /status/{task_id}": "status",
 		"GET /download/{task_id}": "download", "GET /v1/tasks": "tasks",
 		"GET /v1/runs": "tasks", "POST /v1/runs": "runs", "GET /v1/events": "events", "GET /v1/events/stream": "streamreaders", "PATCH /v1/webhooks/{webhook_id}": "webhooks", "POST /v1/artifacts": "registry",
+		"ANY /": "console", "GET /console/runs/{run_id}": "console", "POST /console/sign-in": "console",
 		"POST /v1/tasks": "inference", "GET /v1/tasks/{task_id}/stream": "inference", "POST /v1/chat/completions": "inference", "GET /v1/sessions/{session_id}": "inference",
 	} {
 		if got := function(operation); got != want {
@@ -109,7 +115,7 @@ func TestDownloadsLogsAndEventsAreStreamed(t *testing.T) {
 		found := 0
 		for _, m := range made.Of("ApiGateway::Method") {
 			uri := m.Text("Integration", "Uri")
-			if !slices.ContainsFunc([]string{"${Download", "${Tasks", "LiveTasks", "${Stream", "${Registry", "${Inference"}, func(of string) bool { return strings.Contains(uri, of) }) {
+			if !slices.ContainsFunc([]string{"${Download", "${Tasks", "LiveTasks", "${Console", "${Stream", "${Registry", "${Inference"}, func(of string) bool { return strings.Contains(uri, of) }) {
 				if m.Text("Integration", "ResponseTransferMode") != "" {
 					t.Errorf("%s: got STREAM, want no transfer mode", m.ID)
 				}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
@@ -114,6 +115,7 @@ const (
 	pushes      use = "pushes"      // sends to connections and receives from their queue
 	rouses      use = "rouses"      // sends to the queue of tenants with connections
 	dispatches  use = "dispatches"  // calls a dispatcher of inference tasks
+	signsIn     use = "signsIn"     // stores the sessions of browsers
 )
 
 // function is one Lambda function. Its metrics, its role and its log group have the same name.
@@ -131,6 +133,7 @@ type function struct {
 var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil)},
+	"console":   {kind: front, uses: []use{shares, streams, versioned, addressed, signsIn, clients}, routes: console.Routes(console.Config{})},
 	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},

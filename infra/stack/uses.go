@@ -90,12 +90,20 @@ func (b *builder) grants() map[use]grant {
 		receives: {nil, []statement{
 			{actions: []string{"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, resources: []string{b.deliveries.arn}},
 		}},
-		seated:     {b.settings.readers(), []statement{b.writesOnly(schema.SeatPartitions)}},
+		seated: {b.settings.readers(), []statement{b.writesOnly(schema.SeatPartitions)}},
+		signsIn: {table, []statement{
+			{actions: []string{"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"}, resources: onTable, partitions: []string{sessionPartitions}},
+			{actions: []string{"dynamodb:Query", "dynamodb:Scan"}, resources: b.table.indexed(schema.IndexDue)},
+		}},
 		deadLetter: {nil, []statement{{actions: []string{"sqs:SendMessage"}, resources: []string{b.dead.arn}}}},
 	}
 	maps.Copy(all, b.socketGrants())
 	return all
 }
+
+// sessionPartitions is the pattern of the partition keys of the sessions and tickets of the
+// console, of all tenants.
+const sessionPartitions = "*#resource#console-*"
 
 // optionalVariable returns a map with one variable, or nil if the value is empty.
 func optionalVariable(name, value string) map[string]string {

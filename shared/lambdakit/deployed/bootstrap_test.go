@@ -196,7 +196,7 @@ func TestFunctionsNameMissingVariables(t *testing.T) {
 				missing = append(missing, variable)
 			}
 			for address, users := range map[string][]string{
-				"SORTIE_PUBLIC_URL": {"canary", "launch", "relay", "supervise", "sweep"}, "SOURCE_API_URL": nil, "SORTIE_FLY_APPS": nil,
+				"SORTIE_PUBLIC_URL": {"canary", "console", "launch", "relay", "supervise", "sweep"}, "SOURCE_API_URL": nil, "SORTIE_FLY_APPS": nil,
 			} {
 				if got, want := slices.Contains(missing, address), slices.Contains(users, name); got != want {
 					t.Errorf("%s: got required %v, want %v", address, got, want)
