@@ -35,7 +35,7 @@ type Test struct {
 
 // Tests returns all tests.
 func Tests() []Test {
-	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), payloads(), eventStreams(), webhooks(), webhookLog(), artifacts(), catalogs(), inferenceTasks(), replicaMachines(), eventExamples())
+	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), payloads(), eventStreams(), webhooks(), webhookLog(), artifacts(), catalogs(), inferenceTasks(), replicaMachines(), consolePages(), eventExamples())
 }
 
 // Case is the context of one test: a client of its target, and its own batch names.
