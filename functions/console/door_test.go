@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit/apitest"
 )
 
 func TestRootSendsBrowsersToTheConsole(t *testing.T) {
