@@ -157,8 +157,8 @@ func (s *Sessions) removeExpired(ctx context.Context, kind string, now time.Time
 	}
 }
 
-// open returns the session or ticket that a key opens. It returns errSignedOut if there is none
-// that is valid.
+// open returns the session or ticket that a key opens. It returns errSignedOut for other
+// keys.
 func (s *Sessions) open(ctx context.Context, kind, key string) (session, error) {
 	tenant, text, _ := strings.Cut(key, ".")
 	secret, err := base64.RawURLEncoding.Strict().DecodeString(text)
