@@ -337,9 +337,10 @@ test("an abandoned download releases its body", async () => {
   assert.ok(cancelled);
 });
 
-test("the client runs where there is no Node.js", async () => {
+test("the client runs where there is no Node.js and no environment may be read", async () => {
   const modules = new Map();
-  const globals = { fetch: async () => json({ status: "ok" }), crypto, URL, URLSearchParams, TextDecoder, TextEncoder, AbortController, ReadableStream, Response, setTimeout, clearTimeout, atob };
+  const process = { env: new Proxy({}, { get: () => { throw new Error("not permitted"); } }) }; // as in Deno
+  const globals = { process, fetch: async () => json({ status: "ok" }), crypto, URL, URLSearchParams, TextDecoder, TextEncoder, AbortController, ReadableStream, Response, setTimeout, clearTimeout, atob };
   const context = vm.createContext(globals);
   const root = new URL("./", import.meta.resolve("@sortie/sdk"));
   const load = async (name) => {

@@ -66,8 +66,12 @@ const maxProblem = 1 << 20;
 const maxTimerMs = 2 ** 31 - 1;
 
 function variable(name: string): string | undefined {
-  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
-  return process?.env?.[name] || undefined;
+  try {
+    const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+    return process?.env?.[name] || undefined;
+  } catch {
+    return undefined; // Deno without --allow-env
+  }
 }
 
 export class Http {
