@@ -164,3 +164,30 @@ func (v *visit) post(path string, body, into any) error {
 	}
 	return read(response, into)
 }
+
+// tagged is like get. It returns the entity tag of the resource, too.
+func (v *visit) tagged(path string, into any) (tag string, err error) {
+	response, err := v.call(http.MethodGet, path, nil, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	return response.Header.Get("ETag"), read(response, into)
+}
+
+// patch changes fields of a resource of the API.
+func (v *visit) patch(path string, body, into any) error {
+	response, err := v.call(http.MethodPatch, path, nil, body, nil)
+	if err != nil {
+		return err
+	}
+	return read(response, into)
+}
+
+// remove deletes a resource of the API.
+func (v *visit) remove(path string) error {
+	response, err := v.call(http.MethodDelete, path, nil, nil, nil)
+	if err != nil {
+		return err
+	}
+	return read(response, nil)
+}

@@ -3,10 +3,13 @@ package console
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,11 +37,13 @@ type page struct {
 }
 
 // action is a form of a page: a POST request to path. do returns the path of the page that shows
-// the result, below Prefix.
+// the result, below Prefix. For a result that is shown only once, show replaces do: it returns
+// a template and what it shows.
 type action struct {
 	path  string
 	scope access.Scope
 	do    func(v *visit) (next string, err error)
+	show  func(v *visit) (name string, shown view, err error)
 }
 
 // view is what a page shows.
@@ -132,6 +137,11 @@ func (c *console) page(p page, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return c.renderView(v, w, p, shown)
+}
+
+// renderView writes a page for its reader.
+func (c *console) renderView(v *visit, w http.ResponseWriter, p page, shown view) error {
 	l := c.layout(v)
 	l.Title, l.Page, l.JSON, l.Command, l.Data = shown.Title, p.name, shown.JSON, shown.Command, shown.Data
 	for i := range l.Nav {
@@ -169,11 +179,24 @@ func (c *console) act(a action, w http.ResponseWriter, r *http.Request) error {
 	if err := v.session.identity().Need(a.scope, ""); err != nil {
 		return err
 	}
+	if a.show != nil {
+		name, shown, err := a.show(v)
+		if err != nil {
+			return err
+		}
+		return c.renderView(v, w, page{name: name, path: a.path}, shown)
+	}
 	next, err := a.do(v)
 	if err != nil {
 		return err
 	}
 	return redirect(w, Prefix+next)
+}
+
+// formKey returns an idempotency key for a form of a page, about a subject.
+func (v *visit) formKey(subject string) string {
+	sum := sha256.Sum256([]byte(formToken(v.r) + subject + strconv.FormatInt(v.now().UnixNano(), 36)))
+	return "console-" + hex.EncodeToString(sum[:12])
 }
 
 // render writes a page.

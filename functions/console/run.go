@@ -3,8 +3,6 @@ package console
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,8 +74,7 @@ func showRun(v *visit) (view, error) {
 	if err := data.readOutput(v); err != nil {
 		return view{}, err
 	}
-	sum := sha256.Sum256([]byte(formToken(v.r) + task.RunID + strconv.FormatInt(v.now().UnixNano(), 36)))
-	data.RerunKey = "console-" + hex.EncodeToString(sum[:12])
+	data.RerunKey = v.formKey(task.RunID)
 	return view{
 		Title: short(60, data.What) + " · " + task.RunID, JSON: "/v1/runs/" + url.PathEscape(task.RunID),
 		Command: command("status", task.TaskID), Data: data,
