@@ -2,7 +2,7 @@ package console
 
 // pages are all pages of the console, in the order of the navigation. A page has a file with
 // its handler, a template and a test; README.md says how to add one.
-var pages = []page{runsPage, runPage}
+var pages = []page{runsPage, runPage, eventsPage, eventPage, proofPage, webhooksPage, webhookPage, recoverPage}
 
 // doneTexts are the messages that a page shows after an action, by the value of the query
 // parameter done.
@@ -10,4 +10,9 @@ var doneTexts = map[string]string{
 	"cancel":   "The cancel request is recorded.",
 	"too-late": "The run had already ended, or had reported success: the cancel request has no effect.",
 	"rerun":    "This run repeats the earlier one.",
+
+	"webhook-paused":  "The webhook is paused. Its events are not sent until it is resumed.",
+	"webhook-resumed": "The webhook is active.",
+	"webhook-deleted": "The webhook is deleted.",
+	"redeliver":       "The events are sent again. The progress is below.",
 }

@@ -2,12 +2,16 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
@@ -17,7 +21,7 @@ const sandbox = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
 // rawQuery lists the query parameters of the API's resources that pages link to.
 var rawQuery = []string{
-	"after", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "faultCode", "jobId", "kind", "label", "limit",
+	"after", "as", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "faultCode", "jobId", "kind", "label", "limit",
 	"offset", "pool", "runId", "skipped", "state", "stream", "taskId", "type", "types", "version",
 }
 
@@ -28,7 +32,9 @@ var rawPaths = []string{"/v1/", "/download/", "/schemas/", "/.well-known/", "/op
 // raw serves a resource of the API as the API returns it: the JSON of a page, a log, an output.
 // What is neither JSON nor plain text is a download.
 func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
-	v, err := c.begin(r)
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	v, err := c.begin(r.WithContext(ctx))
 	if err != nil {
 		return err
 	}
@@ -39,7 +45,7 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 		return httpkit.NoSuchPath()
 	}
 	header := http.Header{}
-	for _, name := range []string{"Accept", "Range", "If-None-Match", "If-Range"} {
+	for _, name := range []string{"Accept", "Range", "If-None-Match", "If-Range", "Last-Event-ID"} {
 		if values := r.Header.Values(name); len(values) > 0 && (name != "Accept" || !isPage(values[0])) {
 			header[name] = values
 		}
@@ -64,8 +70,52 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 		to.Set("Content-Disposition", attachment(to.Get("Content-Disposition")))
 	}
 	w.WriteHeader(response.StatusCode)
+	if kind, _, _ := mime.ParseMediaType(to.Get("Content-Type")); kind == typeEventStream {
+		go v.watch(ctx, stop)
+		w = flushed{w, http.NewResponseController(w)}
+	}
 	_, _ = io.Copy(w, response.Body) // the reader has left, or the API ended the response early
 	return nil
+}
+
+// typeEventStream is the content type of server-sent events.
+const typeEventStream = "text/event-stream"
+
+// watchEvery is the time between two checks of the session of an open stream.
+const watchEvery = 3 * time.Second
+
+// watch calls stop when the session has ended. It returns with ctx.
+func (v *visit) watch(ctx context.Context, stop func()) {
+	for {
+		over, cancel := v.c.Clock.NewTimer(watchEvery)
+		select {
+		case <-ctx.Done():
+			cancel()
+			return
+		case <-over:
+		}
+		if _, err := v.c.session(v.r); fault.Is(err, fault.Unauthenticated) {
+			stop()
+			return
+		}
+	}
+}
+
+// flushed is a response that is sent as it is written.
+type flushed struct {
+	http.ResponseWriter
+	conn *http.ResponseController
+}
+
+// Write implements http.ResponseWriter.
+func (w flushed) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	if err == nil {
+		if err = w.conn.Flush(); errors.Is(err, http.ErrNotSupported) {
+			err = nil
+		}
+	}
+	return n, err
 }
 
 // isPage reports whether an Accept header is that of a browser for a page.

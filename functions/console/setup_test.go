@@ -84,7 +84,10 @@ func (c *counter) count() int {
 	return c.loads
 }
 
-func setup(t *testing.T) *home {
+// part returns further routes of the API for a test.
+type part func(apitest.Parts, *orchestrator.System) []httpkit.Route
+
+func setup(t *testing.T, more ...part) *home {
 	t.Helper()
 	reader := access.Full("reader", readerToken, apitest.Tenant, "main")
 	reader.Scopes = []access.Scope{access.RunsRead}
@@ -94,8 +97,12 @@ func setup(t *testing.T) *home {
 	parts := apitest.NewParts(t)
 	h := &home{tokens: source, reads: &counter{ResourceStore: parts.Store}}
 	h.Stage = apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+		var further []httpkit.Route
+		for _, each := range more {
+			further = append(further, each(parts, s)...)
+		}
 		return slices.Concat(
-			runs.Routes(s.Definitions, s.Explanations), callback.Routes(s.Workers), download.Routes(s.Downloads),
+			further, runs.Routes(s.Definitions, s.Explanations), callback.Routes(s.Workers), download.Routes(s.Downloads),
 			tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, ""),
 			console.Routes(console.Config{
 				Sessions: console.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",

@@ -1,0 +1,222 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/stream"
+)
+
+// eventsPage lists the events of the tenant's stream, the newest first.
+var eventsPage = page{
+	name: "events", path: "events", label: "Events", scope: access.EventsRead,
+	query: append([]string{"cursor", "event"}, eventFilters...),
+	show:  showEvents,
+}
+
+// eventFilters are the query parameters that the API's list of events has, too.
+var eventFilters = []string{"types", "jobId", "taskId"}
+
+// eventRows is the number of events on a page. With a filter, a page reads windows of the stream
+// until it has as many, at most searchWindows.
+const (
+	eventRows     = 50
+	searchWindow  = 250
+	searchWindows = 4
+)
+
+// eventsData is the content of the page.
+type eventsData struct {
+	Events  []eventRow
+	Filter  url.Values
+	Chips   []chip
+	Presets []preset
+	Types   []eventtype.Info
+	Pager   pager
+	// Searched is the number of positions that were searched for the filter.
+	Searched int64
+	// Newest is the cursor of the stream's end, from which the page follows the stream.
+	Newest string
+	Follow string
+}
+
+// eventRow is an event in the list. What is unreadable has only its cursor.
+type eventRow struct {
+	Cursor         stream.Cursor
+	Event          events.Envelope
+	About, Details string
+	// Path is the page of what the event is about; empty without one.
+	Path       string
+	Unreadable bool
+}
+
+func showEvents(v *visit) (view, error) {
+	query := v.r.URL.Query()
+	if event := strings.TrimSpace(query.Get("event")); event != "" {
+		return view{}, seeOther(eventPath(event))
+	}
+	filter := url.Values{}
+	for _, name := range eventFilters {
+		if value := strings.TrimSpace(query.Get(name)); value != "" {
+			filter.Set(name, value)
+		}
+	}
+	wanted := events.Filter{Types: listOf(filter.Get("types")), JobID: filter.Get("jobId"), TaskID: filter.Get("taskId")}
+	if err := wanted.Check(); err != nil {
+		return view{}, fault.Invalid("types", "%v", err)
+	}
+	end, err := v.endOfStream()
+	if err != nil {
+		return view{}, err
+	}
+	data := eventsData{Filter: filter, Chips: chipsOf("events", filter), Presets: eventPresets(filter), Types: eventtype.All(), Newest: end.String()}
+	from := end
+	if text := query.Get("cursor"); text != "" {
+		var ok bool
+		if from, ok = stream.ParseCursor(text); !ok {
+			return view{}, fault.Invalid("cursor", "malformed cursor, want one of an event")
+		}
+		from.Epoch = cmp.Or(from.Epoch, end.Epoch)
+	}
+	first, err := data.read(v, wanted, from)
+	if err != nil {
+		return view{}, err
+	}
+	older := ""
+	if first.Position > 0 {
+		older = first.String()
+	}
+	data.Pager = pagerOf("events", filter, query.Get("cursor"), older)
+	asked := extended(filter, "limit", strconv.FormatInt(max(from.Position-first.Position, 1), 10), "after", first.String())
+	data.Follow = address("/v1/events/stream", extended(filter, "after", end.String()))
+	return view{Title: "Events", JSON: address("/v1/events", asked), Command: eventsCommand(filter), Data: data}, nil
+}
+
+// read adds the newest events up to a cursor that the filter selects. It returns the cursor
+// before the first one, from which older events are read. Its position is 0 at the start of the stream.
+func (d *eventsData) read(v *visit, wanted events.Filter, end stream.Cursor) (stream.Cursor, error) {
+	window, windows := int64(eventRows), 1
+	if len(d.Filter) > 0 {
+		window, windows = searchWindow, searchWindows
+	}
+	for at := end; ; windows-- {
+		if windows == 0 || at.Position == 0 {
+			return at, nil
+		}
+		found, oldest, err := v.eventsUpTo(at, window)
+		if err != nil {
+			return at, err
+		}
+		for _, row := range slices.Backward(found) {
+			if d.Searched++; row.Unreadable && len(d.Filter) == 0 || !row.Unreadable && wanted.Matches(row.Event) {
+				d.Events = append(d.Events, row)
+			}
+			at.Position = row.Cursor.Position - 1
+			if len(d.Events) == eventRows {
+				return at, nil
+			}
+		}
+		if oldest {
+			return stream.Cursor{Epoch: at.Epoch}, nil
+		}
+	}
+}
+
+// eventPresets are the filters that people ask for most.
+func eventPresets(filter url.Values) []preset {
+	all := []preset{
+		{Label: "All", Path: "events"},
+		{Label: "Ends of runs", Path: address("events", url.Values{"types": {"job.completed,job.failed,job.cancelled,job.skipped"}})},
+		{Label: "Failures", Path: address("events", url.Values{"types": {"job.failed,job.orphaned,job.retry_scheduled"}})},
+		{Label: "Schedules", Path: address("events", url.Values{"types": {"schedule.*"}})},
+		{Label: "Changes", Path: address("events", url.Values{"types": {string(eventtype.PolicyUpdated)}})},
+	}
+	for i := range all {
+		all[i].Current = all[i].Path == address("events", filter)
+	}
+	return all
+}
+
+func eventsCommand(filter url.Values) string {
+	arguments := []string{"events", "tail"}
+	for _, f := range [][2]string{{"types", "--type"}, {"jobId", "--job"}, {"taskId", "--task"}} {
+		if value := filter.Get(f[0]); value != "" {
+			arguments = append(arguments, f[1], value)
+		}
+	}
+	return command(arguments...)
+}
+
+// listOf returns the parts of a list with commas.
+func listOf(text string) (parts []string) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// extended returns the values with further ones: names and values alternate.
+func extended(values url.Values, more ...string) url.Values {
+	all := url.Values{}
+	for name, each := range values {
+		all[name] = each
+	}
+	for i := 0; i < len(more); i += 2 {
+		all.Set(more[i], more[i+1])
+	}
+	return all
+}
+
+// eventRowOf returns an event as the list shows it.
+func eventRowOf(at stream.Cursor, record []byte) eventRow {
+	row := eventRow{Cursor: at}
+	e, _, err := events.Unverified(record)
+	if err != nil {
+		row.Unreadable = true
+		return row
+	}
+	row.Event = e
+	switch {
+	case e.Job != nil:
+		row.About, row.Details, row.Path = e.Job.ID, e.Job.Message, runPath(cmp.Or(e.Job.ID, e.Job.RunID))
+		if e.Job.DefinitionID != "" {
+			row.About = e.Job.DefinitionID
+		}
+		if e.Job.Fault != nil {
+			row.Details = e.Job.Fault.Code + ": " + e.Job.Fault.Message
+		}
+	case e.Schedule != nil:
+		row.About, row.Details, row.Path = e.Schedule.DefinitionID, e.Schedule.Reason, address("runs", url.Values{"jobId": {e.Schedule.DefinitionID}})
+	case e.Policy != nil:
+		row.About, row.Details = e.Policy.Resource+" "+e.Policy.ID, "by "+e.Actor.Subject
+		if e.Policy.Resource == "webhook" {
+			row.Path = webhookPath(e.Policy.ID)
+		}
+	}
+	return row
+}
+
+// eventPath returns the address of an event, below the console.
+func eventPath(cursor string) string { return "events/" + url.PathEscape(cursor) }
+
+// expired reports whether the API does not have the events after a cursor.
+func expired(err error) bool {
+	p := problemOf(err)
+	return p != nil && p.Body.Code == string(fault.CursorExpired)
+}
+
+// unknown reports whether the API does not know a record.
+func unknown(err error) bool {
+	p := problemOf(err)
+	return p != nil && p.Body.Status == http.StatusNotFound
+}
