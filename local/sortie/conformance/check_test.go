@@ -32,6 +32,10 @@ const asWorker = "SORTIE_TEST_WORKER"
 func TestMain(m *testing.M) {
 	if os.Getenv(asWorker) != "" {
 		os.Exit(worker.Main(func(ctx context.Context, t *worker.Task) (worker.Result, error) {
+			work, err := time.ParseDuration(strings.TrimPrefix(os.Args[1], "--seconds=") + "s")
+			if err != nil {
+				return worker.Result{}, err
+			}
 			t.Progress(50, "halfway")
 			select {
 			case <-time.After(work):
@@ -45,33 +49,65 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// The work takes 12 intervals. The timeout between two calls is 15 intervals, because the host
-// may be busy.
-const (
-	interval = 200 * time.Millisecond
-	timeout  = 15 * interval
-	work     = 12 * interval
-)
+// interval is the interval of heartbeats of the first try.
+const interval = 200 * time.Millisecond
 
-// seconds is the duration of the work as an argument of the Python worker.
-var seconds = fmt.Sprintf("--seconds=%.1f", work.Seconds())
+// seconds is the argument with the duration of the work. check replaces WORK by the seconds of
+// 12 intervals.
+const seconds = "--seconds=WORK"
 
 // running limits the concurrent workers.
 var running = make(chan struct{}, 8)
 
-// check runs the kit on a command and returns its report.
-func check(t *testing.T, env []string, only []string, command ...string) conformance.Report {
+// check runs the kit on a command until the report is as expected, and returns the last report.
+// The kit measures time, and a busy host delays its workers. So each further try has longer
+// limits, and longer intervals if the command has the duration of its work as an argument.
+func check(t *testing.T, env, only, command []string, expected func(conformance.Report) bool) (report conformance.Report) {
 	t.Helper()
 	running <- struct{}{}
 	defer func() { <-running }()
-	report, err := conformance.Check(t.Context(), conformance.Config{
-		Command: command, Environ: env, Clock: clock.System{}, Only: only,
-		Interval: interval, Timeout: timeout,
-	})
-	if err != nil {
-		t.Error(err)
+	for _, slower := range []time.Duration{1, 5, 25} {
+		every := interval
+		if slices.Contains(command, seconds) {
+			every *= slower
+		}
+		filled := slices.Clone(command)
+		for i, word := range filled {
+			filled[i] = strings.ReplaceAll(word, "WORK", fmt.Sprintf("%.1f", 12*every.Seconds()))
+		}
+		var err error
+		report, err = conformance.Check(t.Context(), conformance.Config{
+			Command: filled, Environ: env, Clock: clock.System{}, Only: only,
+			Interval: every, Timeout: slower * 15 * interval, Grace: slower * 5 * time.Second, Abort: slower * 2 * time.Second, Limit: slower * time.Minute,
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err != nil || expected(report) {
+			break
+		}
+		t.Logf("%v: got the failures %+v with limits multiplied by %d", filled, report.Failures(), slower)
 	}
 	return report
+}
+
+// conforms is the expectation of a worker without defects.
+func conforms(r conformance.Report) bool { return len(r.Failures()) == 0 }
+
+// fails returns the expectation of a worker with one failure.
+func fails(requirement string) func(conformance.Report) bool {
+	return func(r conformance.Report) bool {
+		failures := r.Failures()
+		return len(failures) == 1 && failures[0].Name == requirement
+	}
+}
+
+// failed returns the names of the requirements that the worker failed.
+func failed(r conformance.Report) (names []string) {
+	for _, v := range r.Failures() {
+		names = append(names, v.Name)
+	}
+	return names
 }
 
 // checkAll fails the test if the worker fails in any scenario, or if a requirement is not
@@ -85,7 +121,7 @@ func checkAll(t *testing.T, env []string, command ...string) {
 	)
 	for _, name := range conformance.Scenarios() {
 		checks.Go(func() {
-			one := check(t, env, []string{name}, command...)
+			one := check(t, env, []string{name}, command, conforms)
 			mu.Lock()
 			defer mu.Unlock()
 			report.Verdicts = append(report.Verdicts, one.Verdicts...)
@@ -116,7 +152,7 @@ func TestSDKWorkerConforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkAll(t, []string{asWorker + "=1"}, self)
+	checkAll(t, []string{asWorker + "=1"}, self, seconds)
 }
 
 func TestPythonWorkerConforms(t *testing.T) {
@@ -158,14 +194,14 @@ func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 		"output-not-base64":       {"work", "output"},
 	} {
 		checks.Go(func() {
-			report := check(t, nil, []string{row.scenario}, program, "testdata/worker.py", seconds, "--broken", mistake)
-			var failed []string
-			for _, v := range report.Failures() {
-				failed = append(failed, v.Name)
-			}
 			want := strings.Fields(row.requirements)
-			if len(failed) == 0 || !slices.Contains(failed, want[0]) || slices.ContainsFunc(failed, func(name string) bool { return !slices.Contains(want, name) }) {
-				t.Errorf("%s: got failures of %v, want %v", mistake, failed, want)
+			expected := func(r conformance.Report) bool {
+				got := failed(r)
+				return slices.Contains(got, want[0]) && !slices.ContainsFunc(got, func(name string) bool { return !slices.Contains(want, name) })
+			}
+			report := check(t, nil, []string{row.scenario}, []string{program, "testdata/worker.py", seconds, "--broken", mistake}, expected)
+			if !expected(report) {
+				t.Errorf("%s: got failures of %v, want %v", mistake, failed(report), want)
 				for _, v := range report.Failures() {
 					t.Log(mistake, v.Name, v.Detail)
 				}
@@ -183,7 +219,7 @@ func TestEachMistakeBreaksItsRequirement(t *testing.T) {
 func TestWorkerWithoutExtensionsConforms(t *testing.T) {
 	t.Parallel()
 	report := check(t, nil, []string{"work", "sigterm", "renewal", "start-unanswered", "result-unanswered"},
-		stacktest.Python(t), "testdata/worker.py", seconds, "--plain")
+		[]string{stacktest.Python(t), "testdata/worker.py", seconds, "--plain"}, conforms)
 	if !report.Conforms || len(report.Failures()) > 0 {
 		t.Errorf("got failures %+v, want none", report.Failures())
 	}
@@ -203,7 +239,7 @@ func TestWorkerWithoutExtensionsConforms(t *testing.T) {
 // A worker that makes no call fails once, and the other scenarios do not run.
 func TestSilentWorkerIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	report := check(t, nil, nil, "/bin/sh", "-c", "echo nothing to do; exit 3")
+	report := check(t, nil, nil, []string{"/bin/sh", "-c", "echo nothing to do; exit 3"}, fails("started"))
 	failures := report.Failures()
 	if len(failures) != 1 || failures[0].Name != "started" || !strings.Contains(failures[0].Detail, "nothing to do") || len(report.Skipped) != len(conformance.Scenarios())-1 {
 		t.Errorf("got failures %+v, skipped %v, want started with the output, and the other scenarios", failures, report.Skipped)
@@ -225,7 +261,7 @@ func TestOneMistakeIsReportedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := check(t, nil, []string{"work", "cancel", "expired"}, row.command...)
+			report := check(t, nil, []string{"work", "cancel", "expired"}, row.command, fails(row.requirement))
 			failures := report.Failures()
 			if len(failures) != 1 || failures[0].Name != row.requirement || len(failures[0].Also) != row.also || failures[0].Scenario != "work" {
 				t.Errorf("got failures %+v, want one of %s in work and %d more scenarios", failures, row.requirement, row.also)
@@ -252,12 +288,8 @@ func TestWorkerThatOnlyCallsBackIsChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := check(t, nil, nil, "sh", "-c", row.script)
-			var failed []string
-			for _, v := range report.Failures() {
-				failed = append(failed, v.Name)
-			}
-			if report.Contract != "export" || strings.Join(failed, " ") != row.want || len(report.Skipped) == 0 {
+			report := check(t, nil, nil, []string{"sh", "-c", row.script}, func(r conformance.Report) bool { return strings.Join(failed(r), " ") == row.want })
+			if report.Contract != "export" || strings.Join(failed(report), " ") != row.want || len(report.Skipped) == 0 {
 				t.Errorf("got contract %s, failures %+v, skipped %v, want export, [%s]", report.Contract, report.Failures(), report.Skipped, row.want)
 			}
 		})
@@ -267,7 +299,7 @@ func TestWorkerThatOnlyCallsBackIsChecked(t *testing.T) {
 // The environment is that of a local machine and has no variables of the caller.
 func TestWorkerGetsTheEnvironmentOfAMachine(t *testing.T) {
 	t.Parallel()
-	report := check(t, []string{"EXTRA=yes"}, nil, "sh", "-c", `env | cut -d= -f1 | sort | tr '\n' ' '; echo; [ "$PWD" = "$HOME" ] && [ -d "$TMPDIR" ] && echo "in $PATH"`)
+	report := check(t, []string{"EXTRA=yes"}, nil, []string{"sh", "-c", `env | cut -d= -f1 | sort | tr '\n' ' '; echo; [ "$PWD" = "$HOME" ] && [ -d "$TMPDIR" ] && echo "in $PATH"`}, fails("started"))
 	got := report.Failures()[0].Detail
 	want := "BATCH_ID CALLBACK_URL EXPORT_FORMAT EXPORT_OPTIONS EXTRA FLY_ALLOC_ID FLY_APP_NAME FLY_IMAGE_REF FLY_MACHINE_ID FLY_MACHINE_VERSION " +
 		"FLY_PRIVATE_IP FLY_PROCESS_GROUP FLY_REGION FLY_VM_MEMORY_MB HOME PATH PI PRIMARY_REGION PWD R2_ACCESS_KEY_ID R2_ACCOUNT_ID R2_BUCKET " +

@@ -52,7 +52,7 @@ func TestExamplesConform(t *testing.T) {
 			defer checks.Wait()
 			for _, scenario := range conformance.Scenarios() {
 				checks.Go(func() {
-					report := check(t, nil, []string{scenario}, command(scenario)...)
+					report := check(t, nil, []string{scenario}, command(scenario), conforms)
 					for _, v := range report.Failures() {
 						t.Errorf("%s: %s %s: %s", scenario, v.Mark, v.Name, v.Detail)
 					}
@@ -70,7 +70,7 @@ func TestExamplesConform(t *testing.T) {
 func TestCallbackExampleConforms(t *testing.T) {
 	t.Parallel()
 	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")
-	report := check(t, nil, nil, "sh", filepath.Join(examples, "shell", "callback.sh"))
+	report := check(t, nil, nil, []string{"sh", filepath.Join(examples, "shell", "callback.sh")}, conforms)
 	if !report.Conforms || report.Contract != "export" {
 		t.Errorf("got contract %s, failures %+v, want a worker that conforms to export", report.Contract, report.Failures())
 	}
