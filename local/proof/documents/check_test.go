@@ -104,8 +104,14 @@ func (c checker) path(from, word string) error {
 	if !atTop && !slices.Contains(ours, path.Ext(name)) {
 		return nil
 	}
-	for known := range c.names {
-		for _, pattern := range []string{name, path.Join(path.Dir(from), name)} {
+	for _, pattern := range []string{name, path.Join(path.Dir(from), name)} {
+		if c.names[pattern] {
+			return nil
+		}
+		if !strings.Contains(pattern, "*") {
+			continue
+		}
+		for known := range c.names {
 			if matches, err := path.Match(pattern, known); err == nil && matches {
 				return nil
 			}
