@@ -109,7 +109,7 @@ type opened struct {
 // open opens a stream. headers alternates names and values.
 func (b *bench) open(t *testing.T, path string, headers ...string) opened {
 	t.Helper()
-	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, leave := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(leave)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.URL+path, nil)
 	if err != nil {

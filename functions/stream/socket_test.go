@@ -35,7 +35,7 @@ func (b *bench) dial(t *testing.T, query string, headers ...string) socket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	header := http.Header{"Authorization": {"Bearer " + token}}
 	for i := 0; i < len(headers); i += 2 {

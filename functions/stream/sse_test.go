@@ -330,7 +330,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		}
 	}
 	s.leave()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for i := 0; strings.Count(b.Logs(), `"route":"`+path+`"`) < 2; i++ {
 		if i == 10_000 {

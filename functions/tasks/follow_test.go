@@ -19,7 +19,7 @@ import (
 // because that check reads them to their end.
 func (s *sender) stream(t *testing.T, query string, lines bool) (*bufio.Reader, http.Header) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.stage.URL+s.path(query), nil)
 	if err != nil {

@@ -135,8 +135,8 @@ func (f *follower) next(t *testing.T) stream.Batch {
 		return b
 	case err := <-f.ended:
 		t.Fatalf("got the end of the stream, %v, want a batch", err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("got no batch in 20 s, want one")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("got no batch in two minutes, want one")
 	}
 	return stream.Batch{}
 }
@@ -151,8 +151,8 @@ func (f *follower) end(t *testing.T) {
 		if err != nil {
 			t.Errorf("got %v at the end, want no error", err)
 		}
-	case <-time.After(20 * time.Second):
-		t.Error("got no end in 20 s, want one")
+	case <-time.After(2 * time.Minute):
+		t.Error("got no end in two minutes, want one")
 	}
 }
 

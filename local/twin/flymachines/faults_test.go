@@ -44,7 +44,7 @@ func advance(t *testing.T, now *clock.Virtual, d time.Duration) {
 	t.Helper()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for range 10_000 {
+	for range 100_000 {
 		if _, waiting := now.Next(); waiting {
 			now.Advance(d)
 			return

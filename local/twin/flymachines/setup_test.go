@@ -204,7 +204,7 @@ func (m *machines) receive() string {
 
 func (m *machines) wait(id string, state string) {
 	m.t.Helper()
-	if err := m.client.Wait(m.t.Context(), app, id, flaps.WithWaitStates(state), flaps.WithWaitTimeout(30*time.Second)); err != nil {
+	if err := m.client.Wait(m.t.Context(), app, id, flaps.WithWaitStates(state), flaps.WithWaitTimeout(time.Minute)); err != nil {
 		m.t.Fatal(err)
 	}
 }

@@ -173,7 +173,7 @@ func TestEndedRunLeavesNoSecretOnTheDisk(t *testing.T) {
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
 	var left []string
-	for range 200 {
+	for range 1200 {
 		left = nil
 		err := filepath.WalkDir(filepath.Join(data, "machines"), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {

@@ -35,7 +35,7 @@ func serve(t *testing.T, name, event string, env []string, look func()) served {
 	api := httptest.NewServer(l)
 	t.Cleanup(api.Close)
 	program := filepath.Join(build(t), functions(t)[name], "bootstrap")
-	limit, cancel := context.WithTimeout(t.Context(), time.Minute) // stops a function that hangs
+	limit, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // stops a function that hangs
 	defer cancel()
 	cmd := exec.CommandContext(limit, program)
 	var logs bytes.Buffer

@@ -267,7 +267,7 @@ func gone(t *testing.T, pid string) {
 	}
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for range 2000 {
+	for range 12_000 {
 		stat, err := os.ReadFile("/proc/" + pid + "/stat")
 		if errors.Is(syscall.Kill(number, 0), syscall.ESRCH) || (err == nil && strings.Contains(string(stat), ") Z ")) {
 			return

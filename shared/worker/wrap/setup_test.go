@@ -80,7 +80,7 @@ func self(t *testing.T, env []string, args ...string) (*exec.Cmd, *[2]bytes.Buff
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(slices.Concat([]string{"PATH=" + os.Getenv("PATH"), asSelf + "=1"}, env), "GOCOVERDIR="+t.TempDir())
@@ -135,14 +135,14 @@ func file(t *testing.T, name string) string {
 // appears waits for a file that ends in a newline and returns its text.
 func appears(t *testing.T, name string) string {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		if text, err := os.ReadFile(name); err == nil && strings.HasSuffix(string(text), "\n") {
 			return strings.TrimSpace(string(text))
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("got no file %s after 30s", name)
+			t.Fatalf("got no file %s after two minutes", name)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
