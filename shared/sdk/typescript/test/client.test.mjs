@@ -242,6 +242,14 @@ test("a stream of events continues behind the last id", async () => {
   assert.equal(seen[0].url.search, "?types=job.*%2Cx&after=earliest&gap=fail");
 });
 
+test("a page of another program ends a stream", async () => {
+  const { client, seen } = fake(() => new Response("<html>", { headers: { "Content-Type": "text/html; charset=utf-8" } }));
+  await assert.rejects(async () => {
+    for await (const _ of client.events.stream({ signal: AbortSignal.timeout(2000) }));
+  }, { name: "SortieError", message: /check the url/ });
+  assert.equal(seen.length, 1);
+});
+
 test("a gap ends a stream, or is reported", async () => {
   const gone = fake(problem(410, "CURSOR_EXPIRED"));
   await assert.rejects(async () => {

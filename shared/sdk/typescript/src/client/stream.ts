@@ -99,6 +99,10 @@ export async function* resumed(stream: Resumable, options: CallOptions): AsyncGe
       options.signal?.throwIfAborted();
       const response = await stream.open(cursor);
       if (response.status === 204) return;
+      if (/^text\/html\b/i.test(response.headers.get("Content-Type") ?? "")) {
+        await response.body?.cancel();
+        throw new SortieError("the answer is a page, not a stream: check the url");
+      }
       const decoder = new SseDecoder(cursor);
       for await (const chunk of chunks(response)) {
         failures = 0;
