@@ -1,0 +1,51 @@
+//! The Rust SDK of Sortie.
+//!
+//! # A worker
+//!
+//! Sortie starts a worker for one attempt at one task. [`run`] does the task and returns the
+//! exit code of the process:
+//!
+//! ```
+//! use std::process::ExitCode;
+//! use sortie_worker::{run, Output, Task};
+//!
+//! fn main() -> ExitCode {
+//!     run(|task: Task| async move {
+//!         for page in 1..=10 {
+//!             task.check()?; // an error if the work must stop
+//!             // the real work
+//!             task.progress(f64::from(10 * page), &format!("page {page} of 10"));
+//!         }
+//!         task.output(Output::bytes("ten pages\n").content_type("text/plain")).await
+//!     })
+//! }
+//! ```
+//!
+//! Heartbeats come from a thread with a runtime of its own, so work may block. Work that has
+//! no place to ask whether it must stop belongs under `sortie-exec` instead.
+//!
+//! # Features
+//!
+#![cfg_attr(
+    feature = "client",
+    doc = "- `client`: [`client`], for runs and events."
+)]
+#![cfg_attr(
+    not(feature = "client"),
+    doc = "- `client`: the client for runs and events."
+)]
+#![cfg_attr(
+    feature = "webhooks",
+    doc = "- `webhooks`: [`webhooks`], their verification."
+)]
+#![cfg_attr(
+    not(feature = "webhooks"),
+    doc = "- `webhooks`: the verification of webhooks."
+)]
+
+mod http;
+mod time;
+mod worker;
+
+pub use tokio_util::sync::CancellationToken;
+pub use worker::{run, Category, Failure, Output, Task, Worker, Writer};
