@@ -43,8 +43,14 @@
     doc = "- `webhooks`: the verification of webhooks."
 )]
 
+#[cfg(feature = "client")]
+pub mod client;
 mod http;
+#[cfg(any(feature = "client", feature = "webhooks"))]
+pub mod models;
 mod time;
+#[cfg(feature = "webhooks")]
+pub mod webhooks;
 mod worker;
 
 pub use tokio_util::sync::CancellationToken;
