@@ -7,6 +7,9 @@ use std::time::{Duration, SystemTime};
 /// What names this SDK in requests.
 pub(crate) const USER_AGENT: &str = concat!("sortie-rust/", env!("CARGO_PKG_VERSION"));
 
+/// A sum with a longer delay may overflow.
+const MOST_ASKED: Duration = Duration::from_secs(366 * 86_400);
+
 /// Returns a client. It follows no redirect: that would carry a token to another server.
 pub(crate) fn client() -> Result<reqwest::Client, String> {
     reqwest::Client::builder()
@@ -68,8 +71,12 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// Returns the delay that an answer asks for.
+/// Returns the delay that an answer asks for, at most a year.
 pub(crate) fn retry_after(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
+    asked_delay(headers).map(|delay| delay.min(MOST_ASKED))
+}
+
+fn asked_delay(headers: &reqwest::header::HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(ms) = text("x-backoff-ms").and_then(|value| value.parse().ok()) {
         return Some(Duration::from_millis(ms));
@@ -142,6 +149,8 @@ mod tests {
         };
         assert_eq!(of("retry-after", "3"), Some(Duration::from_secs(3)));
         assert_eq!(of("x-backoff-ms", "250"), Some(Duration::from_millis(250)));
+        assert_eq!(of("retry-after", "1e19"), Some(MOST_ASKED));
+        assert_eq!(of("x-backoff-ms", "18446744073709551615"), Some(MOST_ASKED));
         assert!(of("retry-after", "Wed, 21 Oct 2999 07:28:00 GMT") > Some(Duration::from_secs(1)));
         for value in [
             "-1",

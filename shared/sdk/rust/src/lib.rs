@@ -55,3 +55,8 @@ mod worker;
 
 pub use tokio_util::sync::CancellationToken;
 pub use worker::{run, Category, Failure, Output, Task, Worker, Writer};
+
+/// The blocks of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

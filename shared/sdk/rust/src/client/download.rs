@@ -224,20 +224,20 @@ impl Download {
             Error::Api(api) => matches!(api.status, 429 | 502..=504),
             _ => false,
         };
-        if !again || self.failures >= self.client.transport.retries {
-            return Err(error);
-        }
         let after = error
             .api()
             .and_then(|api| api.retry_after)
             .unwrap_or_default();
+        if !again || after > STALL || self.failures >= self.client.transport.retries {
+            return Err(error);
+        }
         let delay = http::backoff(
             self.failures,
             Duration::from_millis(250),
             Duration::from_secs(8),
         );
         self.failures += 1;
-        tokio::time::sleep(delay.max(after.min(STALL))).await;
+        tokio::time::sleep(delay.max(after)).await;
         Ok(())
     }
 }

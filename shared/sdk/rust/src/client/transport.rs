@@ -192,15 +192,31 @@ impl Transport {
                 .header("content-type", "application/json")
                 .body(body.clone());
         }
-        let response = request.send().await.map_err(|error| Failure {
-            // Without a connection nothing was sent.
-            repeat: error.is_connect() || (call.repeatable() && !error.is_builder()),
-            error: Error::Connection(format!("{}: {}", self.place(call), http::reason(&error))),
-        })?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unsent(call, &error))?;
         if response.status().as_u16() < 300 || Some(response.status()) == call.passes {
             return Ok(response);
         }
         Err(refusal(call, response).await)
+    }
+
+    /// Describes a request without an answer.
+    fn unsent(&self, call: &Call, error: &reqwest::Error) -> Failure {
+        let text = format!("{}: {}", self.place(call), http::reason(error));
+        if error.is_builder() {
+            let error = Error::Invalid(text);
+            return Failure {
+                error,
+                repeat: false,
+            };
+        }
+        Failure {
+            // Without a connection nothing was sent.
+            repeat: error.is_connect() || call.repeatable(),
+            error: Error::Connection(text),
+        }
     }
 
     /// Describes a call without its query, which may be a secret.

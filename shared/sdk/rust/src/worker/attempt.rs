@@ -21,6 +21,7 @@ use crate::{http, time};
 
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3600); // without a deadline
 const LEAST_RETRY: Duration = Duration::from_secs(60);
+const MOST_RETRY: Duration = Duration::from_secs(30 * 86_400);
 
 /// What the work last reported of itself.
 #[derive(Clone, Default, PartialEq)]
@@ -159,7 +160,9 @@ impl Attempt {
 
     /// Returns how long a report is repeated: to the deadline.
     pub(crate) fn retry_until(&self) -> Instant {
-        let left = self.until_deadline().map(|left| left.max(LEAST_RETRY));
+        let left = self
+            .until_deadline()
+            .map(|left| left.clamp(LEAST_RETRY, MOST_RETRY));
         Instant::now() + left.unwrap_or(REPORT_TIMEOUT)
     }
 
