@@ -78,10 +78,11 @@ fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 
 # Each SDK is tested as its users get it: the built archive, in an environment of its own.
 .PHONY: test-sdks
-test-sdks: ## build and test the SDKs with the conformance kit and a live server, and the examples (Python 3.10, Node 22, Ruby)
+test-sdks: ## build and test the SDKs with the conformance kit and a live server, and the examples (Python 3.10, Node 22, Rust 1.85, Ruby)
 	@$(BUILD) -o bin/ $(PROGRAMS)
 	@shared/sdk/python/test.sh
 	@shared/sdk/typescript/test.sh
+	@shared/sdk/rust/test.sh
 	@shared/sdk/examples/test.sh
 
 # The validators need Node, Java, Maven and Python 3.13 beside Go, as LocalStack

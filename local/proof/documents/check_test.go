@@ -316,7 +316,9 @@ func TestExamplesOfHelpParse(t *testing.T) {
 }
 
 // sdks are the folders of the SDKs by the languages of blocks that their own tests run.
-var sdks = map[string]string{"python": "shared/sdk/python/", "js": "shared/sdk/typescript/", "ts": "shared/sdk/typescript/"}
+var sdks = map[string]string{
+	"python": "shared/sdk/python/", "js": "shared/sdk/typescript/", "ts": "shared/sdk/typescript/", "rust": "shared/sdk/rust/",
+}
 
 // TestBlocksAreChecked requires that a test can check each block, or that the block gives a
 // reason.

@@ -40,7 +40,7 @@ func (b block) is(name string) (string, bool) {
 }
 
 var (
-	fence   = regexp.MustCompile("^(\\s*)```([a-z]*)\\s*$")
+	fence   = regexp.MustCompile("^(\\s*)```([a-z]*)(?:,no_run)?\\s*$") // of rustdoc: compiled, not run
 	comment = regexp.MustCompile(`^\s*<!-- (.*) -->\s*$`)
 	link    = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
 	span    = regexp.MustCompile("`([^`]+)`")

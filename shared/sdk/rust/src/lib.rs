@@ -5,7 +5,7 @@
 //! Sortie starts a worker for one attempt at one task. [`run`] does the task and returns the
 //! exit code of the process:
 //!
-//! ```
+//! ```no_run
 //! use std::process::ExitCode;
 //! use sortie_worker::{run, Output, Task};
 //!
@@ -57,6 +57,6 @@ pub use tokio_util::sync::CancellationToken;
 pub use worker::{run, Category, Failure, Output, Task, Worker, Writer};
 
 /// The blocks of the README.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "client", feature = "webhooks"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -332,6 +332,35 @@ fn sigterm_without_a_cancel_request_is_not_reported() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn sigterm_during_the_report_changes_nothing() {
+    let server = plane(|r, before| {
+        (r.name() == "completed" && before == 0)
+            .then(|| Reply::new(503, "").with("retry-after", "1"))
+    });
+    let mut child = command("returns", &envelope(&server, json!({})))
+        .spawn()
+        .unwrap();
+    server.wait_for("completed", 1);
+    let id = child.id().to_string();
+    assert!(Command::new("kill")
+        .args(["-TERM", &id])
+        .status()
+        .unwrap()
+        .success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(server.named("completed")[1].json()["outcome"], "SUCCEEDED");
+}
+
+#[test]
+fn a_reason_is_one_line_of_the_log() {
+    let reason = json!({"acknowledged": true, "shouldCancel": true, "cancelReason": "a\nsortie: b\u{1b}[2J"});
+    let server = plane(move |r, _| (r.name() == "heartbeat").then(|| Reply::json(reason.clone())));
+    let said = String::from_utf8(run(&server, "waits", json!({})).stderr).unwrap();
+    assert!(said.contains("a\\nsortie: b\\u{1b}[2J"), "{said}");
+}
+
 #[test]
 fn reports_are_repeated() {
     let server = plane(|r, before| match (r.name(), before) {

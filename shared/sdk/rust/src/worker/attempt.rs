@@ -220,7 +220,8 @@ impl Attempt {
                 return;
             }
             if state.stop.as_ref() != Some(&cause) {
-                (self.log)(&format!("the work must stop: {}", cause.reason()));
+                let reason = cause.reason().escape_debug(); // one line, whatever it has
+                (self.log)(&format!("the work must stop: {reason}"));
             }
             state.stop = Some(cause);
         }

@@ -24,6 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 use attempt::{Attempt, Start};
 use beats::Terminations;
 use calls::Log;
+use envelope::Envelope;
 use report::End;
 
 pub use failure::{Category, Failure};
@@ -113,9 +114,13 @@ impl Worker {
         W: FnOnce(Task) -> F,
         F: Future<Output = Result<(), Failure>>,
     {
+        let envelope = match take() {
+            Ok(envelope) => envelope,
+            Err(code) => return code,
+        };
         match Builder::new_multi_thread().enable_all().build() {
             Ok(runtime) => {
-                let code = self.run_on(&runtime, work);
+                let code = self.work(envelope, &runtime, work);
                 runtime.shutdown_background(); // work that blocks a thread does not delay the end
                 code
             }
@@ -133,17 +138,17 @@ impl Worker {
         W: FnOnce(Task) -> F,
         F: Future<Output = Result<(), Failure>>,
     {
-        if tokio::runtime::Handle::try_current().is_ok() {
-            eprintln!("sortie_worker::run must not be called within a runtime");
-            return ExitCode::from(EXIT_NO_TASK);
+        match take() {
+            Ok(envelope) => self.work(envelope, runtime, work),
+            Err(code) => code,
         }
-        let envelope = match envelope::take() {
-            Ok(envelope) => envelope,
-            Err(error) => {
-                eprintln!("{error}");
-                return ExitCode::from(EXIT_NO_TASK);
-            }
-        };
+    }
+
+    fn work<W, F>(self, envelope: Envelope, runtime: &Runtime, work: W) -> ExitCode
+    where
+        W: FnOnce(Task) -> F,
+        F: Future<Output = Result<(), Failure>>,
+    {
         let attempt = match self.start(envelope) {
             Ok(attempt) => attempt,
             Err((line, code)) => {
@@ -156,14 +161,14 @@ impl Worker {
         };
         let work = CatchUnwind(Box::pin(async move { work(task).await }));
         let failure = runtime.block_on(work).err();
-        if let Some(failure) = &failure {
+        if let Some(failure) = failure.as_ref().filter(|failure| !failure.is_stop()) {
             (attempt.log)(&format!("the work failed: {failure}"));
         }
         finish(&attempt, failure)
     }
 
     /// Starts the thread of the calls, and the attempt.
-    fn start(self, envelope: envelope::Envelope) -> Result<Arc<Attempt>, (String, u8)> {
+    fn start(self, envelope: Envelope) -> Result<Arc<Attempt>, (String, u8)> {
         let (started, answer) = mpsc::sync_channel(1);
         let spawned = std::thread::Builder::new()
             .name("sortie-heartbeats".to_owned())
@@ -186,7 +191,7 @@ impl Worker {
     /// Makes all calls until the attempt ends.
     async fn serve(
         self,
-        envelope: envelope::Envelope,
+        envelope: Envelope,
         started: &mpsc::SyncSender<Result<Arc<Attempt>, (String, u8)>>,
     ) {
         let http = match crate::http::client() {
@@ -232,6 +237,19 @@ impl Worker {
         let _ = started.send(Ok(attempt.clone()));
         attempt.ended.cancelled().await;
     }
+}
+
+/// Reads the envelope, or returns the exit code.
+fn take() -> Result<Envelope, ExitCode> {
+    let envelope = if tokio::runtime::Handle::try_current().is_ok() {
+        Err("a worker must not run within another runtime".to_owned())
+    } else {
+        envelope::take()
+    };
+    envelope.map_err(|error| {
+        eprintln!("{error}");
+        ExitCode::from(EXIT_NO_TASK)
+    })
 }
 
 impl std::fmt::Debug for Worker {

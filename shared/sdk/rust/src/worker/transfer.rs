@@ -1,5 +1,6 @@
 //! The input and the output of a task, by presigned URLs.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,7 +41,7 @@ pub struct Output {
 
 #[derive(Clone)]
 enum Content {
-    Bytes(Vec<u8>),
+    Bytes(Arc<Vec<u8>>),
     File(PathBuf),
 }
 
@@ -48,7 +49,7 @@ impl Output {
     /// Returns an output with this content.
     pub fn bytes(content: impl Into<Vec<u8>>) -> Self {
         Self {
-            content: Content::Bytes(content.into()),
+            content: Content::Bytes(Arc::new(content.into())),
             content_type: None,
             file_name: None,
         }
@@ -295,37 +296,59 @@ impl Sent {
     }
 }
 
-fn body(output: &Output, size: u64, attempt: &Arc<Attempt>, sent: &Arc<Sent>) -> reqwest::Body {
-    let path = match &output.content {
-        Content::Bytes(content) => {
-            sent.add(content);
-            return content.clone().into();
+/// Where the pieces of a body come from.
+enum Source {
+    Bytes(Arc<Vec<u8>>),
+    Closed(PathBuf),
+    File(tokio::fs::File),
+}
+
+impl Source {
+    /// Returns the piece at a place, of at most `most` bytes.
+    async fn piece(&mut self, at: u64, most: usize) -> io::Result<Vec<u8>> {
+        if let Self::Closed(path) = self {
+            *self = Self::File(tokio::fs::File::open(path).await?);
         }
-        Content::File(path) => path.clone(),
+        match self {
+            Self::Bytes(content) => {
+                let at = usize::try_from(at).map_err(io::Error::other)?;
+                Ok(content[at..at + most].to_vec())
+            }
+            Self::File(file) => {
+                let mut piece = vec![0; most];
+                let read = file.read(&mut piece).await?;
+                if read == 0 {
+                    return Err(io::Error::other("the file became shorter"));
+                }
+                piece.truncate(read);
+                Ok(piece)
+            }
+            Self::Closed(_) => Err(io::Error::other("the file is not open")),
+        }
+    }
+}
+
+/// Returns a body that ends when the work must stop.
+fn body(output: &Output, size: u64, attempt: &Arc<Attempt>, sent: &Arc<Sent>) -> reqwest::Body {
+    let source = match &output.content {
+        Content::Bytes(content) => Source::Bytes(content.clone()),
+        Content::File(path) => Source::Closed(path.clone()),
     };
     let (attempt, sent) = (attempt.clone(), sent.clone());
-    let start: (Option<tokio::fs::File>, u64) = (None, size);
-    let stream = futures_util::stream::try_unfold(start, move |(file, left)| {
-        let (path, attempt, sent) = (path.clone(), attempt.clone(), sent.clone());
+    let stream = futures_util::stream::try_unfold((source, 0), move |(mut source, at)| {
+        let (attempt, sent) = (attempt.clone(), sent.clone());
         async move {
-            if left == 0 {
+            if at == size {
                 return Ok(None);
             }
             if attempt.stopped.is_cancelled() {
-                return Err(std::io::Error::other("the work must stop"));
+                return Err(io::Error::other("the work must stop"));
             }
-            let mut file = match file {
-                Some(file) => file,
-                None => tokio::fs::File::open(&path).await?,
-            };
-            let mut piece = vec![0; usize::try_from(left).unwrap_or(PIECE).min(PIECE)];
-            let read = file.read(&mut piece).await?;
-            if read == 0 {
-                return Err(std::io::Error::other("the file became shorter"));
-            }
-            piece.truncate(read);
+            let left = usize::try_from(size - at).unwrap_or(PIECE);
+            let piece = source.piece(at, left.min(PIECE)).await?;
             sent.add(&piece);
-            Ok(Some((piece, (Some(file), left - read as u64))))
+            let after = at + piece.len() as u64;
+            Ok(Some((piece, (source, after))))
         }
     });
     reqwest::Body::wrap_stream(stream)
