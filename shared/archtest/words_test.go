@@ -89,7 +89,7 @@ func TestPlainWords(t *testing.T) {
 // except stories, and package-lock.json.
 func documents(t *testing.T) []string {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "git", "ls-files", "*.md", "*.yaml", "*.yml", "*.json", "*.py", "*.sh", "*.toml", "Makefile", ".ci/run", "*/stories/*")
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "*.md", "*.yaml", "*.yml", "*.json", "*.py", "*.rs", "*.sh", "*.toml", "Makefile", ".ci/run", "*/stories/*")
 	list.Dir = root(t)
 	out, err := list.Output()
 	if err != nil {

@@ -5,7 +5,7 @@
 //! another process, continues behind the checkpoint. The output is a CSV file with the sum of
 //! each product.
 //!
-//! STORE is the folder; without it the import begins anew. PAUSE_MS is how long a batch takes.
+//! STORE is the folder; without it the import begins at the first row. PAUSE_MS is how long a batch takes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -11,6 +11,9 @@ const BODY: &[u8] = br#"{"eventId": "urn:orch:event:1", "eventType": "job.comple
 const ID: &str = "urn:orch:event:1";
 const NOW: u64 = 1_767_323_045;
 
+/// A name, the id, the timestamp, the signatures, the body, and why they are refused.
+type Row<'a> = (&'a str, &'a str, String, String, &'a [u8], Refused);
+
 fn signed(secret: &str, seconds: u64, body: &[u8]) -> String {
     sign(secret, ID, seconds, body).unwrap()
 }
@@ -67,7 +70,7 @@ fn attacks_are_refused() {
     let many = format!("{}{good}", "v1,AAAA ".repeat(1000));
     let list = [0xff, 0xfe];
     let array = b"[1]".as_slice();
-    let rows: [(&str, &str, String, String, &[u8], Refused); 13] = [
+    let rows: [Row; 13] = [
         (
             "another secret",
             ID,

@@ -399,6 +399,20 @@ fn failed_heartbeats_do_not_end() {
 }
 
 #[test]
+fn a_closed_standard_error_does_not_end_heartbeats() {
+    let server = plane(|r, before| match (r.name(), before) {
+        ("heartbeat", 0) => Some(Reply::new(500, "")),
+        ("heartbeat", 2) => Some(cancel()),
+        _ => None,
+    });
+    let mut command = command("waits", &envelope(&server, json!({})));
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert_eq!(completed(&server)["outcome"], "CANCELLED");
+}
+
+#[test]
 fn renewed_tokens_and_urls_are_used() {
     let server = plane(|r, before| match (r.name(), before) {
         ("put", 0) => Some(Reply::new(403, "")),

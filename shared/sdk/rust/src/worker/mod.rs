@@ -68,7 +68,7 @@ impl Worker {
             worker_id: None,
             send_output: false,
             sigterm: true,
-            log: Arc::new(|line| eprintln!("sortie: {line}")),
+            log: Arc::new(|line| say(&format!("sortie: {line}"))),
         }
     }
 
@@ -93,7 +93,10 @@ impl Worker {
 
     /// Sets where lines about failed calls go; by default to the standard error.
     pub fn log(mut self, log: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.log = Arc::new(log);
+        self.log = Arc::new(move |line| {
+            // A panic must not end the heartbeats.
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| log(line)));
+        });
         self
     }
 
@@ -125,7 +128,7 @@ impl Worker {
                 code
             }
             Err(error) => {
-                eprintln!("cannot start a runtime: {error}");
+                say(&format!("cannot start a runtime: {error}"));
                 ExitCode::from(EXIT_FAILED)
             }
         }
@@ -152,7 +155,7 @@ impl Worker {
         let attempt = match self.start(envelope) {
             Ok(attempt) => attempt,
             Err((line, code)) => {
-                eprintln!("{line}");
+                say(&line);
                 return ExitCode::from(code);
             }
         };
@@ -239,6 +242,12 @@ impl Worker {
     }
 }
 
+/// Writes a line to the standard error, which may be closed.
+fn say(line: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Reads the envelope, or returns the exit code.
 fn take() -> Result<Envelope, ExitCode> {
     let envelope = if tokio::runtime::Handle::try_current().is_ok() {
@@ -247,7 +256,7 @@ fn take() -> Result<Envelope, ExitCode> {
         envelope::take()
     };
     envelope.map_err(|error| {
-        eprintln!("{error}");
+        say(&error);
         ExitCode::from(EXIT_NO_TASK)
     })
 }
