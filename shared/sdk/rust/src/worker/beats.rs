@@ -120,7 +120,7 @@ async fn heartbeat(attempt: &Attempt) -> Answer {
     answer
 }
 
-/// SIGTERM, or nothing where there is none.
+/// SIGTERM. Systems without signals have an empty one.
 pub(crate) struct Terminations(
     #[cfg(unix)] Option<tokio::signal::unix::Signal>,
     #[cfg(not(unix))] (),
