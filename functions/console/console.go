@@ -13,7 +13,7 @@ const Prefix = "/console/"
 
 // The address to which "/" and the console's own address redirect, and the one for sign-in.
 const (
-	home       = Prefix + "runs"
+	home       = Prefix + "overview"
 	pathSignIn = Prefix + "sign-in"
 )
 
@@ -51,6 +51,8 @@ func Routes(config Config) []httpkit.Route {
 		c.open(http.MethodGet, pathTicket, c.showTicket, "ticket"),
 		c.open(http.MethodPost, pathTicket, c.useTicket),
 		{Method: http.MethodPost, Pattern: Prefix + "tickets", Access: httpkit.ForAll, Handle: c.createTicket},
+		c.open(http.MethodGet, Prefix+pathStream, c.stream),
+		c.open(http.MethodGet, Prefix+"runs/{run_id}/log", c.followLog, "attempt", "after"),
 		c.open(http.MethodGet, Prefix+"{path...}", func(http.ResponseWriter, *http.Request) error { return httpkit.NoSuchPath() }),
 		c.open(http.MethodGet, Prefix+"json/{path...}", c.raw, rawQuery...),
 	}

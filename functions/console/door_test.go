@@ -18,7 +18,7 @@ import (
 func TestRootSendsBrowsersToTheConsole(t *testing.T) {
 	t.Parallel()
 	b := setup(t).browser(t)
-	for path, want := range map[string]string{"/": "/console/runs", "/console": "/console/runs", "/console/": "/console/runs"} {
+	for path, want := range map[string]string{"/": "/console/overview", "/console": "/console/overview", "/console/": "/console/overview"} {
 		if answer := b.get(path); answer.Status != http.StatusSeeOther || answer.Header.Get("Location") != want {
 			t.Errorf("%s: got %d to %q, want 303 to %s", path, answer.Status, answer.Header.Get("Location"), want)
 		}
@@ -160,10 +160,10 @@ func TestSignInReturnsOnlyToTheConsole(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	for next, want := range map[string]string{
-		"/console/runs?state=Failed": "/console/runs?state=Failed", "/console/runs/a%2Fb": "/console/runs/a%2Fb", "": "/console/runs",
-		"https://evil.example/console/": "/console/runs", "//evil.example/console/runs": "/console/runs", `/\evil.example`: "/console/runs",
-		`/console/\evil`: "/console/runs", "/console/..//evil.example": "/console/runs", "/console/../v1/runs": "/console/runs",
-		"javascript:alert(1)": "/console/runs", "/v1/runs": "/console/runs", "/console/runs\r\nX: y": "/console/runs",
+		"/console/runs?state=Failed": "/console/runs?state=Failed", "/console/runs/a%2Fb": "/console/runs/a%2Fb", "": "/console/overview",
+		"https://evil.example/console/": "/console/overview", "//evil.example/console/runs": "/console/overview", `/\evil.example`: "/console/overview",
+		`/console/\evil`: "/console/overview", "/console/..//evil.example": "/console/overview", "/console/../v1/runs": "/console/overview",
+		"javascript:alert(1)": "/console/overview", "/v1/runs": "/console/overview", "/console/runs\r\nX: y": "/console/overview",
 	} {
 		b := h.browser(t)
 		b.get("/console/sign-in")
@@ -266,7 +266,7 @@ func TestTicketSignsInOnce(t *testing.T) {
 		t.Error("got a session from GET")
 	}
 	first.get(ticket.Path)
-	if used := first.post("/console/ticket", "ticket", key); used.Status != http.StatusSeeOther || used.Header.Get("Location") != "/console/runs" {
+	if used := first.post("/console/ticket", "ticket", key); used.Status != http.StatusSeeOther || used.Header.Get("Location") != "/console/overview" {
 		t.Fatalf("got %d to %q, want 303 to an address without the ticket", used.Status, used.Header.Get("Location"))
 	}
 	first.page("/console/runs")

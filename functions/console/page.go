@@ -32,6 +32,8 @@ type page struct {
 	scope access.Scope
 	// show reads what the page shows.
 	show func(v *visit) (view, error)
+	// live: the page changes while it is open. README.md says what its template needs.
+	live bool
 	// actions are the forms of the page.
 	actions []action
 }
@@ -54,6 +56,9 @@ type view struct {
 	JSON string
 	// Command is the command that prints the same.
 	Command string
+	// RunID is the run that the page shows; empty for other pages. Ended: it has ended.
+	RunID string
+	Ended bool
 	// Data is the content, for the template.
 	Data any
 }
@@ -85,6 +90,10 @@ type layout struct {
 	Reader *reader
 	// JSON is the path of the API's representation, and Command the equivalent command.
 	JSON, Command string
+	// Live: the page changes while it is open, with the run RunID, or with any. Ended: the run
+	// has ended.
+	Live, Ended bool
+	RunID       string
 	// Done names the action that led to this page; empty without one.
 	Done string
 	Now  time.Time
@@ -143,6 +152,7 @@ func (c *console) page(p page, w http.ResponseWriter, r *http.Request) error {
 // renderView writes a page for its reader.
 func (c *console) renderView(v *visit, w http.ResponseWriter, p page, shown view) error {
 	l := c.layout(v)
+	l.Live, l.RunID, l.Ended = p.live && v.may(access.EventsRead), shown.RunID, shown.Ended
 	l.Title, l.Page, l.JSON, l.Command, l.Data = shown.Title, p.name, shown.JSON, shown.Command, shown.Data
 	for i := range l.Nav {
 		first, _, _ := strings.Cut(p.path, "/")

@@ -2,7 +2,7 @@ package console
 
 // pages are all pages of the console, in the order of the navigation. A page has a file with
 // its handler, a template and a test; README.md says how to add one.
-var pages = []page{runsPage, runPage, eventsPage, eventPage, proofPage, webhooksPage, webhookPage, recoverPage}
+var pages = []page{overviewPage, runsPage, runPage, eventsPage, eventPage, proofPage, webhooksPage, webhookPage, recoverPage}
 
 // doneTexts are the messages that a page shows after an action, by the value of the query
 // parameter done.

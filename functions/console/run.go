@@ -23,7 +23,7 @@ import (
 // runPage shows one run.
 var runPage = page{
 	name: "run", path: "runs/{run_id}", scope: access.RunsRead, query: []string{"attempt", "after", "done"},
-	show: showRun,
+	show: showRun, live: true,
 	actions: []action{
 		{path: "runs/{run_id}/cancel", scope: access.RunsWrite, do: cancelRun},
 		{path: "runs/{run_id}/rerun", scope: access.RunsWrite, do: rerun},
@@ -59,26 +59,26 @@ func showRun(v *visit) (view, error) {
 	for n := 1; n <= task.Attempt; n++ {
 		data.Attempts = append(data.Attempts, n)
 	}
-	if !data.Ended {
-		data.Why = &contract.Explanation{}
-		if err := v.get("/v1/runs/"+url.PathEscape(task.RunID)+"/explain", nil, data.Why); err != nil {
-			return view{}, err
-		}
-	}
-	if err := data.readEvents(v); err != nil {
-		return view{}, err
-	}
-	if err := data.readLog(v); err != nil {
-		return view{}, err
-	}
-	if err := data.readOutput(v); err != nil {
+	if err := together(
+		func() error { return data.readWhy(v) }, func() error { return data.readEvents(v) },
+		func() error { return data.readLog(v) }, func() error { return data.readOutput(v) },
+	); err != nil {
 		return view{}, err
 	}
 	data.RerunKey = v.formKey(task.RunID)
 	return view{
 		Title: short(60, data.What) + " · " + task.RunID, JSON: "/v1/runs/" + url.PathEscape(task.RunID),
-		Command: command("status", task.TaskID), Data: data,
+		Command: command("status", task.TaskID), Data: data, RunID: task.RunID, Ended: data.Ended,
 	}, nil
+}
+
+// readWhy reads the explanation of a run that has not ended.
+func (d *runData) readWhy(v *visit) error {
+	if d.Ended {
+		return nil
+	}
+	d.Why = &contract.Explanation{}
+	return v.get("/v1/runs/"+url.PathEscape(d.RunID)+"/explain", nil, d.Why)
 }
 
 // readEvents reads a page of events. The timeline is drawn from the first page.

@@ -16,7 +16,7 @@ import (
 var runsPage = page{
 	name: "runs", path: "runs", label: "Runs", scope: access.RunsRead,
 	query: append([]string{"cursor", "since", "id"}, runFilters...),
-	show:  showRuns,
+	show:  showRuns, live: true,
 }
 
 // runFilters are the query parameters that the API's list of runs has, too.
@@ -48,7 +48,9 @@ type preset struct {
 
 // runsData is the content of the page.
 type runsData struct {
-	Runs    []runRow
+	Runs []runRow
+	// First: this is the first page of the list, which changes.
+	First   bool
 	Filter  url.Values
 	Chips   []chip
 	Presets []preset
@@ -89,7 +91,7 @@ func showRuns(v *visit) (view, error) {
 	if err := v.get("/v1/runs", asked, &list); err != nil {
 		return view{}, err
 	}
-	data := runsData{Filter: filter, Chips: chipsOf("runs", filter), Presets: runPresets(filter), Spans: spans, Kinds: []string{run.KindExport, run.KindJob, run.KindInference}}
+	data := runsData{First: query.Get("cursor") == "", Filter: filter, Chips: chipsOf("runs", filter), Presets: runPresets(filter), Spans: spans, Kinds: []string{run.KindExport, run.KindJob, run.KindInference}}
 	for _, task := range list.Tasks {
 		data.Runs = append(data.Runs, rowOf(task, v.now()))
 	}

@@ -185,7 +185,7 @@ func (h *home) signedIn(t *testing.T, token string) *browser {
 	t.Helper()
 	b := h.browser(t)
 	b.get("/console/sign-in")
-	if answer := b.post("/console/sign-in", "token", token); answer.Status != http.StatusSeeOther || answer.Header.Get("Location") != "/console/runs" {
+	if answer := b.post("/console/sign-in", "token", token); answer.Status != http.StatusSeeOther || answer.Header.Get("Location") != "/console/overview" {
 		t.Fatalf("got %d %s to %q, want a sign-in", answer.Status, answer.Body, answer.Header.Get("Location"))
 	}
 	return b

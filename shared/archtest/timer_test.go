@@ -31,6 +31,7 @@ type timerUse struct {
 
 // timers lists the files of the servers, the workers and the command line that use timers.
 var timers = map[string]timerUse{
+	"functions/console/stream.go":               {2, period}, // checks of the session of an open stream
 	"shared/adapter/timer/timer.go":             {1, kept},   // wake-ups of jobs
 	"local/twin/engine/run.go":                  {2, kept},   // deadlines and calls of executions; retried after a second
 	"local/twin/stack/deliver.go":               {1, kept},   // wake-ups of webhooks
