@@ -88,15 +88,33 @@ func (w *piped) Flush() { w.WriteHeader(http.StatusOK) }
 // answerLimit is the largest size of a JSON response that a page reads, in bytes.
 const answerLimit = 16 << 20
 
-// call sends a request to the API with the token of the session. The caller closes the body.
+// document is the body of a request in another format than that of encoding/json.
+type document struct {
+	Type string
+	Text []byte
+}
+
+// bodyOf returns the body of a request and its content type.
+func bodyOf(body any) (io.Reader, string, error) {
+	if body == nil {
+		return nil, "", nil
+	}
+	if d, ok := body.(document); ok {
+		return bytes.NewReader(d.Text), d.Type, nil
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, "", fmt.Errorf("cannot encode a request: %w", err)
+	}
+	return bytes.NewReader(text), httpkit.TypeJSON, nil
+}
+
+// call sends a request to the API with the token of the session. body is a document or a value
+// for encoding/json; nil means no body. The caller closes the body of the response.
 func (v *visit) call(method, path string, query url.Values, body any, header http.Header) (*http.Response, error) {
-	var content io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, fmt.Errorf("cannot encode a request: %w", err)
-		}
-		content = bytes.NewReader(text)
+	content, kind, err := bodyOf(body)
+	if err != nil {
+		return nil, err
 	}
 	r, err := http.NewRequestWithContext(v.r.Context(), method, v.c.URL+path, content)
 	if err != nil {
@@ -106,8 +124,8 @@ func (v *visit) call(method, path string, query url.Values, body any, header htt
 	for name, values := range header {
 		r.Header[name] = values
 	}
-	if body != nil {
-		r.Header.Set("Content-Type", httpkit.TypeJSON)
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
 	}
 	r.Header.Set("Authorization", "Bearer "+v.session.text)
 	r.Header.Set("X-Correlation-Id", httpkit.CorrelationID(v.r.Context()))

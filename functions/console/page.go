@@ -61,6 +61,8 @@ type view struct {
 	Ended bool
 	// Data is the content, for the template.
 	Data any
+	// Status is the status of the response; 0 means 200.
+	Status int
 }
 
 // visit is a request of a reader who is signed in.
@@ -158,7 +160,7 @@ func (c *console) renderView(v *visit, w http.ResponseWriter, p page, shown view
 		first, _, _ := strings.Cut(p.path, "/")
 		l.Nav[i].Current = l.Nav[i].Path == first
 	}
-	return c.render(w, http.StatusOK, p.name, l)
+	return c.render(w, cmp.Or(shown.Status, http.StatusOK), p.name, l)
 }
 
 // layout returns the common data of a page.
@@ -191,6 +193,9 @@ func (c *console) act(a action, w http.ResponseWriter, r *http.Request) error {
 	}
 	if a.show != nil {
 		name, shown, err := a.show(v)
+		if to, ok := errors.AsType[seeOther](err); ok {
+			return redirect(w, Prefix+string(to))
+		}
 		if err != nil {
 			return err
 		}
@@ -201,6 +206,17 @@ func (c *console) act(a action, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return redirect(w, Prefix+next)
+}
+
+// back returns the page from which a form was sent, or fallback, with a value of done.
+func (v *visit) back(fallback, done string) string {
+	from, err := url.Parse(localPath(Prefix + cmp.Or(v.r.PostForm.Get("back"), fallback)))
+	if err != nil {
+		return fallback
+	}
+	query := from.Query()
+	query.Set("done", done)
+	return address(strings.TrimPrefix(from.EscapedPath(), Prefix), query)
 }
 
 // formKey returns an idempotency key for a form of a page, about a subject.
