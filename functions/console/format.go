@@ -26,7 +26,10 @@ var functions = template.FuncMap{
 	"asset":    asset,
 	"states":   run.States,
 	"dict":     dict,
+	"look":     func(word, class, icon string) look { return look{Word: word, Class: class, Icon: icon} },
+	"list":     func(values ...any) []any { return values },
 	"join":     strings.Join,
+	"utc":      func(at time.Time) string { return at.UTC().Format("15:04 UTC") },
 }
 
 // May reports whether the reader has a scope.

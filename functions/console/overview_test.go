@@ -3,13 +3,10 @@ package console_test
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/functions/control"
-	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -19,8 +16,8 @@ import (
 // setupOverview is like setup, with the operations that the page reads.
 func setupOverview(t *testing.T) *home {
 	t.Helper()
-	return setup(t, func(parts apitest.Parts, s *orchestrator.System) []httpkit.Route {
-		return slices.Concat(jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), webhooks.Routes(apitest.NewWebhooks(t, parts).Webhooks))
+	return setup(t, func(parts apitest.Parts, _ *orchestrator.System) []httpkit.Route {
+		return webhooks.Routes(apitest.NewWebhooks(t, parts).Webhooks)
 	})
 }
 

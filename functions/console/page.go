@@ -39,8 +39,8 @@ type page struct {
 }
 
 // action is a form of a page: a POST request to path. do returns the path of the page that shows
-// the result, below Prefix. For a result that is shown only once, show replaces do: it returns
-// a template and what it shows.
+// the result, below Prefix. For a result that no page has an address for, show replaces do: it
+// returns a template and what it shows.
 type action struct {
 	path  string
 	scope access.Scope

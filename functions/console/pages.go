@@ -2,7 +2,14 @@ package console
 
 // pages are all pages of the console, in the order of the navigation. A page has a file with
 // its handler, a template and a test; README.md says how to add one.
-var pages = []page{overviewPage, runsPage, runPage, eventsPage, eventPage, proofPage, webhooksPage, webhookPage, recoverPage}
+var pages = []page{
+	overviewPage,
+	runsPage, runPage,
+	jobsPage, jobPage, documentPage, calendarPage, newJobPage,
+	poolsPage, poolPage,
+	eventsPage, eventPage, proofPage,
+	webhooksPage, webhookPage, recoverPage,
+}
 
 // doneTexts are the messages that a page shows after an action, by the value of the query
 // parameter done.
@@ -15,4 +22,15 @@ var doneTexts = map[string]string{
 	"webhook-resumed": "The webhook is active.",
 	"webhook-deleted": "The webhook is deleted.",
 	"redeliver":       "The events are sent again. The progress is below.",
+
+	"job-paused":  "The schedule of the job is paused.",
+	"job-resumed": "The schedule of the job is resumed.",
+	"job-cleared": "Earlier results of the job no longer count.",
+	"job-applied": "The job is stored.",
+	"job-run":     "The run is accepted.",
+
+	"pool-draining": "The pool drains: no run gets a slot.",
+	"pool-resumed":  "The pool admits runs again.",
+	"pool-reloaded": "The pool is reloaded.",
+	"pool-limits":   "The limits are set.",
 }

@@ -15,7 +15,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
+	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
@@ -102,7 +104,7 @@ func setup(t *testing.T, more ...part) *home {
 			further = append(further, each(parts, s)...)
 		}
 		return slices.Concat(
-			further, runs.Routes(s.Definitions, s.Explanations), callback.Routes(s.Workers), download.Routes(s.Downloads),
+			further, runs.Routes(s.Definitions, s.Explanations), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), callback.Routes(s.Workers), download.Routes(s.Downloads),
 			tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, ""),
 			console.Routes(console.Config{
 				Sessions: console.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",

@@ -1,0 +1,103 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// jobPage shows one job: its schedule, its newest runs, and a form that runs it.
+var jobPage = page{
+	name: "job", path: "jobs/{job_id}", live: true, scope: access.RunsRead, query: []string{"cursor", "done"},
+	show: showJob,
+}
+
+// jobHead is the top of the pages of a job.
+type jobHead struct {
+	ID, Name  string
+	State     look
+	Scheduled bool
+	Paused    bool
+	// Tab is the last part of the path of the page.
+	Tab string
+}
+
+// headOf returns the top of a page of a job.
+func headOf(j api.JobAnswer, tab string) jobHead {
+	return jobHead{ID: j.ID, Name: j.Name, State: jobLook(j.Schedule, j.Paused, j.NextAt), Scheduled: j.Schedule != "", Paused: j.Paused, Tab: tab}
+}
+
+// jobRuns is the number of runs on a page of a job.
+const jobRuns = 30
+
+// jobData is the content of the page.
+type jobData struct {
+	Head    jobHead
+	Job     api.JobAnswer
+	What    string
+	Words   string
+	Local   string
+	Why     contract.JobExplanation
+	Results *results
+	Runs    []runRow
+	Pager   pager
+	// Parameters are the variables of the form that runs the job.
+	Parameters []parameter
+	Priorities []run.Priority
+	Key        string
+}
+
+// parameter is a variable of a job. Secret is the name of the secret that it contains.
+type parameter struct {
+	Name, Value, Secret string
+	// Fixed: a field of a form cannot contain the value, so it is only shown.
+	Fixed bool
+}
+
+// fieldLimit is the largest value of a field of a form, in bytes.
+const fieldLimit = 1000
+
+func showJob(v *visit) (view, error) {
+	id := v.r.PathValue("job_id")
+	path := "/v1/jobs/" + url.PathEscape(id)
+	data := jobData{Key: v.formKey(id), Priorities: run.Priorities()}
+	if err := v.get(path, nil, &data.Job); err != nil {
+		return view{}, err
+	}
+	if err := v.get(path+"/explain", nil, &data.Why); err != nil {
+		return view{}, err
+	}
+	asked := url.Values{"limit": {strconv.Itoa(jobRuns)}}
+	cursor := v.r.URL.Query().Get("cursor")
+	if cursor != "" {
+		asked.Set("cursor", cursor)
+	}
+	var list contract.JobRuns
+	if err := v.get(path+"/runs", asked, &list); err != nil {
+		return view{}, err
+	}
+	j := data.Job
+	data.Head, data.What, data.Words, data.Local = headOf(j, ""), j.Image, scheduleWords(j.Schedule), local(j.NextAt, j.TimeZone)
+	if j.Export != nil {
+		data.What = cmp.Or(j.Image, "export "+j.Export.Format)
+	}
+	for _, task := range list.Runs {
+		data.Runs = append(data.Runs, rowOf(task, v.now()))
+	}
+	data.Results = resultsOf(list.Runs, v.now())
+	data.Pager = pagerOf(jobPath(id), nil, cursor, list.NextCursor)
+	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
+		value := j.Env[name].Value
+		fixed := len(value) > fieldLimit || visible(value) != value || strings.ContainsAny(value, "\n\t")
+		data.Parameters = append(data.Parameters, parameter{name, value, j.Env[name].SecretRef, fixed})
+	}
+	return view{Title: id, JSON: path, Command: command("jobs", "history", id), Data: data}, nil
+}

@@ -1,0 +1,229 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// jobsPage lists the jobs by id.
+var jobsPage = page{
+	name: "jobs", path: "jobs", label: "Jobs", live: true, scope: access.RunsRead, query: []string{"cursor", "q", "show", "done"},
+	show: showJobs,
+	actions: []action{
+		{path: "jobs/{job_id}/pause", scope: access.JobsWrite, do: func(v *visit) (string, error) { return switchJob(v, "pause", "job-paused") }},
+		{path: "jobs/{job_id}/resume", scope: access.JobsWrite, do: func(v *visit) (string, error) { return switchJob(v, "resume", "job-resumed") }},
+		{path: "jobs/{job_id}/clear", scope: access.JobsWrite, do: func(v *visit) (string, error) { return switchJob(v, "clear", "job-cleared") }},
+		{path: "jobs/{job_id}/run", scope: access.RunsWrite, do: runJob},
+	},
+}
+
+// The sizes of a page. A filter reads at most filterPages pages of the API for a page, because
+// the API's list of jobs has no filter.
+const (
+	jobsLimit   = 50
+	filterLimit = 200
+	filterPages = 10
+)
+
+// resultRuns is the number of newest runs of all jobs from which the list draws results, in one
+// request for all rows. resultsShown is the number of results of a job.
+const (
+	resultRuns   = 200
+	resultsShown = 20
+)
+
+// jobsData is the content of the page.
+type jobsData struct {
+	Jobs        []jobRow
+	Filter      url.Values
+	Shows       []preset
+	Chips       []chip
+	First, Next string
+	// ResultRuns is the number of runs that the results are from.
+	ResultRuns int
+}
+
+// jobRow is a job in the list.
+type jobRow struct {
+	contract.JobSummary
+	What    string
+	State   look
+	Words   string
+	Local   string
+	Results *results
+	// Key makes a form that is sent twice start one run.
+	Key string
+}
+
+// jobStates are the values of the query parameter show.
+var jobStates = map[string]func(contract.JobSummary) bool{
+	"scheduled": func(j contract.JobSummary) bool { return j.Schedule != "" && !j.Paused },
+	"paused":    func(j contract.JobSummary) bool { return j.Paused },
+	"request":   func(j contract.JobSummary) bool { return j.Schedule == "" },
+}
+
+func showJobs(v *visit) (view, error) {
+	query := v.r.URL.Query()
+	filter := url.Values{}
+	for _, name := range []string{"q", "show"} {
+		if value := strings.TrimSpace(query.Get(name)); value != "" {
+			filter.Set(name, value)
+		}
+	}
+	list, err := v.listJobs(filter, query.Get("cursor"))
+	if err != nil {
+		return view{}, err
+	}
+	data := jobsData{Filter: filter, Chips: chipsOf("jobs", filter), ResultRuns: resultRuns, Shows: []preset{
+		{Label: "All", Path: "jobs"}, {Label: "Scheduled", Path: "jobs?show=scheduled"}, {Label: "Paused", Path: "jobs?show=paused"}, {Label: "On request", Path: "jobs?show=request"},
+	}}
+	for i := range data.Shows {
+		data.Shows[i].Current = data.Shows[i].Path == address("jobs", filter)
+	}
+	pages := pagerOf("jobs", filter, query.Get("cursor"), list.NextCursor)
+	data.First, data.Next = pages.Newest, pages.Older
+	newest, err := v.newestByJob(len(list.Jobs) > 0)
+	if err != nil {
+		return view{}, err
+	}
+	for _, j := range list.Jobs {
+		data.Jobs = append(data.Jobs, jobRow{
+			JobSummary: j, What: cmp.Or(j.Image, "export "+j.Export), State: jobLook(j.Schedule, j.Paused, j.NextAt),
+			Words: scheduleWords(j.Schedule), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(newest[j.ID], v.now()), Key: v.formKey(j.ID),
+		})
+	}
+	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command("jobs", "list"), Data: data}, nil
+}
+
+// listJobs reads a page of jobs. With a filter it reads up to filterPages pages of the API, until
+// enough jobs match.
+func (v *visit) listJobs(filter url.Values, cursor string) (found contract.JobList, err error) {
+	matches, ok := jobStates[filter.Get("show")]
+	if !ok && filter.Get("show") != "" {
+		return found, fault.Invalid("show", "unknown filter, want scheduled, paused or request")
+	}
+	text := strings.ToLower(filter.Get("q"))
+	found.NextCursor = cursor
+	for range filterPages {
+		asked := url.Values{"limit": {strconv.Itoa(jobsLimit)}}
+		if len(filter) > 0 {
+			asked.Set("limit", strconv.Itoa(filterLimit))
+		}
+		if found.NextCursor != "" {
+			asked.Set("cursor", found.NextCursor)
+		}
+		var list contract.JobList
+		if err := v.get("/v1/jobs", asked, &list); err != nil {
+			return found, err
+		}
+		for _, j := range list.Jobs {
+			if (matches == nil || matches(j)) && (strings.Contains(strings.ToLower(j.ID), text) || strings.Contains(strings.ToLower(j.Name), text)) {
+				found.Jobs = append(found.Jobs, j)
+			}
+		}
+		if found.NextCursor = list.NextCursor; list.NextCursor == "" || len(found.Jobs) >= jobsLimit {
+			break
+		}
+	}
+	return found, nil
+}
+
+// newestByJob returns the newest runs of stored jobs, by job, from one page of runs.
+func (v *visit) newestByJob(any bool) (map[string][]contract.Task, error) {
+	byJob := map[string][]contract.Task{}
+	if !any {
+		return byJob, nil
+	}
+	var list contract.TaskList
+	if err := v.get("/v1/runs", url.Values{"kind": {run.KindJob}, "limit": {strconv.Itoa(resultRuns)}}, &list); err != nil {
+		return nil, err
+	}
+	for _, t := range list.Tasks {
+		if t.JobID != "" && len(byJob[t.JobID]) < resultsShown {
+			byJob[t.JobID] = append(byJob[t.JobID], t)
+		}
+	}
+	return byJob, nil
+}
+
+// jobLook returns the state of a job's schedule.
+func jobLook(schedule string, paused bool, next time.Time) look {
+	switch {
+	case paused:
+		return look{Word: "Paused", Class: "wait", Icon: "pause"}
+	case schedule == "":
+		return look{Word: "On request", Class: "off", Icon: "play"}
+	case next.IsZero():
+		return look{Word: "No firing", Class: "off", Icon: "slash"}
+	}
+	return look{Word: "Scheduled", Class: "run", Icon: "clock"}
+}
+
+// jobPath returns the address of a job, below the console.
+func jobPath(id string) string { return "jobs/" + url.PathEscape(id) }
+
+// switchJob pauses or resumes a job, or clears its last result.
+func switchJob(v *visit, operation, done string) (string, error) {
+	id := v.r.PathValue("job_id")
+	if err := v.post("/v1/jobs/"+url.PathEscape(id)+"/"+operation, struct{}{}, nil); err != nil {
+		return "", err
+	}
+	return v.back(jobPath(id), done), nil
+}
+
+// runJob starts a run of a job with the parameters of the form that differ from those of the job.
+func runJob(v *visit) (string, error) {
+	id, form := v.r.PathValue("job_id"), v.r.PostForm
+	request := contract.JobRunRequest{Priority: form.Get("priority"), ConcurrencyKey: strings.TrimSpace(form.Get("concurrencyKey")), Parameters: map[string]string{}}
+	for name, values := range form {
+		if parameter, ok := strings.CutPrefix(name, "parameter."); ok && !slices.Equal(values, form["default."+parameter]) {
+			request.Parameters[parameter] = formText(values[0])
+		}
+	}
+	for line := range strings.Lines(formText(form.Get("more"))) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return "", fault.Invalid("more", "malformed parameter %q, want NAME=VALUE", short(60, line))
+		}
+		request.Parameters[name] = value
+	}
+	if at := form.Get("at"); at != "" {
+		moment, err := time.Parse(formTime, at)
+		if err != nil {
+			return "", fault.Invalid("at", "malformed time, want one such as 2027-03-01T08:00")
+		}
+		request.ScheduledAt = moment
+	}
+	header := http.Header{}
+	if key := form.Get("key"); key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	response, err := v.call(http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/runs", nil, request, header)
+	if err != nil {
+		return "", err
+	}
+	var accepted contract.RunAccepted
+	if err := read(response, &accepted); err != nil {
+		return "", err
+	}
+	return runPath(accepted.RunID) + "?done=job-run", nil
+}
+
+// formTime is the format of a time in a form, in UTC.
+const formTime = "2006-01-02T15:04"
+
+// formText returns a text of a form with the line ends of a document.
+func formText(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }

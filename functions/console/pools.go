@@ -1,0 +1,246 @@
+package console
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// poolsPage lists the pools, and poolPage shows one.
+var (
+	poolsPage = page{
+		name: "pools", path: "pools", label: "Pools", live: true, scope: access.RunsRead, query: []string{"done"},
+		show: showPools,
+	}
+	poolPage = page{
+		name: "pool", path: "pools/{pool_id}", live: true, scope: access.RunsRead, query: []string{"done"},
+		show: showPool,
+		actions: []action{
+			{path: "pools/{pool_id}/drain", scope: access.Admin, do: drainPool},
+			{path: "pools/{pool_id}/resume", scope: access.Admin, do: resumePool},
+			{path: "pools/{pool_id}/reload", scope: access.Admin, do: reloadPool},
+			{path: "pools/{pool_id}/limits", scope: access.Admin, do: limitPool},
+		},
+	}
+)
+
+// poolRow is a pool as the pages show it.
+type poolRow struct {
+	contract.Pool
+	State look
+	Slots meter
+}
+
+// poolRowOf returns a pool with its state and its use.
+func poolRowOf(p contract.Pool) poolRow {
+	row := poolRow{Pool: p, State: look{Word: "Open", Class: "good", Icon: "check"}, Slots: meterOf(p.Held, p.Limit)}
+	switch {
+	case p.Draining:
+		row.State = look{Word: "Draining", Class: "wait", Icon: "pause"}
+	case p.QueueLimit > 0 && p.Queued >= p.QueueLimit:
+		row.State = look{Word: "Queue full", Class: "bad", Icon: "cross"}
+	case p.Limit > 0 && p.Held >= p.Limit:
+		row.State = look{Word: "Full", Class: "run", Icon: "half"}
+	}
+	return row
+}
+
+// meter is a bar of the used part of a limit, in hundredths. Class is its colour.
+type meter struct {
+	Part  int
+	Class string
+	Text  string
+}
+
+func meterOf(used, limit int) meter {
+	if limit == 0 {
+		return meter{Text: strconv.Itoa(used) + ", no limit"}
+	}
+	m := meter{Part: min(100*used/limit, 100), Class: "run", Text: strconv.Itoa(used) + " of " + strconv.Itoa(limit)}
+	if used >= limit {
+		m.Class = "wait"
+	}
+	return m
+}
+
+// poolsData is the content of the list.
+type poolsData struct{ Pools []poolRow }
+
+func showPools(v *visit) (view, error) {
+	var list contract.PoolList
+	if err := v.get("/v1/pools", nil, &list); err != nil {
+		return view{}, err
+	}
+	data := poolsData{}
+	for _, p := range list.Pools {
+		data.Pools = append(data.Pools, poolRowOf(p))
+	}
+	return view{Title: "Pools", JSON: "/v1/pools", Command: command("pools", "list"), Data: data}, nil
+}
+
+// The sizes of the page of a pool. The API returns the newest runs first, and the queue begins
+// with other ones, so the page reads queueRead runs and shows the first queueShown by position.
+// It asks for the expected start of the first queuePredicted alone, because each is a request.
+const (
+	queueRead      = 500
+	queueShown     = 50
+	queuePredicted = 5
+)
+
+// poolData is the content of the page of a pool.
+type poolData struct {
+	poolRow
+	Health contract.PoolHealth
+	Queue  []queuedRun
+	// Uncertain: there are more queued runs than the page has read.
+	Uncertain bool
+	Wait      *contract.PoolWait
+}
+
+// queuedRun is a run in the queue. Expected is nil if it was not asked for.
+type queuedRun struct {
+	runRow
+	Position int
+	Expected *contract.ExpectedStart
+	Message  string
+}
+
+func showPool(v *visit) (view, error) {
+	id := v.r.PathValue("pool_id")
+	path := "/v1/pools/" + url.PathEscape(id)
+	data := poolData{}
+	if err := v.get(path, nil, &data.Pool); err != nil {
+		return view{}, err
+	}
+	if err := v.get(path+"/health", nil, &data.Health); err != nil {
+		return view{}, err
+	}
+	data.poolRow, data.Wait = poolRowOf(data.Pool), data.Health.Metrics.ExpectedWait
+	if err := data.readQueue(v); err != nil {
+		return view{}, err
+	}
+	return view{Title: id + " · pool", JSON: path + "/health", Command: command("pools", "show", id), Data: data}, nil
+}
+
+// readQueue reads the runs that wait in the pool, in the order of the queue.
+func (d *poolData) readQueue(v *visit) error {
+	if d.Queued == 0 {
+		return nil
+	}
+	var list contract.TaskList
+	if err := v.get("/v1/runs", url.Values{"pool": {d.ID}, "state": {string(run.Pending)}, "limit": {strconv.Itoa(queueRead)}}, &list); err != nil {
+		return err
+	}
+	d.Uncertain = list.NextCursor != ""
+	for _, t := range list.Tasks {
+		if t.QueuePosition != nil && *t.QueuePosition >= 0 {
+			d.Queue = append(d.Queue, queuedRun{runRow: rowOf(t, v.now()), Position: *t.QueuePosition + 1})
+		}
+	}
+	slices.SortStableFunc(d.Queue, func(a, b queuedRun) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), a.CreatedAt.Compare(b.CreatedAt))
+	})
+	d.Queue = d.Queue[:min(len(d.Queue), queueShown)]
+	for i := range d.Queue[:min(len(d.Queue), queuePredicted)] {
+		var why contract.Explanation
+		if err := v.get("/v1/runs/"+url.PathEscape(d.Queue[i].RunID)+"/explain", nil, &why); err != nil {
+			return err
+		}
+		d.Queue[i].Expected, d.Queue[i].Message = why.Expected, why.Message
+	}
+	return nil
+}
+
+// poolPath returns the address of a pool, below the console.
+func poolPath(id string) string { return "pools/" + url.PathEscape(id) }
+
+// drainPool stops the admission of a pool.
+func drainPool(v *visit) (string, error) {
+	request := contract.PoolDrain{}
+	deadline, given, err := v.number("deadlineSeconds")
+	if err != nil {
+		return "", err
+	}
+	if given {
+		request.DeadlineSeconds = &deadline
+	}
+	return v.poolDone("drain", "pool-draining", request)
+}
+
+// resumePool starts the admission of a pool again.
+func resumePool(v *visit) (string, error) { return v.poolDone("resume", "pool-resumed", struct{}{}) }
+
+// reloadPool makes a pool of an engine ask its replicas again, or serve another model.
+func reloadPool(v *visit) (string, error) {
+	deadline, _, err := v.number("deadlineSeconds")
+	if err != nil {
+		return "", err
+	}
+	return v.poolDone("reload", "pool-reloaded", contract.PoolReload{Model: strings.TrimSpace(v.r.PostForm.Get("model")), DeadlineSeconds: deadline})
+}
+
+func (v *visit) poolDone(operation, done string, body any) (string, error) {
+	id := v.r.PathValue("pool_id")
+	if err := v.post("/v1/pools/"+url.PathEscape(id)+"/"+operation, body, nil); err != nil {
+		return "", err
+	}
+	return poolPath(id) + "?done=" + done, nil
+}
+
+// number returns a field of a form that is a whole number; given is false if it is empty.
+func (v *visit) number(name string) (n int, given bool, err error) {
+	text := strings.TrimSpace(v.r.PostForm.Get(name))
+	if text == "" {
+		return 0, false, nil
+	}
+	if n, err = strconv.Atoi(text); err != nil {
+		return 0, false, fault.Invalid(name, "%q, want a whole number", short(40, text))
+	}
+	return n, true, nil
+}
+
+// limitPool changes the limits of a pool, and nothing else of its definition.
+func limitPool(v *visit) (string, error) {
+	id := v.r.PathValue("pool_id")
+	path := "/v1/pools/" + url.PathEscape(id)
+	response, err := v.call(http.MethodGet, path, nil, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	var p contract.Pool
+	if err := read(response, &p); err != nil {
+		return "", err
+	}
+	changed := contract.PoolDefinition{Runner: p.Runner, Settings: p.Settings, Fallback: p.Fallback, Warm: p.Warm, Engine: p.Engine, Limit: &p.Limit, QueueLimit: &p.QueueLimit}
+	for name, to := range map[string]**int{"limit": &changed.Limit, "queueLimit": &changed.QueueLimit} {
+		n, given, err := v.number(name)
+		if err != nil {
+			return "", err
+		}
+		if given {
+			*to = &n
+		}
+	}
+	response, err = v.call(http.MethodPut, path, nil, changed, http.Header{"If-Match": {response.Header.Get("ETag")}})
+	if err != nil {
+		return "", err
+	}
+	if err := read(response, nil); err != nil {
+		return "", err
+	}
+	return poolPath(id) + "?done=pool-limits", nil
+}
+
+// LongestWait is the time that the first run of the queue waits.
+func (d poolData) LongestWait() time.Duration {
+	return time.Duration(d.Health.Metrics.LongestWaitSeconds * float64(time.Second))
+}
