@@ -78,7 +78,7 @@ fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 
 # Each SDK is tested as its users get it: the built archive, in an environment of its own.
 .PHONY: test-sdks
-test-sdks: ## build and test the SDKs with the conformance kit and a live server, and the examples (Python 3.10, Node 22, Rust 1.85, Ruby)
+test-sdks: ## build and test the SDKs with the conformance kit and a live server, and the examples (Python 3.10, Node 22, Rust 1.88, Ruby)
 	@$(BUILD) -o bin/ $(PROGRAMS)
 	@shared/sdk/python/test.sh
 	@shared/sdk/typescript/test.sh
