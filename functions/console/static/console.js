@@ -1,13 +1,17 @@
 // The pages work without this module. It adds copy buttons, the reader's own time zone and the
 // keys "/" and "?".
 
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = false;
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
-  });
+/** enhance adds what needs a script to the elements below an element. */
+export function enhance(root = document) {
+  for (const button of root.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    });
+  }
+  refreshTimes(root);
 }
 
 const units = [["d", 172800, 86400], ["h", 3600, 3600], ["min", 60, 60], ["s", 0, 1]];
@@ -33,7 +37,7 @@ export function refreshTimes(root = document) {
     if (time.textContent !== text) time.textContent = text;
   }
 }
-refreshTimes();
+enhance();
 setInterval(() => { if (!document.hidden) refreshTimes(); }, 5000);
 
 // Live change. One tab of the browser reads the stream of changes and relays them to the others.
@@ -101,6 +105,7 @@ if (page && dot) {
     for (const time of copy.querySelectorAll("time")) { time.textContent = ""; time.removeAttribute("title"); time.removeAttribute("data-zone"); }
     for (const field of copy.querySelectorAll('input[name="key"]')) field.remove();
     for (const menu of copy.querySelectorAll("details")) menu.removeAttribute("open");
+    for (const button of copy.querySelectorAll("[data-copy]")) button.hidden = true;
     return copy.outerHTML;
   };
 

@@ -46,7 +46,7 @@ func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
 	if err != nil {
 		return err
 	}
-	err = a.exportSample(ctx, s, out)
+	err = a.exportSample(ctx, s, f.data, out)
 	if ctx.Err() != nil {
 		a.note("Stopping the machines ...")
 	}
@@ -54,7 +54,7 @@ func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
 }
 
 // exportSample exports the sample collection and prints the result.
-func (a *app) exportSample(ctx context.Context, s *stack.Stack, out string) error {
+func (a *app) exportSample(ctx context.Context, s *stack.Stack, data, out string) error {
 	c, err := a.clientOf(s)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *app) exportSample(ctx context.Context, s *stack.Stack, out string) erro
 		var size int64
 		if file, size, err = follow.save(watched, status, target{path: out + "/", force: true}); err == nil {
 			follow.close()
-			return a.summarize(status, follow.events, file, size)
+			return a.summarize(status, follow.events, file, size, data)
 		}
 	}
 	if ctx.Err() != nil {
@@ -98,7 +98,7 @@ func (a *app) exportSample(ctx context.Context, s *stack.Stack, out string) erro
 }
 
 // summarize prints the result of the demo and the next commands.
-func (a *app) summarize(status contract.Status, events []contract.TaskEvent, file string, size int64) error {
+func (a *app) summarize(status contract.Status, events []contract.TaskEvent, file string, size int64, data string) error {
 	if a.json {
 		return a.print(exported{status, file})
 	}
@@ -111,10 +111,14 @@ func (a *app) summarize(status contract.Status, events []contract.TaskEvent, fil
 	return a.say(`
 The file is %[1]s
 
+Look at the run in a browser:
+  %[2]s dev --data %[4]s             # prints a link that signs the browser in
+  http://127.0.0.1:8080/console/runs/%[5]s
+
 Try next:
   %[2]s dev             # keep the system running on http://127.0.0.1:8080
   %[2]s export mods --pi %[3]s --recursive
   %[2]s events TASK     # what happened to a run
   %[2]s --help
-`, file, a.Name, status.PI)
+`, file, a.Name, status.PI, data, status.TaskID)
 }
