@@ -17,7 +17,7 @@ var functions = template.FuncMap{
 	"state":    stateOf,
 	"when":     when,
 	"duration": duration,
-	"seconds":  func(s float64) string { return duration(time.Duration(s * float64(time.Second))) },
+	"seconds":  seconds,
 	"size":     size,
 	"visible":  visible,
 	"short":    short,
@@ -25,6 +25,7 @@ var functions = template.FuncMap{
 	"plain":    plain,
 	"asset":    asset,
 	"states":   run.States,
+	"replica":  replicaLook,
 	"dict":     dict,
 	"look":     func(word, class, icon string) look { return look{Word: word, Class: class, Icon: icon} },
 	"list":     func(values ...any) []any { return values },
@@ -125,6 +126,9 @@ func duration(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d d %02d h", int(d.Hours()/24), int(d.Hours())%24)
 }
+
+// seconds returns a duration in seconds as duration does.
+func seconds(s float64) string { return duration(time.Duration(s * float64(time.Second))) }
 
 // size returns a number of bytes in the largest binary unit.
 func size(n int64) string {

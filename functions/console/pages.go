@@ -9,6 +9,7 @@ var pages = []page{
 	poolsPage, poolPage,
 	eventsPage, eventPage, proofPage,
 	webhooksPage, webhookPage, recoverPage,
+	inferencePage, playgroundPage, sessionPage,
 }
 
 // doneTexts are the messages that a page shows after an action, by the value of the query
@@ -21,6 +22,8 @@ var doneTexts = map[string]string{
 	"webhook-paused":  "The webhook is paused. Its events are not sent until it is resumed.",
 	"webhook-resumed": "The webhook is active.",
 	"webhook-deleted": "The webhook is deleted.",
+	"budget":          "The limits of the budget are stored.",
+	"session":         "The session is closed.",
 	"redeliver":       "The events are sent again. The progress is below.",
 
 	"job-paused":  "The schedule of the job is paused.",

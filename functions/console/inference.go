@@ -1,0 +1,255 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// inferencePage shows models, engines with their replicas, budgets and the newest tasks.
+var inferencePage = page{
+	name: "inference", path: "inference", label: "Inference", scope: access.RunsRead, query: []string{"done"}, show: showInference,
+	actions: []action{{path: "inference/budget", scope: access.Quota, do: putBudget}},
+}
+
+// sessionPage shows a session of inference tasks.
+var sessionPage = page{
+	name: "session", path: "inference/sessions/{session_id}", scope: access.RunsRead, show: showSession,
+	actions: []action{{path: "inference/sessions/{session_id}/close", scope: access.RunsWrite, do: closeSession}},
+}
+
+// poolReads is the largest number of pools whose state a page reads.
+const poolReads = 20
+
+// inferenceData is the content of the page.
+type inferenceData struct {
+	Engines  []engineRow
+	Models   []contract.Model
+	Budgets  []budgetView
+	Tasks    []inferenceRow
+	Sessions []string
+}
+
+// engineRow is a pool with an engine, and its state.
+type engineRow struct {
+	contract.Pool
+	Health contract.PoolHealth
+	Look   look
+}
+
+// inferenceRow is an inference task in the list.
+type inferenceRow struct {
+	runRow
+	// Rate is the number of tokens a second; 0 if unknown.
+	Rate float64
+}
+
+// replicaLook returns the look of a replica.
+func replicaLook(r contract.ReplicaHealth) look {
+	switch {
+	case r.Ready:
+		return look{Word: "Ready", Class: "good", Icon: "check"}
+	case r.Machine != nil && r.Machine.State != "serving":
+		return look{Word: strings.ToUpper(r.Machine.State[:1]) + r.Machine.State[1:], Class: "start", Icon: "half", Busy: true}
+	case r.Live:
+		return look{Word: "Not ready", Class: "wait", Icon: "clock", Busy: true}
+	}
+	return look{Word: "Unreachable", Class: "bad", Icon: "cross"}
+}
+
+// poolLook returns the look of a pool.
+func poolLook(h contract.PoolHealth) look {
+	switch {
+	case h.Draining:
+		return look{Word: "Draining", Class: "retry", Icon: "stop", Busy: true}
+	case h.Ready:
+		return look{Word: "Ready", Class: "good", Icon: "check"}
+	case h.Live:
+		return look{Word: "Not ready", Class: "wait", Icon: "clock", Busy: true}
+	}
+	return look{Word: "Unreadable", Class: "bad", Icon: "cross"}
+}
+
+func showInference(v *visit) (view, error) {
+	var data inferenceData
+	pools, err := v.pools()
+	if err != nil {
+		return view{}, err
+	}
+	pools = slices.DeleteFunc(pools, func(p contract.Pool) bool { return p.Engine == nil })
+	if data.Engines, err = v.healths(pools); err != nil {
+		return view{}, err
+	}
+	var models contract.ModelList
+	if err := v.get("/v1/catalog/models", url.Values{"limit": {"50"}}, &models); err != nil {
+		return view{}, err
+	}
+	data.Models = models.Models
+	for _, scope := range []string{"tenant", "project:" + v.session.token.Project} {
+		b, err := v.budget(scope)
+		if err != nil {
+			return view{}, err
+		}
+		data.Budgets = append(data.Budgets, b)
+	}
+	asked := url.Values{"kind": {run.KindInference}, "limit": {"20"}}
+	var tasks contract.TaskList
+	if err := v.get("/v1/runs", asked, &tasks); err != nil {
+		return view{}, err
+	}
+	for _, t := range tasks.Tasks {
+		row := inferenceRow{runRow: rowOf(t, v.now())}
+		if d := t.Inference; d != nil {
+			row.Rate = rateOf(d.TokensOut, d.DecodeMS)
+			if d.SessionID != "" && !slices.Contains(data.Sessions, d.SessionID) {
+				data.Sessions = append(data.Sessions, d.SessionID)
+			}
+		}
+		data.Tasks = append(data.Tasks, row)
+	}
+	return view{Title: "Inference", JSON: "/v1/capabilities", Command: command("models", "list"), Data: data}, nil
+}
+
+// rateOf returns tokens a second; 0 if unknown.
+func rateOf(tokens *int, ms *int64) float64 {
+	if tokens == nil || ms == nil || *ms <= 0 {
+		return 0
+	}
+	return float64(*tokens) * 1000 / float64(*ms)
+}
+
+// pools reads the pools.
+func (v *visit) pools() ([]contract.Pool, error) {
+	var list contract.PoolList
+	err := v.get("/v1/pools", nil, &list)
+	return list.Pools, err
+}
+
+// healths reads the states of the first pools, at the same time.
+func (v *visit) healths(pools []contract.Pool) ([]engineRow, error) {
+	pools = pools[:min(len(pools), poolReads)]
+	rows, errs := make([]engineRow, len(pools)), make([]error, len(pools))
+	var reading sync.WaitGroup
+	for i := range pools {
+		reading.Go(func() {
+			rows[i].Pool = pools[i]
+			errs[i] = v.get("/v1/pools/"+url.PathEscape(pools[i].ID)+"/health", nil, &rows[i].Health)
+			rows[i].Look = poolLook(rows[i].Health)
+		})
+	}
+	reading.Wait()
+	for _, err := range errs {
+		if err != nil && !unknown(err) {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// budgetView is a budget with its parts as the page shows them.
+type budgetView struct {
+	contract.Budget
+	Parts []budgetPart
+}
+
+// budgetPart is a part of a budget. Share is its use in percent of the limit.
+type budgetPart struct {
+	Name, Field              string
+	Limit, Held, Spent, Left string
+	Share                    int
+	Limited                  bool
+	// Value is the limit as the form has it.
+	Value string
+}
+
+// budget reads the budget of a scope.
+func (v *visit) budget(scope string) (budgetView, error) {
+	var b budgetView
+	if err := v.get("/v1/budgets/"+url.PathEscape(scope), nil, &b.Budget); err != nil {
+		return b, err
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	millis := func(n int64) string { return seconds(float64(n) / 1000) }
+	dollars := func(n int64) string { return "$" + strconv.FormatFloat(float64(n)/1e9, 'f', -1, 64) }
+	b.Parts = []budgetPart{
+		partOf("Turns", "turns", b.Limit.Turns, b.Held.Turns, b.Spent.Turns, b.Remaining.Turns, number),
+		partOf("Tokens", "tokens", b.Limit.Tokens, b.Held.Tokens, b.Spent.Tokens, b.Remaining.Tokens, number),
+		partOf("Time", "time_ms", b.Limit.TimeMS, b.Held.TimeMS, b.Spent.TimeMS, b.Remaining.TimeMS, millis),
+		partOf("Cost", "cost_nanodollars", b.Limit.CostNano, b.Held.CostNano, b.Spent.CostNano, b.Remaining.CostNano, dollars),
+	}
+	return b, nil
+}
+
+func partOf(name, field string, limit *int64, held, spent int64, left *int64, show func(int64) string) budgetPart {
+	p := budgetPart{Name: name, Field: field, Held: show(held), Spent: show(spent)}
+	if limit == nil {
+		return p
+	}
+	p.Limited, p.Limit, p.Value = true, show(*limit), strconv.FormatInt(*limit, 10)
+	if left != nil {
+		p.Left = show(*left)
+	}
+	p.Share = 100
+	if *limit > 0 {
+		p.Share = int(min(100, max(0, (held+spent)*100 / *limit)))
+	}
+	return p
+}
+
+// putBudget sets the limits of a budget. An empty field removes the limit.
+func putBudget(v *visit) (string, error) {
+	var limit contract.BudgetLimit
+	form := v.r.PostForm
+	for field, to := range map[string]**int64{"turns": &limit.Turns, "tokens": &limit.Tokens, "time_ms": &limit.TimeMS, "cost_nanodollars": &limit.CostNano} {
+		text := strings.TrimSpace(form.Get(field))
+		if text == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return "", fault.Invalid(field, "malformed limit, want a whole number")
+		}
+		*to = &n
+	}
+	response, err := v.call(http.MethodPut, "/v1/budgets/"+url.PathEscape(form.Get("scope")), nil, limit, nil)
+	if err != nil {
+		return "", err
+	}
+	return "inference?done=budget", read(response, nil)
+}
+
+// sessionData is the content of the page for a session.
+type sessionData struct {
+	contract.Session
+	Budget budgetView
+}
+
+// Expires returns the seconds until the session expires.
+func (d sessionData) Expires() float64 { return float64(d.TTLMS) / 1000 }
+
+func showSession(v *visit) (view, error) {
+	id := v.r.PathValue("session_id")
+	path := "/v1/sessions/" + url.PathEscape(id)
+	var data sessionData
+	if err := v.get(path, nil, &data.Session); err != nil {
+		return view{}, err
+	}
+	var err error
+	if data.Budget, err = v.budget("session:" + id); err != nil {
+		return view{}, err
+	}
+	return view{Title: "Session " + short(60, id), JSON: path, Command: command("sessions", "show", id), Data: data}, nil
+}
+
+// closeSession deletes a session.
+func closeSession(v *visit) (string, error) {
+	return "inference?done=session", v.remove("/v1/sessions/" + url.PathEscape(v.r.PathValue("session_id")))
+}

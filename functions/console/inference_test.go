@@ -1,0 +1,170 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/functions/control"
+	"github.com/sortie-dev/sortie/functions/inference"
+	"github.com/sortie-dev/sortie/functions/registry"
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// setupInference is like setup, with a pool of a mock engine and its dispatcher.
+func setupInference(t *testing.T) *home {
+	t.Helper()
+	var dispatcher *orchestrator.Dispatcher
+	h := setup(t, func(parts apitest.Parts, s *orchestrator.System) []httpkit.Route {
+		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		feed, err := sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks := orchestrator.NewInference(s.Requests, s.Models, feed)
+		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
+		dispatcher = orchestrator.NewDispatcher(tasks, s.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
+			orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
+		return slices.Concat(control.Routes(s.Pools), registry.CatalogRoutes(s.Models), inference.Routes(tasks, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
+	})
+	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+	if err := h.Store.SavePool(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if answer := h.Call(t, http.MethodPost, "/v1/catalog/models", `{"id":"mock","engines":["mock"],"engine_model":"mock","context_tokens":1000}`, "Authorization", "Bearer "+ownerToken); answer.Status != http.StatusCreated {
+		t.Fatalf("got %d %s, want a model", answer.Status, answer.Body)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { dispatcher.Run(ctx) })
+	<-dispatcher.Ready()
+	t.Cleanup(func() { stop(); running.Wait() })
+	return h
+}
+
+var taskID = regexp.MustCompile(`inf_[0-9A-Z]{26}`)
+
+// TestPlaygroundShowsTheWholeAnswer asks without JavaScript.
+func TestPlaygroundShowsTheWholeAnswer(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	b := h.signedIn(t, ownerToken)
+	text := b.page("/console/inference/playground?model=mock", "<option selected>mock</option>", `data-ask`)
+	key := regexp.MustCompile(`name="key" value="([^"]+)"`).FindStringSubmatch(text)[1]
+	const prompt = `say <script>alert(1)</script>`
+	var id string
+	for range 2 { // a form that is sent twice
+		answer := b.post("/console/inference/playground", "model", "mock", "prompt", prompt, "max_tokens", "7", "temperature", "0.5", "session", "talk-1", "system", "Be short", "key", key)
+		if answer.Status != http.StatusOK || strings.Contains(answer.Body, "<script>alert") || !strings.Contains(answer.Body, "7 tokens from ") || !strings.Contains(answer.Body, "&lt;script&gt;") || strings.Contains(answer.Body, "data-stream=") {
+			t.Fatalf("got %d %s, want the answer", answer.Status, mainPart(answer.Body))
+		}
+		found := taskID.FindString(answer.Body)
+		if found == "" || id != "" && found != id {
+			t.Errorf("got the task %q after %q, want one task", found, id)
+		}
+		id = found
+	}
+	b.page("/console/inference/playground?task="+id, "7 tokens from ", `href="../inference/sessions/talk-1"`)
+	b.page("/console/inference", "pool0", "mock", "Ready", id, "talk-1", "project:main", "no limit")
+	for field, value := range map[string]string{"max_tokens": "x", "temperature": "NaN", "model": "none"} {
+		fields := map[string]string{"model": "mock", "prompt": "a", "max_tokens": "7"}
+		fields[field] = value
+		var list []string
+		for name, text := range fields {
+			list = append(list, name, text)
+		}
+		if answer := b.post("/console/inference/playground", list...); answer.Status < 400 || answer.Status > 499 {
+			t.Errorf("%s=%s: got %d %s, want a refusal", field, value, answer.Status, mainPart(answer.Body))
+		}
+	}
+}
+
+// TestPlaygroundStreams asks as the module of the page does, and follows the answer.
+func TestPlaygroundStreams(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	b := h.signedIn(t, ownerToken)
+	b.page("/console/inference/playground")
+	answer := b.post("/console/inference/playground", "model", "mock", "prompt", "a", "max_tokens", "5", "live", "1")
+	id := taskID.FindString(answer.Body)
+	if answer.Status != http.StatusOK || !strings.Contains(answer.Body, `data-stream="../json/v1/tasks/`+id+`/stream"`) || !strings.Contains(answer.Body, "/runs/"+id+"/cancel") {
+		t.Fatalf("got %d %s, want a page that follows the answer", answer.Status, mainPart(answer.Body))
+	}
+	streamed := b.send(http.MethodGet, "/console/json/v1/tasks/"+id+"/stream", "", "Accept", "text/event-stream")
+	if streamed.Status != http.StatusOK || strings.Count(streamed.Body, "event: token\n") == 0 || !strings.Contains(streamed.Body, "event: end\n") {
+		t.Errorf("got %d %s, want the answer", streamed.Status, streamed.Body)
+	}
+}
+
+func TestBudgetsAndSessionsAreChanged(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	b := h.signedIn(t, ownerToken)
+	b.page("/console/inference")
+	if answer := b.post("/console/inference/budget", "scope", "tenant", "tokens", "100", "turns", ""); answer.Header.Get("Location") != "/console/inference?done=budget" {
+		t.Fatalf("got %d %s, want the page", answer.Status, answer.Body)
+	}
+	b.post("/console/inference/playground", "model", "mock", "prompt", "a", "max_tokens", "5", "session", "talk-1")
+	b.page("/console/inference?done=budget", "The limits of the budget are stored", `<td class="num">100</td>`, "<meter")
+	if answer := b.post("/console/inference/budget", "scope", "tenant", "tokens", "many"); answer.Status != http.StatusBadRequest {
+		t.Errorf("got %d, want 400", answer.Status)
+	}
+	b.page("/console/inference/sessions/talk-1", "session:talk-1", "Close the session")
+	if answer := b.post("/console/inference/sessions/talk-1/close"); answer.Header.Get("Location") != "/console/inference?done=session" {
+		t.Errorf("got %d %s, want the page", answer.Status, answer.Body)
+	}
+	if answer := b.get("/console/inference/sessions/talk-1"); answer.Status != http.StatusNotFound {
+		t.Errorf("got %d of a closed session, want 404", answer.Status)
+	}
+}
+
+func TestInferenceNeedsItsScopesAndTenant(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	b := h.signedIn(t, ownerToken)
+	b.page("/console/inference/playground")
+	id := taskID.FindString(b.post("/console/inference/playground", "model", "mock", "prompt", "a", "max_tokens", "5", "session", "s").Body)
+	reader := h.signedIn(t, readerToken)
+	for _, path := range []string{"/console/inference", "/console/inference/playground", "/console/inference/sessions/s"} {
+		text := reader.page(path)
+		for _, action := range []string{"data-ask", "inference/budget\"", "/close\""} {
+			if strings.Contains(text, action) {
+				t.Errorf("%s: got the action %s for a reader", path, action)
+			}
+		}
+	}
+	for _, path := range []string{"playground", "budget", "sessions/s/close"} {
+		if answer := reader.post("/console/inference/"+path, "scope", "tenant", "tokens", "1", "model", "mock", "prompt", "a"); answer.Status != http.StatusForbidden {
+			t.Errorf("%s: got %d for a reader, want 403", path, answer.Status)
+		}
+	}
+	other := h.signedIn(t, otherToken)
+	if text := other.page("/console/inference"); strings.Contains(text, id) || strings.Contains(text, "pool0") {
+		t.Error("got a task or a pool of another tenant")
+	}
+	for _, path := range []string{"/console/inference/playground?task=" + id, "/console/inference/sessions/s", "/console/json/v1/tasks/" + id + "/stream"} {
+		if answer := other.get(path); answer.Status != http.StatusNotFound {
+			t.Errorf("%s: got %d of another tenant, want 404", path, answer.Status)
+		}
+	}
+	if answer := other.post("/console/inference/sessions/s/close"); answer.Status != http.StatusNotFound {
+		t.Errorf("got %d of another tenant, want 404", answer.Status)
+	}
+}
