@@ -28,6 +28,8 @@ type Config struct {
 	Clock clock.Clock
 	// Version is the version that the pages show.
 	Version string
+	// Settings are shown to readers with the scope admin. They must not have secrets.
+	Settings []Setting
 }
 
 // console serves the pages.

@@ -10,6 +10,7 @@ var pages = []page{
 	eventsPage, eventPage, proofPage,
 	webhooksPage, webhookPage, recoverPage,
 	inferencePage, playgroundPage, sessionPage,
+	aboutPage, searchPage,
 }
 
 // doneTexts are the messages that a page shows after an action, by the value of the query

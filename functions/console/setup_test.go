@@ -109,6 +109,7 @@ func setup(t *testing.T, more ...part) *home {
 			console.Routes(console.Config{
 				Sessions: console.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",
 				API: console.InProcess(func() http.Handler { return h.Server.Config.Handler }), URL: "http://127.0.0.1",
+				Settings: []console.Setting{{Name: "SORTIE_REGION", Value: "ord <b>"}},
 			}),
 		)
 	}, func(s *apitest.Settings) {

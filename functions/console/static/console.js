@@ -1,5 +1,5 @@
 // The pages work without this module. It adds copy buttons, the reader's own time zone and the
-// keys "/" and "?".
+// key "/".
 
 /** enhance adds what needs a script to the elements below an element. */
 export function enhance(root = document) {
@@ -233,3 +233,13 @@ if (log) {
   log.scrollTop = log.scrollHeight;
   follow();
 }
+
+// "/" goes to the search, unless the reader writes something.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  const search = document.querySelector(".find input");
+  if (!search) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+});

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/container"
@@ -84,6 +85,8 @@ type Settings struct {
 	Kubernetes kubernetes.Config
 	// Disk limits the disk space of the records.
 	Disk disk.Config
+	// Set are the variables of these parts that are set. None of them has a secret.
+	Set []console.Setting
 }
 
 // SettingsFrom reads AUTH_TOKEN (tokens separated by commas), SORTIE_BUS and
@@ -102,15 +105,30 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 	bus, busErr := readBus(lookup)
 	cluster, clusterErr := kubernetes.Read(lookup)
 	records, recordsErr := disk.Read(lookup)
-	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus, Kubernetes: cluster, Disk: records},
+	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus, Kubernetes: cluster, Disk: records, Set: setIn(lookup)},
 		errors.Join(err, tracesErr, busErr, clusterErr, recordsErr)
+}
+
+// documented returns the settings of the local system that the console shows.
+func documented() []setting.Setting {
+	return slices.Concat(service.Settings(), kubernetes.Settings(), disk.Settings())
+}
+
+// setIn returns the settings that are set.
+func setIn(lookup func(string) (string, bool)) (found []console.Setting) {
+	for _, s := range documented() {
+		if value, _ := lookup(s.Name); value != "" {
+			found = append(found, console.Setting{Name: s.Name, Value: value})
+		}
+	}
+	return found
 }
 
 // variables lists the SORTIE_ variables of the local system, of the command line and
 // of workers.
 func variables() []string {
 	names := []string{"SORTIE_URL", "SORTIE_TOKEN", "SORTIE_CHECK", "SORTIE_TASK_ID", "SORTIE_ATTEMPT", "SORTIE_OUTPUT", "SORTIE_PROGRESS_FD", busURL, busCredentials}
-	for _, s := range slices.Concat(service.Settings(), kubernetes.Settings(), disk.Settings()) {
+	for _, s := range documented() {
 		names = append(names, s.Name)
 	}
 	return names

@@ -173,7 +173,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	var handler http.Handler
 	pages := console.Config{
 		Sessions: console.NewSessions(s.store, tokens, s.clock, rand.Reader), Clock: s.clock, Version: s.config.Version,
-		API: console.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL,
+		API: console.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL, Settings: s.config.Settings.Set,
 	}
 	routes := slices.Concat(
 		console.Routes(pages), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers), status.Routes(s.system.Queries, status.MaxWait),

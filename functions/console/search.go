@@ -1,0 +1,152 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// searchPage finds a run, a job, an event or a webhook by its id or name.
+var searchPage = page{name: "search", path: "search", query: []string{"q"}, show: showSearch}
+
+// searchData is the content of the page.
+type searchData struct {
+	Query   string
+	Results []searchResult
+	// Cut: there are more jobs or webhooks than were searched.
+	Cut bool
+}
+
+// searchResult is something that was found. Path is below the console.
+type searchResult struct{ Kind, Name, Details, Path string }
+
+// searchLimit is the number of jobs, and of webhooks, that are searched by name.
+const searchLimit = 200
+
+func showSearch(v *visit) (view, error) {
+	data := searchData{Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
+	shown := func() (view, error) { return view{Title: "Search", Data: data}, nil }
+	if data.Query == "" || len(data.Query) > 512 {
+		return shown()
+	}
+	path, err := v.findByID(data.Query)
+	if err != nil {
+		return view{}, err
+	}
+	if path != "" {
+		return view{}, seeOther(path)
+	}
+	if err := v.findJobs(&data); err != nil {
+		return view{}, err
+	}
+	if err := v.findWebhooks(&data); err != nil {
+		return view{}, err
+	}
+	return shown()
+}
+
+// findByID returns the page of the run, webhook or event with an id; empty without one.
+func (v *visit) findByID(id string) (string, error) {
+	found := func(path string) (bool, error) {
+		err := v.get(path, nil, nil)
+		if p := problemOf(err); p != nil && (p.Body.Status == http.StatusNotFound || p.Body.Status == http.StatusBadRequest || p.Body.Status == http.StatusGone) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if v.may(access.RunsRead) {
+		if ok, err := found("/v1/runs/" + url.PathEscape(id)); ok || err != nil {
+			return runPath(id), err
+		}
+	}
+	if !v.may(access.EventsRead) {
+		return "", nil
+	}
+	if strings.HasPrefix(id, "whk_") {
+		if ok, err := found("/v1/webhooks/" + url.PathEscape(id)); ok || err != nil {
+			return webhookPath(id), err
+		}
+	}
+	end, err := v.endOfStream()
+	if err != nil {
+		if unknown(err) {
+			err = nil
+		}
+		return "", err
+	}
+	if at, err := eventCursor(id, end); err == nil && at.Epoch == end.Epoch && at.Position <= end.Position {
+		return eventPath(id), nil
+	}
+	if !strings.HasPrefix(id, "urn:orch:event:") {
+		return "", nil
+	}
+	rows, _, err := v.eventsUpTo(end, searchWindow*searchWindows)
+	for _, row := range rows {
+		if row.Event.EventID == id {
+			return eventPath(row.Cursor.String()), nil
+		}
+	}
+	return "", err
+}
+
+// findJobs adds the jobs whose id has the text.
+func (v *visit) findJobs(data *searchData) error {
+	if !v.may(access.RunsRead) {
+		return nil
+	}
+	var list struct {
+		Jobs []struct {
+			ID   string `json:"id"`
+			Name string `json:"name"`
+		} `json:"jobs"`
+		NextCursor string `json:"nextCursor"`
+	}
+	if err := v.get("/v1/jobs", url.Values{"limit": {strconv.Itoa(searchLimit)}}, &list); err != nil {
+		if unknown(err) {
+			return nil
+		}
+		return err
+	}
+	data.Cut = data.Cut || list.NextCursor != ""
+	for _, j := range list.Jobs {
+		if contains(data.Query, j.ID, j.Name) {
+			data.Results = append(data.Results, searchResult{Kind: "Job", Name: j.ID, Details: j.Name, Path: j.ID})
+		}
+	}
+	return nil
+}
+
+// findWebhooks adds the webhooks whose address, description or job has the text.
+func (v *visit) findWebhooks(data *searchData) error {
+	if !v.may(access.EventsRead) {
+		return nil
+	}
+	var list contract.WebhookList
+	if err := v.get("/v1/webhooks", url.Values{"limit": {strconv.Itoa(searchLimit)}}, &list); err != nil {
+		if unknown(err) {
+			return nil
+		}
+		return err
+	}
+	data.Cut = data.Cut || list.NextCursor != ""
+	for _, w := range list.Webhooks {
+		if contains(data.Query, w.ID, w.URL, w.Description, w.JobID) {
+			data.Results = append(data.Results, searchResult{Kind: "Webhook", Name: w.URL, Details: w.Description, Path: webhookPath(w.ID)})
+		}
+	}
+	return nil
+}
+
+// contains reports whether one of the texts has the wanted one, in any case.
+func contains(wanted string, texts ...string) bool {
+	for _, text := range texts {
+		if strings.Contains(strings.ToLower(text), strings.ToLower(wanted)) {
+			return true
+		}
+	}
+	return false
+}
