@@ -20,6 +20,7 @@ var eventsPage = page{
 	name: "events", path: "events", label: "Events", scope: access.EventsRead,
 	query: append([]string{"cursor", "event"}, eventFilters...),
 	show:  showEvents,
+	live:  true,
 }
 
 // eventFilters are the query parameters that the API's list of events has, too.
@@ -43,9 +44,8 @@ type eventsData struct {
 	Pager   pager
 	// Searched is the number of positions that were searched for the filter.
 	Searched int64
-	// Newest is the cursor of the stream's end, from which the page follows the stream.
-	Newest string
-	Follow string
+	// First: the page has the newest events.
+	First bool
 }
 
 // eventRow is an event in the list. What is unreadable has only its cursor.
@@ -77,7 +77,7 @@ func showEvents(v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	data := eventsData{Filter: filter, Chips: chipsOf("events", filter), Presets: eventPresets(filter), Types: eventtype.All(), Newest: end.String()}
+	data := eventsData{Filter: filter, Chips: chipsOf("events", filter), Presets: eventPresets(filter), Types: eventtype.All(), First: query.Get("cursor") == ""}
 	from := end
 	if text := query.Get("cursor"); text != "" {
 		var ok bool
@@ -96,7 +96,6 @@ func showEvents(v *visit) (view, error) {
 	}
 	data.Pager = pagerOf("events", filter, query.Get("cursor"), older)
 	asked := extended(filter, "limit", strconv.FormatInt(max(from.Position-first.Position, 1), 10), "after", first.String())
-	data.Follow = address("/v1/events/stream", extended(filter, "after", end.String()))
 	return view{Title: "Events", JSON: address("/v1/events", asked), Command: eventsCommand(filter), Data: data}, nil
 }
 

@@ -53,7 +53,7 @@ func TestEventsAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
 	h, w := setupEvents(t)
 	b := h.signedIn(t, ownerToken)
-	b.page("/console/events", "There are no events yet")
+	b.page("/console/events", "There are no events yet", "data-new")
 	for range 40 {
 		add(t, w, eventtype.Accepted, eventtype.Admitted, eventtype.Failed)
 	}
@@ -224,7 +224,7 @@ func TestStreamEndsWithTheSession(t *testing.T) {
 	t.Parallel()
 	h, w := setupEvents(t)
 	b := h.signedIn(t, ownerToken)
-	b.page("/console/events", `data-follow="./json/v1/events/stream?after=0"`)
+	b.page("/console/events", `<main id="main" data-live="">`, "data-new")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+"/console/json/v1/events/stream?as=message&after=0", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
@@ -71,7 +69,9 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.WriteHeader(response.StatusCode)
 	if kind, _, _ := mime.ParseMediaType(to.Get("Content-Type")); kind == typeEventStream {
-		go v.watch(ctx, stop)
+		signedIn, end := v.untilSignOut()
+		defer end()
+		defer context.AfterFunc(signedIn, stop)()
 		w = flushed{w, http.NewResponseController(w)}
 	}
 	_, _ = io.Copy(w, response.Body) // the reader has left, or the API ended the response early
@@ -80,26 +80,6 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 
 // typeEventStream is the content type of server-sent events.
 const typeEventStream = "text/event-stream"
-
-// watchEvery is the time between two checks of the session of an open stream.
-const watchEvery = 3 * time.Second
-
-// watch calls stop when the session has ended. It returns with ctx.
-func (v *visit) watch(ctx context.Context, stop func()) {
-	for {
-		over, cancel := v.c.Clock.NewTimer(watchEvery)
-		select {
-		case <-ctx.Done():
-			cancel()
-			return
-		case <-over:
-		}
-		if _, err := v.c.session(v.r); fault.Is(err, fault.Unauthenticated) {
-			stop()
-			return
-		}
-	}
-}
 
 // flushed is a response that is sent as it is written.
 type flushed struct {

@@ -92,7 +92,6 @@ var timers = map[string]timerUse{
 	"shared/httpkit/eventstream.go":             {1, bound},  //
 	"shared/httpkit/revocation.go":              {2, period}, // checks the tokens of open requests
 	"shared/httpkit/slowbody.go":                {2, bound},  //
-	"functions/console/raw.go":                  {1, period}, // checks the session of an open stream
 	"functions/console/playground.go":           {1, bound},  // waits for the rest of an answer
 	"functions/watch/agent.go":                  {1, period}, // reports of a cluster
 	"functions/worker/source/client.go":         {3, pause},  //
