@@ -119,9 +119,11 @@ localstack: ## start LocalStack on 127.0.0.1:4566 (LOCALSTACK=docker: in a conta
 localstack-stop: ## stop it and remove everything except downloads
 	@$(LOCALSTACK_RUN) stop
 
+EVERY ?= 1
+
 .PHONY: test-localstack
-test-localstack: ## deploy to LocalStack, run the suite there, and deploy again during runs
-	@$(LOCALSTACK_RUN) test
+test-localstack: ## deploy to LocalStack, run every EVERY=1st test of the suite there, and deploy again during runs
+	@$(LOCALSTACK_RUN) test --every $(EVERY)
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters of AWS with LocalStack and DynamoDB Local

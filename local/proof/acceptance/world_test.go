@@ -4,6 +4,7 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -112,6 +113,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatalf("%v are not set: \"make test-localstack\" sets them", missing)
 	}
 	var err error
+	if w.target.Every, err = strconv.Atoi(cmp.Or(os.Getenv("SORTIE_SUITE_EVERY"), "1")); err != nil {
+		t.Fatal(err)
+	}
 	if w.target.MaxMachines, err = strconv.Atoi(Settings()["SORTIE_MAX_MACHINES"]); err != nil {
 		t.Fatal(err)
 	}

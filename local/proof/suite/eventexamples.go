@@ -22,7 +22,7 @@ import (
 
 func eventExamples() []Test {
 	return []Test{{
-		Name: "examples of events are published ones", Requires: []Capability{ScriptedWorkers, Programs, Hooks, Faults}, Exclusive: true, Run: examplesArePublished,
+		Name: "examples of events are published ones", Requires: []Capability{ScriptedWorkers, Programs, Hooks, Faults}, Exclusive: true, NeedsAll: true, Run: examplesArePublished,
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -48,13 +49,16 @@ func adapterTests(p place) (alone, table []string, err error) {
 }
 
 func (a *app) test() *cobra.Command {
-	return a.acceptance(&cobra.Command{
+	every := 1
+	c := a.acceptance(&cobra.Command{
 		Use:   "test",
 		Short: "Start, deploy, run the suite, deploy again during runs, destroy and stop",
 		Long: `Start LocalStack, deploy to it, run the suite that every Sortie passes, deploy
 another release during runs, remove the deployment, and stop.
 A running LocalStack is used.`,
-	}, "TestDeployed")
+	}, "TestDeployed", func() []string { return []string{"SORTIE_SUITE_EVERY=" + strconv.Itoa(every)} })
+	c.Flags().IntVar(&every, "every", 1, "run only every n-th test of the suite")
+	return c
 }
 
 func (a *app) chaos() *cobra.Command {
@@ -64,11 +68,12 @@ func (a *app) chaos() *cobra.Command {
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
 a hundred runs, of which none may be lost, break functions permanently, remove the
 deployment, and stop.`,
-	}, "TestFaults")
+	}, "TestFaults", func() []string { return nil })
 }
 
-// acceptance returns a command that deploys to LocalStack and runs a test of the deployment.
-func (a *app) acceptance(c *cobra.Command, test string) *cobra.Command {
+// acceptance returns a command that deploys to LocalStack and runs a test of the deployment,
+// with additional variables.
+func (a *app) acceptance(c *cobra.Command, test string, more func() []string) *cobra.Command {
 	return a.passing(c, func(ctx context.Context, p place, output *lines, keep bool) error {
 		d, err := a.deployment(ctx, p)
 		if err != nil {
@@ -84,7 +89,7 @@ func (a *app) acceptance(c *cobra.Command, test string) *cobra.Command {
 		if err := d.Fill(ctx); err != nil {
 			return err
 		}
-		err = a.goTest(ctx, p, output, variables(p, outputs), acceptanceTests, "-run", "^"+test+"$")
+		err = a.goTest(ctx, p, output, append(variables(p, outputs), more()...), acceptanceTests, "-run", "^"+test+"$")
 		if err != nil || keep {
 			return err
 		}
