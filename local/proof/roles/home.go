@@ -11,12 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/sortie-dev/sortie/local/proof/bootstraps"
 	"github.com/sortie-dev/sortie/local/proof/localstack/fixtures"
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/proof/roles/deployment"
@@ -41,7 +42,7 @@ var Others = clients.Others{Stranger: "roles-stranger-token", Reader: "roles-rea
 
 // Config configures a home.
 type Config struct {
-	// Dir is a folder for the data and the built functions.
+	// Dir is a folder for the data.
 	Dir string
 	// Settings are variables of the functions that read the service's settings.
 	Settings map[string]string
@@ -223,27 +224,20 @@ func (h *Home) startLambda(ctx context.Context) error {
 	h.lambda.address = strings.TrimPrefix(h.runtime.URL, "http://")
 	h.api = httptest.NewServer(gateway{lambda: h.lambda, stage: h.deployed.stage(), routes: h.deployed.Routes})
 	h.URL = h.api.URL + "/" + h.deployed.stage()
+	programs := map[string]string{}
 	for name, f := range h.deployed.Functions {
-		program := name
+		programs[name] = name
 		if f.Environment["SORTIE_STEP"] != "" {
-			program = "steps"
-		}
-		file := filepath.Join(h.config.Dir, "functions", program, "bootstrap")
-		h.lambda.functions[name] = &function{Function: f, program: file, env: h.environment(name, f)}
-		if err := build(ctx, program, file); err != nil {
-			return err
+			programs[name] = "steps"
 		}
 	}
-	return nil
-}
-
-// build builds the deployed program of a function for this host.
-func build(ctx context.Context, program, file string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w",
-		"-o", file, "github.com/sortie-dev/sortie/functions/"+program+"/bootstrap")
-	command.Env = append(command.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot build %s: %w: %s", program, err, text)
+	folder, err := bootstraps.Build(ctx, slices.Compact(slices.Sorted(maps.Values(programs)))...)
+	if err != nil {
+		return err
+	}
+	for name, f := range h.deployed.Functions {
+		file := filepath.Join(folder, programs[name], "bootstrap")
+		h.lambda.functions[name] = &function{Function: f, program: file, env: h.environment(name, f)}
 	}
 	return nil
 }

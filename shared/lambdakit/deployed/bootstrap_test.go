@@ -2,12 +2,12 @@ package deployed_test
 
 import (
 	"bytes"
-	"fmt"
+	"context"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,16 +17,16 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/steps"
+	"github.com/sortie-dev/sortie/local/proof/bootstraps"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
 // programs returns the names of all functions' programs. The worker and the agent are container
 // images.
-func programs(t *testing.T) []string {
-	t.Helper()
+func programs() ([]string, error) {
 	mains, err := filepath.Glob("../../../functions/*/bootstrap/main.go")
-	if err != nil || len(mains) == 0 {
-		t.Fatalf("got no bootstraps (%v)", err)
+	if err != nil {
+		return nil, err
 	}
 	var names []string
 	for _, main := range mains {
@@ -34,14 +34,18 @@ func programs(t *testing.T) []string {
 			names = append(names, name)
 		}
 	}
-	return names
+	return names, nil
 }
 
 // functions maps each function to its program.
 func functions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range programs(t) {
+	names, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		all[name] = name
 	}
 	delete(all, "steps")
@@ -91,41 +95,23 @@ var values = map[string]string{
 	"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example", "OTEL_EXPORTER_OTLP_TIMEOUT": "1500",
 }
 
-// built is the folder with the built programs, at NAME/bootstrap.
-var built struct {
-	sync.Once
-	dir string
-	err error
-}
+// built builds all programs.
+var built = sync.OnceValues(func() (string, error) {
+	names, err := programs()
+	if err != nil {
+		return "", err
+	}
+	return bootstraps.Build(context.Background(), names...)
+})
 
+// build returns the folder with the built programs, at NAME/bootstrap.
 func build(t *testing.T) string {
 	t.Helper()
-	built.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "bootstraps"); built.err != nil { //nolint:usetesting // later tests use it too
-			return
-		}
-		for _, name := range programs(t) {
-			cmd := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-buildvcs=false", "-ldflags", "-s -w -buildid=",
-				"-o", filepath.Join(built.dir, name, "bootstrap"), "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap")
-			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-			if text, err := cmd.CombinedOutput(); err != nil {
-				built.err = fmt.Errorf("%s: %w: %s", name, err, text)
-				return
-			}
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	folder, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return built.dir
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := os.RemoveAll(built.dir); err != nil {
-		code = 1
-	}
-	os.Exit(code)
+	return folder
 }
 
 // check runs the function's program with -check and only the variables of env.
@@ -224,14 +210,30 @@ func TestUnknownStepIsAProblem(t *testing.T) {
 
 func TestProgramsLinkWhatTheyUse(t *testing.T) {
 	t.Parallel()
-	for _, name := range programs(t) {
+	names, err := programs()
+	if err != nil || len(names) == 0 {
+		t.Fatalf("got the programs %q, %v, want some", names, err)
+	}
+	list := []string{"list", "-tags", "lambda.norpc", "-f", `{{.ImportPath}} {{join .Deps " "}}`}
+	for _, name := range names {
+		list = append(list, "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap")
+	}
+	text, err := exec.CommandContext(t.Context(), "go", list...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		program, deps, _ := strings.Cut(line, " ")
+		linked[path.Base(path.Dir(program))] = strings.Fields(deps)
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, err := exec.CommandContext(t.Context(), "go", "list", "-tags", "lambda.norpc", "-deps", "github.com/sortie-dev/sortie/functions/"+name+"/bootstrap").Output()
-			if err != nil {
-				t.Fatal(err)
+			deps := linked[name]
+			if len(deps) == 0 {
+				t.Fatal("got no dependencies, want some")
 			}
-			deps := strings.Fields(string(text))
 			for sdk, users := range links {
 				if got, want := slices.Contains(deps, sdk), slices.Contains(users, name); got != want {
 					t.Errorf("links %s: got %v, want %v", sdk, got, want)
