@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
@@ -41,7 +40,7 @@ func setupInference(t *testing.T) *home {
 		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
 		dispatcher = orchestrator.NewDispatcher(tasks, s.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
 			orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
-		return slices.Concat(control.Routes(s.Pools), registry.CatalogRoutes(s.Models), inference.Routes(tasks, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
+		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(tasks, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
 	})
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
