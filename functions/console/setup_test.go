@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/callback"
@@ -64,6 +65,18 @@ type home struct {
 	*apitest.Stage
 	tokens *tokens
 	reads  *counter
+	calls  *calls
+}
+
+// calls counts the requests of the console to the API.
+type calls struct {
+	http.RoundTripper
+	made atomic.Int64
+}
+
+func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.made.Add(1)
+	return c.RoundTripper.RoundTrip(r)
 }
 
 // counter counts the reads of records.
@@ -98,6 +111,7 @@ func setup(t *testing.T, more ...part) *home {
 	}}
 	parts := apitest.NewParts(t)
 	h := &home{tokens: source, reads: &counter{ResourceStore: parts.Store}}
+	h.calls = &calls{RoundTripper: console.InProcess(func() http.Handler { return h.Server.Config.Handler })}
 	h.Stage = apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
 		var further []httpkit.Route
 		for _, each := range more {
@@ -108,7 +122,7 @@ func setup(t *testing.T, more ...part) *home {
 			tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, ""),
 			console.Routes(console.Config{
 				Sessions: console.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",
-				API: console.InProcess(func() http.Handler { return h.Server.Config.Handler }), URL: "http://127.0.0.1",
+				API: h.calls, URL: "http://127.0.0.1",
 				Settings: []console.Setting{{Name: "SORTIE_REGION", Value: "ord <b>"}},
 			}),
 		)
