@@ -149,8 +149,17 @@ func size(n int64) string {
 const shownLimit = 16 << 10
 
 // visible returns a text of a client or a worker for a page: characters that change the
-// direction or the position of others are marks, and a long text is cut.
+// direction or the position of others are marks, escape sequences are left out, and a long text is
+// cut.
 func visible(text string) string {
+	if strings.Contains(text, "\x1b") {
+		var plain strings.Builder
+		parts, _ := colours(text, "")
+		for _, p := range parts {
+			plain.WriteString(p.Text)
+		}
+		text = plain.String()
+	}
 	var b strings.Builder
 	shown := 0
 	for _, c := range text {
