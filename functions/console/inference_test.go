@@ -82,7 +82,7 @@ func TestPlaygroundShowsTheWholeAnswer(t *testing.T) {
 	}
 	b.page("/console/inference/playground?task="+id, "7 tokens from ", `href="../inference/sessions/talk-1"`)
 	b.page("/console/inference", "pool0", "mock", "Ready", id, "talk-1", "project:main", "no limit")
-	for field, value := range map[string]string{"max_tokens": "x", "temperature": "NaN", "model": "none"} {
+	for field, value := range map[string]string{"max_tokens": "x", "temperature": "NaN"} {
 		fields := map[string]string{"model": "mock", "prompt": "a", "max_tokens": "7"}
 		fields[field] = value
 		var list []string
@@ -92,6 +92,18 @@ func TestPlaygroundShowsTheWholeAnswer(t *testing.T) {
 		if answer := b.post("/console/inference/playground", list...); answer.Status < 400 || answer.Status > 499 {
 			t.Errorf("%s=%s: got %d %s, want a refusal", field, value, answer.Status, mainPart(answer.Body))
 		}
+	}
+}
+
+// TestRefusedQuestionIsKept asks a model that no pool serves.
+func TestRefusedQuestionIsKept(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	b := h.signedIn(t, ownerToken)
+	b.page("/console/inference/playground")
+	answer := b.post("/console/inference/playground", "model", `no<b>ne`, "prompt", "a long prompt")
+	if answer.Status != http.StatusOK || !strings.Contains(answer.Body, `role="alert"`) || !strings.Contains(answer.Body, "a long prompt</textarea>") || strings.Contains(answer.Body, "no<b>ne") {
+		t.Errorf("got %d %s, want the form with the refusal", answer.Status, mainPart(answer.Body))
 	}
 }
 

@@ -39,6 +39,8 @@ type playgroundData struct {
 	System   string
 	Key      string
 	Answer   *answerView
+	// Refused is why the API refused the question; nil without a refusal.
+	Refused *contract.Problem
 }
 
 // answerView is the answer of a task, as far as it is known.
@@ -126,6 +128,10 @@ func ask(v *visit) (string, view, error) {
 	}
 	var accepted contract.TaskAccepted
 	if err := read(response, &accepted); err != nil {
+		if p := problemOf(err); p != nil { // the reader changes the question
+			data.Refused = &p.Body
+			return "playground", data.view(), nil
+		}
 		return "", view{}, err
 	}
 	data.Answer = &answerView{Live: form.Get("live") != ""}

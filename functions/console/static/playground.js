@@ -33,7 +33,9 @@ function follow(place) {
       reasoning.append(pending.reasoning);
     }
     pending = { text: "", reasoning: "" };
-    if (first) status.textContent = `first token after ${seconds(first)} · ${rate(pieces, performance.now() - first)} pieces a second`;
+    if (!first) return;
+    const since = performance.now() - first;
+    status.textContent = `first token after ${seconds(first)}${since > 500 ? ` · ${rate(pieces, since)} pieces a second` : ""}`;
   };
   const piece = (kind) => (event) => {
     first ||= performance.now();
@@ -46,6 +48,7 @@ function follow(place) {
     cancelAnimationFrame(frame);
     flush();
     place.dataset.state = look;
+    text.setAttribute("aria-busy", "false");
     status.textContent = words;
     cancel?.remove();
   };
