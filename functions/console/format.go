@@ -30,7 +30,16 @@ var functions = template.FuncMap{
 	"look":     func(word, class, icon string) look { return look{Word: word, Class: class, Icon: icon} },
 	"list":     func(values ...any) []any { return values },
 	"join":     strings.Join,
-	"utc":      func(at time.Time) string { return at.UTC().Format("15:04 UTC") },
+	"utc":      utcTime,
+}
+
+// utcTime returns the time of day in UTC, for a time that is shown in a zone. It is empty if the
+// zone has the same time.
+func utcTime(at time.Time, zone string) string {
+	if _, offset := at.In(zoneOf(zone)).Zone(); offset == 0 {
+		return ""
+	}
+	return at.UTC().Format("15:04 UTC")
 }
 
 // May reports whether the reader has a scope.

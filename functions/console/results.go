@@ -33,6 +33,7 @@ type resultBar struct {
 const (
 	resultStep   = 8
 	resultHeight = 24
+	resultLeast  = 5
 	resultTop    = 7 // the space of the mark of a failure
 )
 
@@ -52,11 +53,11 @@ func resultsOf(tasks []contract.Task, now time.Time) *results {
 	for i, row := range rows {
 		l := stateOf(row.State, row.Skipped)
 		words = append(words, l.Word)
-		b := resultBar{Class: l.Class, Shape: shapeOf(l), X: (len(rows) - 1 - i) * resultStep, Title: l.Word}
+		b := resultBar{Class: l.Class, Shape: shapeOf(l), X: (len(rows) - 1 - i) * resultStep, H: resultLeast, Title: l.Word}
 		if row.Seconds > 0 {
 			b.Title += ", " + duration(time.Duration(row.Seconds*float64(time.Second)))
 		}
-		b.Middle, b.H = b.X+resultStep/2-1, 3
+		b.Middle = b.X + resultStep/2 - 1
 		if longest > 0 {
 			b.H = max(b.H, int(row.Seconds/longest*(resultHeight-resultTop)))
 		}

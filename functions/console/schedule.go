@@ -222,5 +222,6 @@ func local(at time.Time, zone string) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.In(zoneOf(zone)).Format("Mon 2 Jan 2006 15:04:05 MST")
+	at = at.In(zoneOf(zone))
+	return at.Format("Mon 2 Jan 2006 ") + clockTime(at) + at.Format(" MST")
 }
