@@ -13,7 +13,7 @@ import (
 // the logger of a request has its own. job_id is absent without a stored job, scheduled_at
 // without a scheduled time. An inference task adds its engine and, if known, the versions of
 // the engine and of the sampling parameters.
-func Attributes(r run.Run) []slog.Attr {
+func Attributes(r *run.Run) []slog.Attr {
 	about := token.About{JobID: r.JobID, ScheduledAt: r.ScheduledAt}
 	attrs := append(attributes(r.ID, r.TaskID, r.Attempt.Number, about), slog.String("state", string(r.State)))
 	work := r.Work.Inference
@@ -38,7 +38,7 @@ func WorkerAttributes(b Bearer) []slog.Attr {
 
 // attrsOf returns Attributes with the correlation id of the run. workerAttrs does the same for
 // a worker's call.
-func attrsOf(r run.Run) []slog.Attr {
+func attrsOf(r *run.Run) []slog.Attr {
 	return append(Attributes(r), slog.String("correlation_id", r.CorrelationID))
 }
 
@@ -51,7 +51,7 @@ func workerAttrs(b Bearer) []slog.Attr {
 func machineAttributes(m port.MachineStatus, r run.Run) []slog.Attr {
 	attrs := attributes(m.Owner.RunID, r.TaskID, m.Owner.Attempt, token.About{})
 	if r.ID != "" {
-		attrs = attrsOf(r)
+		attrs = attrsOf(&r)
 	}
 	return append(attrs, slog.String("machine_id", m.ID), slog.Int("machine_attempt", m.Owner.Attempt))
 }

@@ -173,15 +173,15 @@ func (q *queueLimit) full(ctx context.Context, pool run.Pool, count *queueCount)
 
 // forget removes an accepted run that was not created, or that joins no queue yet.
 func (q *queueLimit) forget(r run.Run) {
-	q.change(r, func(count *queueCount) { delete(count.accepted, r.ID) })
+	q.change(&r, func(count *queueCount) { delete(count.accepted, r.ID) })
 }
 
 // committed applies the commit of a decision to the counts.
-func (q *queueLimit) committed(d run.Decision) {
+func (q *queueLimit) committed(d *run.Decision) {
 	if d.Lease == "" && d.Run.Slot.State == "" {
 		return
 	}
-	q.change(d.Run, func(count *queueCount) {
+	q.change(&d.Run, func(count *queueCount) {
 		delete(count.accepted, d.Run.ID)
 		switch d.Lease {
 		case run.LeaseEnqueue, run.LeaseRequeue:
@@ -198,7 +198,7 @@ func (q *queueLimit) committed(d run.Decision) {
 	})
 }
 
-func (q *queueLimit) change(r run.Run, do func(*queueCount)) {
+func (q *queueLimit) change(r *run.Run, do func(*queueCount)) {
 	found, ok := q.pools.Load(poolID{r.Tenant, r.Slot.Pool})
 	if !ok {
 		return

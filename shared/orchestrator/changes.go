@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/sortie-dev/sortie/shared/run"
@@ -55,7 +56,7 @@ type queueStatus struct {
 	queued  bool
 }
 
-func queueStatusOf(r run.Run) queueStatus {
+func queueStatusOf(r *run.Run) queueStatus {
 	return queueStatus{r.State, r.Attempt.Number, r.Queued() || r.AwaitsKey() || r.AwaitsJobSlot()}
 }
 
@@ -85,7 +86,7 @@ func (c *changes) watchMoves(tenant, id string) *moveWatch {
 }
 
 // saw stores the status of the run that the reader has read.
-func (w *moveWatch) saw(r run.Run) {
+func (w *moveWatch) saw(r *run.Run) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	at := queueStatusOf(r)
@@ -111,21 +112,27 @@ func (w *moveWatch) end() {
 
 // committed notifies the readers of a run after its commit. Readers of a queued run are always
 // notified, because its position may have changed.
-func (c *changes) committed(r run.Run) {
+func (c *changes) committed(r *run.Run) {
 	c.notify(r.Ref())
 	at := queueStatusOf(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, id := range []run.Ref{r.Ref(), {Tenant: r.Tenant, ID: r.TaskID}} {
+	var newest *run.Run // a copy, because the caller may change r
+	ids := [2]run.Ref{r.Ref(), {Tenant: r.Tenant, ID: r.TaskID}}
+	for _, id := range slices.Compact(ids[:]) {
 		for w := range c.moves[id] {
-			if w.seen == nil || *w.seen != at || at.queued {
-				if newest := r; w.newest == nil || w.newest.Version < r.Version {
-					w.newest = &newest
+			if w.seen != nil && *w.seen == at && !at.queued {
+				continue
+			}
+			if w.newest == nil || w.newest.Version < r.Version {
+				if newest == nil {
+					newest = new(*r)
 				}
-				select {
-				case w.moved <- struct{}{}:
-				default:
-				}
+				w.newest = newest
+			}
+			select {
+			case w.moved <- struct{}{}:
+			default:
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func (s *Dispatcher) retryWhileBusy(ctx context.Context, t *serving, ask func(co
 			return busy
 		}
 		if pause == busyPause {
-			attrs := append(attrsOf(t.run), slog.String("replica", t.replica.id))
+			attrs := append(attrsOf(&t.run), slog.String("replica", t.replica.id))
 			s.log.LogAttrs(ctx, slog.LevelInfo, "the engine is busy and is asked again until the deadline of the task", attrs...)
 		}
 		over, stop := s.clock.NewTimer(min(pause, t.run.AnswerBy().Sub(s.now())))

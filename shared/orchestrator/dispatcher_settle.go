@@ -209,7 +209,7 @@ func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err 
 func (s *Dispatcher) logServed(ctx context.Context, t *serving, err error) {
 	r, g := t.run, t.used
 	r.Generation = &g
-	attrs := append(attrsOf(r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
+	attrs := append(attrsOf(&r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
 	}

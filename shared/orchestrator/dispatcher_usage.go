@@ -22,7 +22,7 @@ func (s *Dispatcher) checkUsage(ctx context.Context, t *serving) {
 		t.used.ReasoningTokens = 0
 	}
 	if t.used != said {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "the engine says a usage that the request cannot have", append(attrsOf(t.run), slog.String("replica", said.Replica),
+		s.log.LogAttrs(ctx, slog.LevelWarn, "the engine says a usage that the request cannot have", append(attrsOf(&t.run), slog.String("replica", said.Replica),
 			slog.Int("tokens_in", said.TokensIn), slog.Int("tokens_out", said.TokensOut), slog.Int("reasoning_tokens", said.ReasoningTokens))...)
 	}
 }

@@ -78,15 +78,15 @@ func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error
 
 // act tries the effects of a commit once, except the actions of a job and the effects that the
 // commit itself has made. The sweep retries failed effects after the record's ActBy.
-func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect, made map[run.Effect]bool) {
+func (s *Lifecycle) act(ctx context.Context, r *run.Run, effects []run.Effect, made map[run.Effect]bool) {
 	for _, e := range effects {
 		if e.Kind == run.EffectAct || made[e] {
 			continue
 		}
-		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, r, e) })
+		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, *r, e) })
 		if err != nil {
 			s.effectFailed.Store(true)
-			s.warn(ctx, r, "an effect failed and will be retried: "+string(e.Kind), err)
+			s.warn(ctx, *r, "an effect failed and will be retried: "+string(e.Kind), err)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (s *Lifecycle) act(ctx context.Context, r run.Run, effects []run.Effect, ma
 // actForJob carries out the actions of a job that follow a commit. It runs last, because a
 // receiver of a user may take as long as ctx allows. A process without Actions leaves them to
 // the sweep.
-func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effect) {
+func (s *Lifecycle) actForJob(ctx context.Context, r *run.Run, effects []run.Effect) {
 	if s.actions == nil {
 		return
 	}
@@ -102,8 +102,8 @@ func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effe
 		if e.Kind != run.EffectAct {
 			continue
 		}
-		if err := s.effect(ctx, r, e); err != nil {
-			s.warn(ctx, r, "an action of the job failed and will be retried: "+string(e.Action), err)
+		if err := s.effect(ctx, *r, e); err != nil {
+			s.warn(ctx, *r, "an action of the job failed and will be retried: "+string(e.Action), err)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (s *Lifecycle) actForJob(ctx context.Context, r run.Run, effects []run.Effe
 func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
 	switch e.Kind {
 	case run.EffectStart, run.EffectComplete:
-		call, _, err := s.callOf(r, e)
+		call, _, err := s.callOf(&r, e)
 		if err == nil {
 			err = call.Make(ctx, s.executions)
 		}
@@ -138,7 +138,7 @@ const movedOn = "MovedOn"
 
 // callOf returns the call of the executions for an effect. ok is false if the effect is no such
 // call. A token is completed with the execution's next step.
-func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bool, err error) {
+func (s *Lifecycle) callOf(r *run.Run, e run.Effect) (c port.ExecutionCall, ok bool, err error) {
 	switch e.Kind {
 	case run.EffectStart:
 		c.Start = e.Execution
@@ -148,7 +148,7 @@ func (s *Lifecycle) callOf(r run.Run, e run.Effect) (c port.ExecutionCall, ok bo
 		return c, true, err
 	case run.EffectComplete:
 		c.Token = e.Token
-		route := run.RouteOf(r, s.now())
+		route := run.RouteOf(*r, s.now())
 		if !e.Step.LeadsTo(route) {
 			c.Error, c.Cause = movedOn, string(route.Next)
 			return c, true, nil
@@ -173,9 +173,9 @@ func (s *Lifecycle) commitWithEffects(
 	}
 	var effects []run.Effect
 	var calls []port.ExecutionCall
-	for _, d := range decisions {
-		for _, e := range d.Effects {
-			if c, ok, err := s.callOf(d.Run, e); ok && err == nil {
+	for i := range decisions {
+		for _, e := range decisions[i].Effects {
+			if c, ok, err := s.callOf(&decisions[i].Run, e); ok && err == nil {
 				effects, calls = append(effects, e), append(calls, c)
 			}
 		}

@@ -28,7 +28,7 @@ func NewFiring(life *Lifecycle, schedules port.Schedules) *Firing { return &Firi
 func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 	skipped, err := s.fireDue(ctx, ref)
 	for _, d := range skipped { // a receiver of a user may take long, and must not delay the next wake-up
-		s.actForJob(ctx, d.Run, d.Effects)
+		s.actForJob(ctx, &d.Run, d.Effects)
 	}
 	return err
 }
@@ -87,13 +87,13 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 		return nil, err
 	}
 	for i, d := range decisions {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "job fired", append(attrsOf(d.Run), slog.String("trigger", string(d.Run.Trigger)),
+		s.log.LogAttrs(ctx, slog.LevelInfo, "job fired", append(attrsOf(&d.Run), slog.String("trigger", string(d.Run.Trigger)),
 			slog.Bool("skipped", d.Run.Skipped), slog.Int64("late_ms", now.Sub(due[i].At).Milliseconds()))...)
-		s.committed(ctx, d)
+		s.committed(ctx, &d)
 	}
 	for _, d := range decisions {
 		d.Run.Version = 1
-		s.act(ctx, d.Run, d.Effects, nil)
+		s.act(ctx, &d.Run, d.Effects, nil)
 		if d.Run.Skipped {
 			skipped = append(skipped, d)
 		}

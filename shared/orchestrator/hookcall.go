@@ -78,7 +78,7 @@ func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answ
 	if err != nil {
 		return hook.Answer{}, fault.Wrap(err, fault.Unavailable, "a hook was not called")
 	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "a hook was called", append(attrsOf(c.Run), slog.String("reason", c.Reason),
+	s.log.LogAttrs(ctx, slog.LevelInfo, "a hook was called", append(attrsOf(&c.Run), slog.String("reason", c.Reason),
 		slog.String("verdict", string(answer.Verdict)), slog.Int("status", answer.Status), slog.Int("tries", answer.Tries),
 		slog.String("detail", answer.Detail))...)
 	return answer, nil

@@ -47,7 +47,7 @@ const keepTime = 10 * time.Second
 
 // keepFor updates the replicas of the pool that a run serves, if a commit left the run Running
 // or ended. The sweep repeats a failed update.
-func (s *Lifecycle) keepFor(ctx context.Context, r run.Run) {
+func (s *Lifecycle) keepFor(ctx context.Context, r *run.Run) {
 	if r.Serves != nil && (r.State == run.Running || r.State.Terminal()) {
 		s.keepNow(ctx, run.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
 	}
@@ -317,7 +317,7 @@ func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	if err != nil {
 		return fmt.Errorf("cannot read run %s: %w", r.Run, err)
 	}
-	k.log.LogAttrs(ctx, slog.LevelInfo, "a replica is ended", append(attrsOf(found), slog.String("pool", p.ID), slog.String("replica", r.ID))...)
+	k.log.LogAttrs(ctx, slog.LevelInfo, "a replica is ended", append(attrsOf(&found), slog.String("pool", p.ID), slog.String("replica", r.ID))...)
 	request := run.CancelRequested{By: "pool:" + p.ID, Reason: "the pool does not need the replica any more"}
 	if _, err := k.applyTo(ctx, found, constantFact(request)); err != nil {
 		return fmt.Errorf("cannot end run %s: %w", r.Run, err)

@@ -69,14 +69,14 @@ func (s *Requests) createRun(
 			return run.Run{}, known, err
 		}
 		for _, each := range append(replaced, d) {
-			s.committed(ctx, each)
+			s.committed(ctx, &each)
 			each.Run.Version++
-			s.act(ctx, each.Run, each.Effects, made)
+			s.act(ctx, &each.Run, each.Effects, made)
 			s.actForSkipped(ctx, each)
 		}
 		d.Run.Version = 1
 		if begins != nil {
-			s.queue.committed(d)
+			s.queue.committed(&d)
 			begins.start(d.Run)
 			begins = nil
 		}
@@ -95,7 +95,7 @@ func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
 		return
 	}
 	err := s.inBudget(ctx, func(ctx context.Context) error {
-		s.actForJob(ctx, d.Run, d.Effects)
+		s.actForJob(ctx, &d.Run, d.Effects)
 		return nil
 	})
 	if err != nil {
@@ -204,8 +204,8 @@ func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (slotGrant, error)
 // joinedPools returns the pools whose queues runs join as they get a slot of their key. These
 // pools may have a free slot.
 func joinedPools(decisions []run.Decision) (pools []string) {
-	for _, d := range decisions {
-		if d.KeyLease == run.LeaseGrant && d.Lease == run.LeaseEnqueue {
+	for i := range decisions {
+		if d := &decisions[i]; d.KeyLease == run.LeaseGrant && d.Lease == run.LeaseEnqueue {
 			pools = append(pools, d.Run.Slot.Pool)
 		}
 	}

@@ -135,10 +135,10 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 		for _, pool := range slices.Concat(left, full, awaitedPools(d), joinedPools(decisions)) {
 			s.fill(ctx, d.Run.Tenant, pool)
 		}
-		for _, each := range given {
-			s.actForJob(ctx, each.Run, each.Effects)
+		for i := range given {
+			s.actForJob(ctx, &given[i].Run, given[i].Effects)
 		}
-		s.keepFor(ctx, d.Run)
+		s.keepFor(ctx, &d.Run)
 		d.Run.Version++
 		return d.Run, nil
 	}
@@ -195,13 +195,14 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *r
 		return err
 	}
 	ctx = WithEffectBudget(ctx)
-	for _, d := range decisions {
-		s.queue.committed(d)
+	for i := range decisions {
+		s.queue.committed(&decisions[i])
 	}
-	for _, d := range decisions {
-		s.act(ctx, d.Run, d.Effects, made)
+	for i := range decisions {
+		s.act(ctx, &decisions[i].Run, decisions[i].Effects, made)
 	}
-	for _, d := range decisions {
+	for i := range decisions {
+		d := &decisions[i]
 		s.refusals.note(ctx, run.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)
 	}
 	return nil

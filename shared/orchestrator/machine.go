@@ -111,8 +111,13 @@ func (s *Machines) machineOf(ctx context.Context, r run.Run) (port.Machine, erro
 	if err != nil || latest.Known() {
 		return latest, err
 	}
+	return s.listedMachine(ctx, r)
+}
+
+// listedMachine returns the attempt's machine in the runner's list; zero if it has none.
+func (s *Machines) listedMachine(ctx context.Context, r run.Run) (port.Machine, error) {
 	var found port.Machine
-	err = s.listFor(ctx, r, func(m port.MachineStatus) bool {
+	err := s.listFor(ctx, r, func(m port.MachineStatus) bool {
 		if m.Owner == ownerOf(r) {
 			found = m.Machine
 		}

@@ -62,7 +62,7 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 	if err != nil || first.Run.State.Terminal() {
 		return first, err
 	}
-	watch.saw(first.Run)
+	watch.saw(&first.Run)
 	timeUp, stop := s.clock.NewTimer(limit)
 	defer stop()
 	for now := first; ; {

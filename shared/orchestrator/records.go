@@ -139,33 +139,38 @@ func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 // and wakes waiting readers.
 func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
 	writes := make([]port.Write, len(decisions))
-	for i, d := range decisions {
-		writes[i] = port.WriteOf(d)
+	for i := range decisions {
+		writes[i] = port.WriteOf(decisions[i])
 	}
 	writes[len(writes)-1].Gate = gate
 	if err := s.store.Commit(ctx, writes...); err != nil {
 		return err
 	}
-	for _, d := range decisions {
-		s.committed(ctx, d)
+	for i := range decisions {
+		s.committed(ctx, &decisions[i])
 	}
 	return nil
 }
 
 // committed logs the events of a commit, gives it to the observers and wakes waiting
 // readers.
-func (s *Records) committed(ctx context.Context, d run.Decision) {
-	d.Run.Version++ // as it is stored
-	for _, e := range d.Events {
-		s.logEvent(ctx, d.Run, e)
+func (s *Records) committed(ctx context.Context, d *run.Decision) {
+	r := d.Run
+	r.Version++ // as it is stored
+	for i := range d.Events {
+		s.logEvent(ctx, &r, &d.Events[i])
 	}
 	for _, o := range s.observers {
-		o.Committed(ctx, d.Run, d.Events)
+		o.Committed(ctx, r, d.Events)
 	}
-	s.changes.committed(d.Run)
+	s.changes.committed(&r)
 }
 
-func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
+func (s *Records) logEvent(ctx context.Context, r *run.Run, e *run.Event) {
+	level := levelOf(e)
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
 	attrs := append(attrsOf(r), slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
 	if e.Actor.Scopes != nil { // of a client
 		attrs = append(attrs, slog.String("identity", e.Actor.Name()))
@@ -176,12 +181,12 @@ func (s *Records) logEvent(ctx context.Context, r run.Run, e run.Event) {
 	if e.Fault != nil {
 		attrs = append(attrs, slog.String("fault", string(e.Fault.Code)))
 	}
-	s.log.LogAttrs(ctx, levelOf(e), string(e.Type), attrs...)
+	s.log.LogAttrs(ctx, level, string(e.Type), attrs...)
 }
 
 // levelOf returns the log level of an event. The end of a failed run and a failed action are
 // errors. Violated constraints, exceeded expected times, zombies and other faults are warnings.
-func levelOf(e run.Event) slog.Level {
+func levelOf(e *run.Event) slog.Level {
 	switch {
 	case e.Type == run.EventActionFailed, e.Ends() && (e.State == run.Failed || e.State == run.Orphaned):
 		return slog.LevelError
@@ -192,5 +197,5 @@ func levelOf(e run.Event) slog.Level {
 }
 
 func (s *Records) warn(ctx context.Context, r run.Run, message string, err error) {
-	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(attrsOf(r), slog.String("error", err.Error()))...)
+	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(attrsOf(&r), slog.String("error", err.Error()))...)
 }

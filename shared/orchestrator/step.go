@@ -101,7 +101,7 @@ func (s *Lifecycle) begin(ctx context.Context, in StepInput) (r run.Run, done bo
 		return after, false, nil
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "the run continues in a new execution, because its history is nearly full",
-		append(attrsOf(after), slog.Int("start", after.Execution.Start))...)
+		append(attrsOf(&after), slog.Int("start", after.Execution.Start))...)
 	return after, true, nil
 }
 
@@ -114,7 +114,7 @@ func (s *Lifecycle) load(ctx context.Context, in StepInput) (r run.Run, stale bo
 	}
 	if in.Execution != run.ExecutionName(r.Ref(), r.Execution.Start) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "an execution that was replaced still runs and is ended",
-			append(attrsOf(r), slog.String("execution", in.Execution))...)
+			append(attrsOf(&r), slog.String("execution", in.Execution))...)
 		return r, true, nil
 	}
 	return r, false, nil

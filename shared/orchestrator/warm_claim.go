@@ -120,7 +120,7 @@ func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine)
 	if err := s.store.Commit(ctx, is); err != nil {
 		return err
 	}
-	s.committed(ctx, d)
+	s.committed(ctx, &d)
 	return nil
 }
 
