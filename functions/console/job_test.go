@@ -82,6 +82,10 @@ func TestDocumentIsCheckedBeforeItIsStored(t *testing.T) {
 	}
 	b.page(path+"?done=job-applied", "The job is stored", "Version 2, current", "Changes since the version before", "<code>image</code>", "?version=1")
 	b.page(path+"?version=1", "Version 1</h2>", "image: report:1", "Changes from version 1 to the current one", "Return to this version", `json/v1/jobs/nightly/versions/1"`)
+	old := b.post(path, "tag", tag, "step", "check", "document", "id: nightly\r\nimage: report:1\r\nschedule: 30 2 * * *\r\n")
+	if old.Status != http.StatusUnprocessableEntity {
+		t.Errorf("got %d for the tag of an earlier version, want 422", old.Status)
+	}
 	late := b.post(path, "tag", tag, "step", "apply", "document", "id: nightly\nimage: other\n")
 	if late.Status != http.StatusUnprocessableEntity || !strings.Contains(late.Body, "The document is refused") || !strings.Contains(late.Body, "image: other") || h.stored(t, "nightly").Version != 2 {
 		t.Errorf("got %d %s, want a refusal that keeps the text", late.Status, mainPart(late.Body))

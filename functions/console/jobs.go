@@ -38,7 +38,7 @@ const (
 // resultRuns is the number of newest runs of all jobs from which the list draws results, in one
 // request for all rows. resultsShown is the number of results of a job.
 const (
-	resultRuns   = 200
+	resultRuns   = 100
 	resultsShown = 20
 )
 
