@@ -22,4 +22,5 @@ while [ "$crawled" -lt "$most" ]; do
 	crawled=$((crawled + 1))
 	found=$(($(wc -l <queue)))
 	echo "$((100 * crawled / found)) $crawled of $found pages" >&"$SORTIE_PROGRESS_FD"
+	sleep 1 # spare the site
 done
