@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"sync"
@@ -116,14 +117,12 @@ func (v *visit) call(method, path string, query url.Values, body any, header htt
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(v.r.Context(), method, v.c.URL+path, content)
+	r, err := http.NewRequestWithContext(v.r.Context(), method, v.c.URL+path, content) //nolint:gosec // G704: the address of the API and a path of one of its operations
 	if err != nil {
 		return nil, fmt.Errorf("cannot call the API: %w", err)
 	}
 	r.URL.RawQuery = query.Encode()
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
 	}

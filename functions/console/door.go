@@ -51,7 +51,7 @@ func setCookie(w http.ResponseWriter, r *http.Request, name, value string, life 
 	if value == "" {
 		age = -1
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // G124: it is Secure but on loopback, where it would be lost
 		Name: cookieName(name, r), Value: value, MaxAge: age,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: !httpkit.CalledOnLoopback(r),
 	})

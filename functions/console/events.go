@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -167,11 +168,9 @@ func listOf(text string) (parts []string) {
 // extended returns the values with further ones: names and values alternate.
 func extended(values url.Values, more ...string) url.Values {
 	all := url.Values{}
-	for name, each := range values {
-		all[name] = each
-	}
-	for i := 0; i < len(more); i += 2 {
-		all.Set(more[i], more[i+1])
+	maps.Copy(all, values)
+	for pair := range slices.Chunk(more, 2) {
+		all.Set(pair[0], pair[1])
 	}
 	return all
 }

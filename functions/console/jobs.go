@@ -139,9 +139,9 @@ func (v *visit) listJobs(filter url.Values, cursor string) (found contract.JobLi
 }
 
 // newestByJob returns the newest runs of stored jobs, by job, from one page of runs.
-func (v *visit) newestByJob(any bool) (map[string][]contract.Task, error) {
+func (v *visit) newestByJob(listed bool) (map[string][]contract.Task, error) {
 	byJob := map[string][]contract.Task{}
-	if !any {
+	if !listed {
 		return byJob, nil
 	}
 	var list contract.TaskList

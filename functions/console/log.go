@@ -149,7 +149,7 @@ func restyled(style, numbers string) string {
 	if colour == "a-bold" {
 		colour = ""
 	}
-	for _, n := range strings.Split(numbers, ";") {
+	for n := range strings.SplitSeq(numbers, ";") {
 		switch {
 		case n == "" || n == "0":
 			colour, bold = "", false

@@ -71,7 +71,8 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 	if kind, _, _ := mime.ParseMediaType(to.Get("Content-Type")); kind == typeEventStream {
 		signedIn, end := v.untilSignOut()
 		defer end()
-		defer context.AfterFunc(signedIn, stop)()
+		release := context.AfterFunc(signedIn, stop)
+		defer release()
 		w = flushed{w, http.NewResponseController(w)}
 	}
 	_, _ = io.Copy(w, response.Body) // the reader has left, or the API ended the response early

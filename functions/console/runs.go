@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -134,9 +135,7 @@ func chipsOf(path string, filter url.Values) (chips []chip) {
 // pagerOf returns the addresses of the first and the next page of a list.
 func pagerOf(path string, filter url.Values, cursor, next string) (p pager) {
 	with := url.Values{}
-	for name, values := range filter {
-		with[name] = values
-	}
+	maps.Copy(with, filter)
 	if cursor != "" {
 		p.Newest = address(path, with)
 	}

@@ -44,7 +44,7 @@ func period(d time.Duration) string {
 		one, short string
 	}{{24 * time.Hour, "day", "d"}, {time.Hour, "hour", "h"}, {time.Minute, "minute", "min"}, {time.Second, "second", "s"}} {
 		n := d / unit.length
-		if d -= n * unit.length; n == 1 && d == 0 && len(parts) == 0 {
+		if d %= unit.length; n == 1 && d == 0 && len(parts) == 0 {
 			return unit.one
 		}
 		if n > 0 {

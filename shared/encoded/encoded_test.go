@@ -42,7 +42,7 @@ type document struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 	Any       any               `json:"any,omitempty"`
 	Part      part              `json:"part,omitzero"`
-	Always    part              `json:"always,omitempty"`
+	Always    part              `json:"always,omitempty"` //nolint:modernize // omitempty has no effect, and that is tested
 	Parts     []part            `json:"parts,omitempty"`
 	Next      *document         `json:"next,omitempty"`
 	Own       own               `json:"own"`
@@ -52,7 +52,7 @@ type document struct {
 	Even      even              `json:"even,omitzero"`
 	Quoted    quoted            `json:"quoted"`
 	Zeroed    zeroed            `json:"zeroed"`
-	unexposed string
+	unexposed string            //nolint:unused // encoding/json ignores it
 }
 
 type kind string
@@ -62,7 +62,7 @@ type part struct {
 	Name  string    `json:"name,omitempty"`
 	Count int       `json:"count,omitempty"`
 	At    time.Time `json:"at,omitzero"`
-	inner int
+	inner int       //nolint:unused // encoding/json ignores it
 }
 
 // own has a method MarshalJSON of its pointer.
@@ -147,8 +147,8 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 			v.SetMapIndex(key, value)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), random, depth-1)
+		for _, field := range v.Fields() {
+			fill(field, random, depth-1)
 		}
 	}
 }

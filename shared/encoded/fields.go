@@ -12,8 +12,7 @@ import (
 func (m *planner) fields(p *plan, t reflect.Type) bool {
 	fields := make([]field, 0, t.NumField())
 	names := map[string]bool{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		if f.Anonymous {
 			return false
 		}

@@ -66,10 +66,11 @@ func check(t *testing.T, env, only, command []string, expected func(conformance.
 	t.Helper()
 	running <- struct{}{}
 	defer func() { <-running }()
-	for _, slower := range []time.Duration{1, 5, 25} {
+	for _, slower := range []int{1, 5, 25} {
+		longer := func(limit time.Duration) time.Duration { return time.Duration(slower) * limit }
 		every := interval
 		if slices.Contains(command, seconds) {
-			every *= slower
+			every = longer(every)
 		}
 		filled := slices.Clone(command)
 		for i, word := range filled {
@@ -78,7 +79,7 @@ func check(t *testing.T, env, only, command []string, expected func(conformance.
 		var err error
 		report, err = conformance.Check(t.Context(), conformance.Config{
 			Command: filled, Environ: env, Clock: clock.System{}, Only: only,
-			Interval: every, Timeout: slower * 15 * interval, Grace: slower * 5 * time.Second, Abort: slower * 2 * time.Second, Limit: slower * time.Minute,
+			Interval: every, Timeout: longer(15 * interval), Grace: longer(5 * time.Second), Abort: longer(2 * time.Second), Limit: longer(time.Minute),
 		})
 		if err != nil {
 			t.Error(err)
