@@ -127,11 +127,12 @@ func ask(v *visit) (string, view, error) {
 		return "", view{}, err
 	}
 	var accepted contract.TaskAccepted
-	if err := read(response, &accepted); err != nil {
-		if p := problemOf(err); p != nil { // the reader changes the question
-			data.Refused = &p.Body
-			return "playground", data.view(), nil
-		}
+	err = read(response, &accepted)
+	if p := problemOf(err); p != nil { // the reader changes the question
+		data.Refused = &p.Body
+		return "playground", data.view(), nil
+	}
+	if err != nil {
 		return "", view{}, err
 	}
 	data.Answer = &answerView{Live: form.Get("live") != ""}
