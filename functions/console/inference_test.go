@@ -25,8 +25,7 @@ import (
 // setupInference is like setup, with a pool of a mock engine and its dispatcher.
 func setupInference(t *testing.T) *home {
 	t.Helper()
-	var dispatcher *orchestrator.Dispatcher
-	h := setup(t, func(parts apitest.Parts, s *orchestrator.System) []httpkit.Route {
+	h := setupWith(t, func(parts apitest.Parts) orchestrator.SystemTasks {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -36,11 +35,11 @@ func setupInference(t *testing.T) *home {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tasks := orchestrator.NewInference(s.Requests, s.Models, feed)
 		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
-		dispatcher = orchestrator.NewDispatcher(tasks, s.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
+		return orchestrator.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
 			orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
-		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(tasks, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
+	}, func(parts apitest.Parts, s *orchestrator.System) []httpkit.Route {
+		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
 	})
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
@@ -51,6 +50,7 @@ func setupInference(t *testing.T) *home {
 		t.Fatalf("got %d %s, want a model", answer.Status, answer.Body)
 	}
 	ctx, stop := context.WithCancel(t.Context())
+	dispatcher := h.System.Dispatcher
 	var running sync.WaitGroup
 	running.Go(func() { dispatcher.Run(ctx) })
 	<-dispatcher.Ready()

@@ -104,6 +104,12 @@ type part func(apitest.Parts, *orchestrator.System) []httpkit.Route
 
 func setup(t *testing.T, more ...part) *home {
 	t.Helper()
+	return setupWith(t, func(apitest.Parts) orchestrator.SystemTasks { return orchestrator.NoTasks() }, more...)
+}
+
+// setupWith is like setup with inference tasks.
+func setupWith(t *testing.T, tasksOf func(apitest.Parts) orchestrator.SystemTasks, more ...part) *home {
+	t.Helper()
 	reader := access.Full("reader", readerToken, apitest.Tenant, "main")
 	reader.Scopes = []access.Scope{access.RunsRead}
 	source := &tokens{records: []access.Token{
@@ -129,6 +135,7 @@ func setup(t *testing.T, more ...part) *home {
 	}, func(s *apitest.Settings) {
 		s.Unchecked = true // pages are not in the OpenAPI document
 		s.Service.Host.Exec = true
+		s.Tasks = tasksOf(parts)
 		s.Server.Tokens = source
 	})
 	return h

@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // spent counts the request units of a process.
@@ -51,8 +52,8 @@ func TestTaskCosts(t *testing.T) {
 		settings := orchestrator.Config{
 			Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
 		}
-		// process returns the use cases of a process, and its request units.
-		process := func() (*orchestrator.Inference, *dynamo.Store, *orchestrator.Lifecycle, *spent) {
+		// process returns the records and the streams of a process, and its request units.
+		process := func() (*dynamo.Store, *orchestrator.Records, *dynamo.Answers, *spent) {
 			used := &spent{}
 			store, err := dynamo.Open(config, dynamo.Config{Table: "t", Clock: clock.System{}, Consumed: used.consumed})
 			if err != nil {
@@ -62,26 +63,32 @@ func TestTaskCosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
-			life := orchestrator.NewLifecycle(records, nil, settings)
-			return orchestrator.NewInference(orchestrator.NewRequests(life, randomHex, settings), orchestrator.NewModels(records, api.ModelDocument, settings), answers), store, life, used
+			return store, orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler)), answers, used
 		}
-		_, setup, _, _ := process()
+		// clients returns the use cases of a process for clients.
+		clients := func(records *orchestrator.Records, answers port.AnswerFeed, call orchestrator.CallDispatcher) *orchestrator.Inference {
+			leave := orchestrator.LeaveToSweep{}
+			life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, call, settings)
+			models := orchestrator.NewModels(records, api.ModelDocument, settings)
+			return orchestrator.NewInference(life, randomHex, answers, models, orchestrator.NoTranscripts{}, series.Discard, settings)
+		}
+		setup, _, _, _ := process()
 		place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 		if err := setup.SavePool(t.Context(), run.Pool{Tenant: "acme", ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}); err != nil {
 			t.Fatal(err)
 		}
 		const tokens, takes = 500, 20 * time.Second
 		engine := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 1, TokenEvery: takes / tokens})
-		front, _, life, accepting := process()
+		_, records, answers, accepting := process()
 		serving := &spent{}
 		var shift sync.WaitGroup
-		orchestrator.CallDispatchers(life, func(_ context.Context, call orchestrator.DispatchCall) error {
-			tasks, seats, own, used := process()
+		call := orchestrator.CallDispatcher(func(_ context.Context, call orchestrator.DispatchCall) error {
+			seats, records, answers, used := process()
 			serving = used
-			d := orchestrator.NewDispatcher(tasks, orchestrator.NewArtifacts(own.Records, objects, randomHex, settings), func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+			models, artifacts := orchestrator.NewModels(records, api.ModelDocument, settings), orchestrator.NewArtifacts(records, objects, randomHex, settings)
+			d := orchestrator.NewDispatcher(records, randomHex, answers, models, artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 				return engine, nil
-			}, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch})
+			}, series.Discard, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
 			shift.Go(func() {
 				err := d.Shift(t.Context(), call, orchestrator.ShiftConfig{Seats: seats, Tasks: dispatch.Tasks, End: time.Now().Add(14 * time.Minute)})
 				if err != nil {
@@ -90,6 +97,7 @@ func TestTaskCosts(t *testing.T) {
 			})
 			return nil
 		})
+		front := clients(records, answers, call)
 		who := port.Identity{Tenant: "acme", Workspace: "w", Subject: "client"}
 		accepted, err := front.Create(t.Context(), orchestrator.NewTask{
 			Identity: who, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "tell a story"}, MaxTokens: tokens,
@@ -97,7 +105,8 @@ func TestTaskCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reader, _, _, reading := process()
+		_, records, answers, reading := process()
+		reader := clients(records, answers, call)
 		got, began := 0, time.Now()
 		err = reader.Follow(t.Context(), who, accepted.Run.TaskID, inference.EventID{}, func(run.Run) error { return nil }, func(events []inference.Event) error {
 			for _, e := range events {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -20,34 +21,31 @@ import (
 // No dispatcher runs.
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
-	stage, _ := setupTasks(t, change...)
-	return stage
-}
-
-// setupTasks is like setup, with the use case that a dispatcher needs.
-func setupTasks(t *testing.T, change ...func(*apitest.Settings)) (*apitest.Stage, *orchestrator.Inference) {
-	t.Helper()
 	parts := apitest.NewParts(t)
-	var tasks *orchestrator.Inference
-	var feed port.Feed
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	feed, err := sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mock := mockengine.New(mockengine.Config{Clock: parts.Clock})
+	serve := func(s *apitest.Settings) {
+		s.Tasks = orchestrator.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+			return mock, nil
+		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
+	}
 	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
-		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		if feed, err = sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
-		tasks = orchestrator.NewInference(s.Requests, s.Models, feed)
-		return append(inference.Routes(tasks, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
-	}, change...)
+		return append(inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
+	}, append(change, serve)...)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	return stage, tasks
+	return stage
 }
 
 func TestRefusalsOfTasks(t *testing.T) {

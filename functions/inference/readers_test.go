@@ -13,11 +13,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // written is the server's end of a connection in memory, without a buffer for unread data.
@@ -66,11 +62,8 @@ func (l pipes) unread(t *testing.T, task string) net.Conn {
 // does not read. The clock does not advance until the task has ended.
 func TestSlowReadersDelayNoOther(t *testing.T) {
 	t.Parallel()
-	stage, tasks := setupTasks(t, func(s *apitest.Settings) { s.Unchecked = true }) // the document has no events of streams
-	mock := mockengine.New(mockengine.Config{Clock: stage.Clock})
-	dispatcher := orchestrator.NewDispatcher(tasks, stage.System.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
-		return mock, nil
-	}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
+	stage := setup(t, func(s *apitest.Settings) { s.Unchecked = true }) // the document has no events of streams
+	dispatcher := stage.System.Dispatcher
 	at := pipes{stage.Server.Listener, make(chan net.Conn)}
 	inMemory := &http.Server{Handler: stage.Server.Config.Handler, ReadHeaderTimeout: time.Minute}
 	var running sync.WaitGroup

@@ -88,23 +88,24 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 	parts := apitest.NewParts(t)
 	cfg.Clock = parts.Clock
 	s := &served{engine: &counting{Engine: mockengine.New(cfg)}}
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	feed, err := sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.Stage = apitest.New(t, parts, func(system *orchestrator.System) []httpkit.Route {
-		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		feed, err := sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: parts.Clock, Retention: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		system.Requests.Record(s.tally.Record)
-		tasks := orchestrator.NewInference(system.Requests, system.Models, feed)
-		s.dispatcher = orchestrator.NewDispatcher(tasks, system.Artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+		return slices.Concat(openai.PaddedRoutes(system.Inference, parts.Clock, every), inference.Routes(system.Inference, parts.Clock))
+	}, func(settings *apitest.Settings) {
+		settings.Record = s.tally.Record
+		settings.Tasks = orchestrator.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
-		return slices.Concat(openai.PaddedRoutes(tasks, parts.Clock, every), inference.Routes(tasks, parts.Clock))
 	})
+	s.dispatcher = s.System.Dispatcher
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := s.Store.SavePool(t.Context(), pool); err != nil {

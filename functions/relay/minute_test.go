@@ -64,11 +64,11 @@ func newMinutes(t *testing.T) *minutes {
 		t.Fatal(err)
 	}
 	keys, log := fake.NewEventKeys(nil), slog.New(slog.DiscardHandler)
-	m.service = orchestrator.NewRelay(m.feed, keys, m.clock, log, api.Published("https://sortie.example.org"), series.Discard)
-	bus := orchestrator.NewBus(m.feed, m, keys, log)
+	m.service = orchestrator.NewRelay(m.feed, keys, orchestrator.NoTurns{}, m.clock, log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := orchestrator.NewBus(m.feed, m, keys, orchestrator.NoTurns{}, log)
 	dispatch := orchestrator.NewDispatch(orchestrator.NewDelivery(
 		orchestrator.NewSubscriptions(store, m.feed, fake.NewWakes(m.clock, nil), api.WebhookDocument, m.clock, log, fixed{}), store, nil, fixed{}.Float64, "test", series.Discard,
-	))
+	), orchestrator.NoTurns{})
 	streams := orchestrator.NewStreamSweep(m.service,
 		[]orchestrator.StreamWork{bus.Work(), dispatch.Work()}, []orchestrator.StreamWork{bus.ReplayWork(), dispatch.ReplayWork()})
 	levels := orchestrator.NewEventLevels(store, m.feed, store, m.clock, true)

@@ -17,20 +17,33 @@ import (
 // Actions carries out the actions of jobs. Each may be repeated.
 type Actions struct {
 	*Lifecycle
-	hooks   Hooks
-	trigger Trigger
+	hooks    Hooks
+	requests *Requests
 }
 
-// Trigger creates a run of the job of an action for the run that triggers it, once for each
-// key. It returns that run, or failure, the reason that it cannot be created.
-type Trigger func(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error)
+// NewActions returns Actions. requests creates the runs of the jobs that they trigger.
+func NewActions(requests *Requests, hooks Hooks) *Actions {
+	return &Actions{requests.Lifecycle, hooks, requests}
+}
 
-// NewActions returns Actions and registers them with life. A life without Actions leaves the
-// actions that follow the end of a run to a sweep.
-func NewActions(life *Lifecycle, hooks Hooks, trigger Trigger) *Actions {
-	actions := &Actions{life, hooks, trigger}
-	life.actions = actions
-	return actions
+// EndActions says who carries out the actions that follow the end of a run: ActForJobs or
+// LeaveToSweep.
+type EndActions interface {
+	// actions returns nil if a sweep carries them out.
+	actions(life *Lifecycle, config Config) *Actions
+}
+
+// ActForJobs makes a process carry out the actions after the commit that ends the run. A sweep
+// repeats those that fail.
+func ActForJobs(hooks Hooks, hex Hex) EndActions { return actForJobs{hooks, hex} }
+
+type actForJobs struct {
+	hooks Hooks
+	hex   Hex
+}
+
+func (a actForJobs) actions(life *Lifecycle, config Config) *Actions {
+	return NewActions(NewRequests(life, a.hex, LeaveToSweep{}, config), a.hooks)
 }
 
 // external performs the external part of an action: it sends the webhook or triggers the job.
@@ -59,7 +72,7 @@ func (s *Actions) triggerJob(ctx context.Context, r run.Run, a run.Action, reaso
 	}
 	r.Lineage = lineage
 	// No client can send this key: it has a character that is not printable.
-	return s.trigger(ctx, r, a, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
+	return s.requests.Triggered(ctx, r, a, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
 }
 
 // notifyFor is the time after the end of a run during which its webhooks are retried.
@@ -189,8 +202,8 @@ func (s *Actions) carryOut(ctx context.Context, r run.Run, in StepInput) (run.Ru
 // that grants the job's slot completes.
 func (s *Actions) AwaitAction(ctx context.Context, in StepInput) error { return s.wait(ctx, in) }
 
-// Triggered implements Trigger. It returns the run that an earlier call with the same key
-// created.
+// Triggered creates a run of the job of an action for the run from, once for each key. It
+// returns that run, or failure, the reason that it cannot be created.
 func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error) {
 	stored, err := s.store.LoadJob(ctx, from.Tenant, a.JobID)
 	if errors.Is(err, port.ErrNotFound) {

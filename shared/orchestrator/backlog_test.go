@@ -159,9 +159,10 @@ func TestQueueIsCountedRarely(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	store := &backlogStore{}
-	life := orchestrator.NewLifecycle(orchestrator.NewRecords(store, h.clock, slog.New(slog.DiscardHandler)), h.calls,
+	leave := orchestrator.LeaveToSweep{}
+	life := orchestrator.NewLifecycle(orchestrator.NewRecords(store, h.clock, slog.New(slog.DiscardHandler)), h.calls, leave, leave, leave,
 		orchestrator.Config{Pool: "default", MaxMachines: 1, QueueLimit: 1000})
-	requests := orchestrator.NewRequests(life, h.random.Hex, orchestrator.Config{SourceURL: "https://source.example"})
+	requests := orchestrator.NewRequests(life, h.random.Hex, leave, orchestrator.Config{SourceURL: "https://source.example"})
 	submission := orchestrator.Submission{
 		Identity: client, Work: run.Work{Kind: "export", Format: "mods"},
 		Policy: func(run.Policy) (run.Policy, error) { return h.config.Policy, nil },

@@ -56,7 +56,7 @@ func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (bu
 // unfinished answer counts only in the process of its dispatcher.
 func (s *Budgets) Warm(who port.Identity, a budget.Account) bool {
 	session, _ := budget.SessionOf(a.Scope)
-	return a.Spent.Tokens > 0 || s.dispatcher != nil && s.dispatcher.generatesFor(who.Tenant, session)
+	return a.Spent.Tokens > 0 || s.tasks.generatesFor(who.Tenant, session)
 }
 
 // DeleteSession closes a session: it accepts no more tasks. Accepted tasks continue. The id can

@@ -17,20 +17,13 @@ type Bus struct {
 	publisher port.Publisher
 	keys      port.EventKeys
 	log       *slog.Logger
-	turns     taker
+	turns     TurnTaking
 }
 
 // NewBus returns a Bus. keys sign the events of replays, and those that are stored without a
-// signature.
-func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, log *slog.Logger) *Bus {
-	return &Bus{feed, publisher, keys, log, noTurns{}}
-}
-
-// Among sets the turns by which this Bus shares the streams with those of other processes. It
-// returns the Bus.
-func (s *Bus) Among(turns *Turns) *Bus {
-	s.turns = turns
-	return s
+// signature. The Bus shares the streams with those of other processes by turns.
+func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, turns TurnTaking, log *slog.Logger) *Bus {
+	return &Bus{feed, publisher, keys, log, turns}
 }
 
 const (

@@ -15,7 +15,7 @@ import (
 )
 
 func (s *relayStage) bus(publisher port.Publisher) *orchestrator.Bus {
-	return orchestrator.NewBus(s.feed, publisher, s.keys, slog.New(slog.NewTextHandler(&s.log, nil)))
+	return orchestrator.NewBus(s.feed, publisher, s.keys, orchestrator.NoTurns{}, slog.New(slog.NewTextHandler(&s.log, nil)))
 }
 
 // positions returns the positions of the published events, in order.

@@ -110,6 +110,32 @@ type Config struct {
 	LaunchWait, ExitWait, DestroyWait time.Duration
 }
 
+// WithRunners returns the settings of a process that checks the placements of pools.
+func (c Config) WithRunners(offer run.RunnerOffer) Config {
+	c.Runners = offer
+	return c
+}
+
+// WithMostWithin returns the settings of a process that accepts no longer deadlines of inference
+// tasks.
+func (c Config) WithMostWithin(most time.Duration) Config {
+	c.MostWithin = most
+	return c
+}
+
+// WithArtifactLimit returns the settings of a process that accepts no larger artifacts.
+func (c Config) WithArtifactLimit(most int64) Config {
+	c.ArtifactLimit = min(c.ArtifactLimit, most)
+	return c
+}
+
+// WithExpiryPause returns the settings of a process whose sweeps rest after they have found no
+// expired records.
+func (c Config) WithExpiryPause(pause time.Duration) Config {
+	c.ExpiryPause = pause
+	return c
+}
+
 // WorkerBucket is the bucket of the export contract with the workers' credentials.
 type WorkerBucket struct {
 	AccountID       string

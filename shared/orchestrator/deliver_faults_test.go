@@ -68,7 +68,7 @@ func TestFaultsLoseNoEvent(t *testing.T) {
 			for i := range 30 {
 				h.append("a", "b")
 				h.delivery = h.worker(fmt.Sprint("worker-", i))
-				h.dispatch = orchestrator.NewDispatch(h.delivery)
+				h.dispatch = orchestrator.NewDispatch(h.delivery, orchestrator.NoTurns{})
 				if err := h.dispatch.Dispatch(t.Context(), subscriber.Tenant); err != nil {
 					t.Log(err)
 				}

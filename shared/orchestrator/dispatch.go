@@ -20,18 +20,13 @@ const webhookConsumer = "webhooks"
 type Dispatch struct {
 	*Subscriptions
 	cache *eventCache
-	turns taker
+	turns TurnTaking
 }
 
 // NewDispatch returns a Dispatch, which shares the decoded events with the deliveries of
-// the process.
-func NewDispatch(d *Delivery) *Dispatch { return &Dispatch{d.Subscriptions, d.cache, noTurns{}} }
-
-// Among sets the turns by which this Dispatch shares the streams with those of other processes.
-// It returns the Dispatch.
-func (s *Dispatch) Among(turns *Turns) *Dispatch {
-	s.turns = turns
-	return s
+// the process. It shares the streams with those of other processes by turns.
+func NewDispatch(d *Delivery, turns TurnTaking) *Dispatch {
+	return &Dispatch{d.Subscriptions, d.cache, turns}
 }
 
 // Position returns the position up to which Dispatch has handled a tenant's events.

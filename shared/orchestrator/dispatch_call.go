@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,31 +24,28 @@ type CallDispatcher func(ctx context.Context, call DispatchCall) error
 // call.
 const callTime = 5 * time.Second
 
-// CallDispatchers makes a process without a dispatcher call one when a commit or a sweep of the
-// process finds work for it. It must be called before life is used.
-func CallDispatchers(life *Lifecycle, call CallDispatcher) {
-	c := dispatchCalls{life, call}
-	life.observers = append(life.observers, c)
-	life.resume = c.call
+// server implements TaskService: a process without a dispatcher calls one when a commit or a
+// sweep of the process finds work for it.
+func (c CallDispatcher) server(life *Lifecycle) taskServer {
+	return dispatchCalls{elsewhere{}, life, c}
 }
 
 type dispatchCalls struct {
+	elsewhere
 	life   *Lifecycle
 	dialed CallDispatcher
 }
-
-var _ port.Observer = dispatchCalls{}
 
 // Committed implements port.Observer. It calls a dispatcher also for the cancel request of a
 // running task. That dispatcher releases the slot of the pool, and the one that serves the task
 // finds the change later.
 func (c dispatchCalls) Committed(ctx context.Context, r run.Run, _ []run.Event) {
 	if r.Work.Inference != nil && needsDispatcher(r, func() bool { return false }) {
-		c.call(ctx, r)
+		c.resume(ctx, r)
 	}
 }
 
-func (c dispatchCalls) call(ctx context.Context, r run.Run) {
+func (c dispatchCalls) resume(ctx context.Context, r run.Run) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
 	if err := c.dialed(ctx, callFor(r)); err != nil {

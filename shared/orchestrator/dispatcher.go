@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Engines returns the engine of a replica. It may return the same one for each call.
@@ -42,7 +43,7 @@ type Dispatcher struct {
 	ready             chan struct{}       // closed when Run has begun
 	ctx               context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
 	runEnded          bool                // Run has ended
-	tasks             sync.WaitGroup
+	goroutines        sync.WaitGroup      // of start
 }
 
 // serving is an attempt that the dispatcher serves. Its goroutine waits for the engine most
@@ -68,18 +69,33 @@ func newServing(r run.Run) *serving {
 	return &serving{ref: r.Ref(), attempt: r.Attempt.Number, session: r.Work.Inference.SessionID, run: r}
 }
 
-var _ port.Observer = (*Dispatcher)(nil)
+var _ taskServer = (*Dispatcher)(nil)
 
-// NewDispatcher returns a dispatcher. It serves tasks while Run runs.
-func NewDispatcher(tasks *Inference, artifacts *Artifacts, engines Engines, cfg DispatcherConfig) *Dispatcher {
-	d := &Dispatcher{
-		Inference: tasks, cfg: cfg, artifacts: artifacts, replicas: newReplicas(engines, tasks.clock, tasks.log, tasks.record), active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{}),
-	}
-	tasks.observers = append(tasks.observers, d)
-	tasks.dispatcher, tasks.resume = d, d.startOverdue
-	tasks.ReadTranscripts(artifacts)
+// NewDispatcher returns a dispatcher with use cases of its own, whose commits leave everything
+// but inference tasks to a sweep. The streams of the tasks are in feed. The dispatcher serves
+// tasks while Run runs.
+func NewDispatcher(
+	records *Records, hex Hex, feed port.AnswerFeed, models *Models, artifacts *Artifacts, engines Engines, record series.Recorder,
+	cfg DispatcherConfig, config Config,
+) *Dispatcher {
+	return newDispatcher(func(tasks TaskService) *Lifecycle {
+		return NewLifecycle(records, NoExecutions{}, LeaveToSweep{}, LeaveToSweep{}, tasks, config)
+	}, hex, feed, models, artifacts, engines, record, cfg, config)
+}
+
+// newDispatcher returns a dispatcher that serves the tasks of a new lifecycle.
+func newDispatcher(
+	lifecycle func(TaskService) *Lifecycle, hex Hex, feed port.AnswerFeed, models *Models, artifacts *Artifacts, engines Engines,
+	record series.Recorder, cfg DispatcherConfig, config Config,
+) *Dispatcher {
+	d := &Dispatcher{cfg: cfg, artifacts: artifacts, active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{})}
+	d.Inference = NewInference(lifecycle(d), hex, feed, models, artifacts, record, config)
+	d.replicas = newReplicas(engines, d.clock, d.log, record)
 	return d
 }
+
+// server implements TaskService.
+func (s *Dispatcher) server(*Lifecycle) taskServer { return s }
 
 // Run serves tasks until ctx ends, and returns after its last goroutine has ended. Tasks that
 // it serves when ctx ends are lost. The next dispatcher ends or retries them, as after a crash.
@@ -92,7 +108,7 @@ func (s *Dispatcher) Run(ctx context.Context) {
 	s.mu.Lock()
 	s.ctx, s.runEnded = nil, true
 	s.mu.Unlock()
-	s.tasks.Wait()
+	s.goroutines.Wait()
 }
 
 // stopped reports whether the process stops: Run has ended, or is about to.
@@ -208,7 +224,7 @@ func (s *Dispatcher) start(do func(context.Context)) (started bool) {
 	}
 	ctx := s.ctx
 	s.startedGoroutines++
-	s.tasks.Go(func() {
+	s.goroutines.Go(func() {
 		do(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()

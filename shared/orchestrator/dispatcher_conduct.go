@@ -75,8 +75,8 @@ func (s *Dispatcher) endRepeat(ref run.Ref, givenUp bool) bool {
 	return true
 }
 
-// startOverdue starts Conduct for an overdue run.
-func (s *Dispatcher) startOverdue(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
+// resume starts Conduct for an overdue run.
+func (s *Dispatcher) resume(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
 
 // Conduct advances a run of kind inference, in every state, until it has to wait or has ended.
 // It may be called at any time, by any number of processes; a sweep calls it for runs that are

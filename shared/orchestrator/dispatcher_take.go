@@ -22,7 +22,7 @@ type preparedTask struct {
 // and the task is stored, admitted and begun in separate commits. It does not wait for a
 // replica, because the client waits until the task is accepted.
 func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *preparedTask {
-	if s == nil || r.Work.Inference == nil || r.Concurrency != nil {
+	if r.Work.Inference == nil || r.Concurrency != nil {
 		return nil
 	}
 	lookup := func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) }

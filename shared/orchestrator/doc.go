@@ -22,6 +22,10 @@
 //	Sweeper       Machines, Outputs          reconcile records with everything else
 //	Relay         Publisher                  publish the events of commits
 //
+// A constructor takes all that its type needs. NewLifecycle takes what follows a commit of the
+// process: the actions of jobs, the replicas of pools, and inference tasks. A process that
+// leaves one of them to a sweep passes LeaveToSweep.
+//
 // The package knows no HTTP, no wire types, no SDK, no environment and no wall
 // clock; see packages api and port.
 package orchestrator

@@ -27,18 +27,20 @@ import (
 // of an engine. A Dispatcher is its worker.
 type Inference struct {
 	*Requests
-	models  *Models
-	readers *readers
-	// artifacts has the transcripts; nil for a process that does not read them.
-	artifacts *Artifacts
+	models      *Models
+	readers     *readers
+	transcripts Transcripts
+	record      series.Recorder
 }
 
-// NewInference returns the use cases of inference tasks, whose streams are in feed. It also
-// makes the cancel requests of requests end the streams.
-func NewInference(requests *Requests, models *Models, feed port.AnswerFeed) *Inference {
-	requests.answers = &answers{feed: feed, clock: requests.clock, hex: requests.hex}
+// NewInference returns the use cases of inference tasks, whose streams are in feed. record gets
+// the samples that do not follow from commits.
+func NewInference(
+	life *Lifecycle, hex Hex, feed port.AnswerFeed, models *Models, transcripts Transcripts, record series.Recorder, config Config,
+) *Inference {
 	return &Inference{
-		Requests: requests, models: models, readers: &readers{tasks: map[run.Ref]*readerCount{}},
+		Requests: NewRequests(life, hex, StreamsIn(feed), config), models: models,
+		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, record: record,
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accep
 // err is not nil and no other reader is left, endCall cancels the task, unless the process
 // stops.
 func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamFollower, err error) {
-	if err == nil || s.dispatcher != nil && s.dispatcher.stopped() {
+	if err == nil || s.tasks.stopped() {
 		s.readers.leave(of.ref)
 	} else if done := s.readers.abandon(of.ref); done != nil {
 		s.abandon(ctx, who, of)

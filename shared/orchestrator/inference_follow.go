@@ -139,7 +139,7 @@ func (s *Inference) settled(ctx context.Context, ref run.Ref) error {
 // ensureEnd ends the stream of a run that has failed, was cancelled or has a cancel request,
 // unless the stream has ended: the process that had to do it may be gone. Fault: NotFound if
 // the run has expired.
-func (s *Lifecycle) ensureEnd(ctx context.Context, ref run.Ref) error {
+func (s *Requests) ensureEnd(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {
 		if errors.Is(err, port.ErrNotFound) {

@@ -251,12 +251,16 @@ func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	h.engines["r1"].WaitRunning(1)
 	h.seen(task, inference.NameToken)
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
-	pools := orchestrator.NewPools(orchestrator.NewLifecycle(records, nil, orchestrator.Config{Pool: "default"}), api.PoolDocument, orchestrator.Config{})
-	if found, err := pools.Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
+	leave := orchestrator.LeaveToSweep{}
+	life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, orchestrator.Config{Pool: "default"})
+	pools := func(health orchestrator.EngineHealths) *orchestrator.Pools {
+		return orchestrator.NewPools(life, api.PoolDocument, health, series.Discard, orchestrator.Config{})
+	}
+	if found, err := pools(orchestrator.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
 		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)
 	}
-	pools.AskEngines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil })
-	found, err := pools.Health(t.Context(), client, "pool0")
+	asked := orchestrator.Engines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil })
+	found, err := pools(asked).Health(t.Context(), client, "pool0")
 	h.ok(err)
 	if is := found.Replicas; len(is) != 2 || !is[0].Ready || is[0].Held != 1 || is[1].Ready || is[1].Held != 0 {
 		t.Errorf("got %+v, want r1 ready with a task, and r2 not ready", is)

@@ -102,19 +102,16 @@ func (h *inferring) restart() {
 	}
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
 	h.models = orchestrator.NewModels(records, api.ModelDocument, config)
-	life := orchestrator.NewLifecycle(records, nil, config)
-	life.Record(h.tally.Record)
-	h.pools = orchestrator.NewPools(life, api.PoolDocument, config)
-	requests := orchestrator.NewRequests(life, random, config)
-	h.tasks = orchestrator.NewInference(requests, h.models, h.feed)
-	h.explains = orchestrator.NewExplanations(orchestrator.NewDefinitions(orchestrator.NewRuns(requests, h.outputs), config))
 	h.artifacts = orchestrator.NewArtifacts(records, h.outputs, random, config)
-	h.sweeper = orchestrator.NewDispatcher(h.tasks, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	h.sweeper = orchestrator.NewDispatcher(records, random, h.feed, h.models, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 		if h.wrap != nil {
 			return h.wrap(h.engines[r.ID]), nil
 		}
 		return h.engines[r.ID], nil
-	}, orchestrator.DispatcherConfig{ID: "dispatcher-" + random(4), Alone: true, Batch: 5 * time.Millisecond})
+	}, h.tally.Record, orchestrator.DispatcherConfig{ID: "dispatcher-" + random(4), Alone: true, Batch: 5 * time.Millisecond}, config)
+	h.tasks = h.sweeper.Inference
+	h.pools = orchestrator.NewPools(h.tasks.Lifecycle, api.PoolDocument, h.sweeper, h.tally.Record, config)
+	h.explains = orchestrator.NewExplanations(orchestrator.NewDefinitions(orchestrator.NewRuns(h.tasks.Requests, h.outputs), config))
 	ctx, cancel := context.WithCancel(h.Context())
 	var running sync.WaitGroup
 	ready := h.sweeper.Ready()

@@ -12,9 +12,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ReadTranscripts lets Stored read the transcripts of tasks. It must be called before the first
-// request.
-func (s *Inference) ReadTranscripts(from *Artifacts) { s.artifacts = from }
+// Transcripts has the transcripts of tasks: Artifacts, or NoTranscripts.
+type Transcripts interface {
+	// Artifact returns an artifact and its content. Fault: NotFound.
+	Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error)
+}
+
+// NoTranscripts is for a process that reads no transcripts. Its clients are referred to the
+// artifact.
+type NoTranscripts struct{}
+
+// Artifact implements Transcripts. It returns the fault CursorExpired.
+func (NoTranscripts) Artifact(_ context.Context, _ port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {
+	return artifact.Artifact{}, nil, fault.New(fault.CursorExpired, "the stream of the task has expired; GET /v1/artifacts/%s has its transcript", id)
+}
 
 // Stored returns the events of a task that has ended and whose stream has expired: its answer
 // from the transcript, as one token for each part, or its error. Fault: CursorExpired if the
@@ -24,13 +35,10 @@ func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([
 	if r.State.Terminal() && r.State != run.Completed {
 		return endOf(r).Events(1, inference.EventID{}), nil
 	}
-	switch {
-	case g == nil || g.Trace == "":
+	if g == nil || g.Trace == "" {
 		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired, and it has no transcript")
-	case s.artifacts == nil:
-		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired; GET /v1/artifacts/%s has its transcript", g.Trace)
 	}
-	_, content, err := s.artifacts.Artifact(ctx, who, g.Trace)
+	_, content, err := s.transcripts.Artifact(ctx, who, g.Trace)
 	if fault.Is(err, fault.NotFound) {
 		return nil, fault.New(fault.CursorExpired, "the stream of the task and its transcript have expired")
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Keeper starts and ends the runs of the replicas of engine pools. It stores each change of a
+// keeper starts and ends the runs of the replicas of engine pools. It stores each change of a
 // replica set before it acts on it. Every step is idempotent: calls may overlap, and a process
 // may stop at any time.
-type Keeper struct {
+type keeper struct {
 	*Requests
 	runner port.Runner
 	offer  run.RunnerOffer
@@ -30,19 +30,32 @@ type Keeper struct {
 	loopback string
 }
 
-// KeepReplicas returns a Keeper and attaches it to the Lifecycle of requests. From then on, a
-// commit that starts or ends the run of a replica updates its replica set, and sweeps update
-// all sets. runner returns the addresses of machines.
-func KeepReplicas(requests *Requests, runner port.Runner, config Config) *Keeper {
-	k := &Keeper{requests, runner, config.Runners, config.FreePort, cmp.Or(config.Loopback, loopback)}
-	requests.keeper = k
-	return k
+// ReplicaRuns says who starts and ends the runs of replicas: KeepReplicas or LeaveToSweep.
+type ReplicaRuns interface {
+	// keeper returns nil if a sweep of another process updates the replica sets.
+	keeper(life *Lifecycle, config Config) *keeper
 }
 
-// keepKey is the context key of a running Keep. Commits inside it do not call Keep again.
+// KeepReplicas makes a process update the replica set of a pool after a commit that starts or
+// ends the run of a replica. Its sweeps update all sets. runner returns the addresses of
+// machines.
+func KeepReplicas(runner port.Runner, hex Hex) ReplicaRuns { return keepReplicas{runner, hex} }
+
+type keepReplicas struct {
+	runner port.Runner
+	hex    Hex
+}
+
+func (k keepReplicas) keeper(life *Lifecycle, config Config) *keeper {
+	return &keeper{
+		NewRequests(life, k.hex, LeaveToSweep{}, config), k.runner, config.Runners, config.FreePort, cmp.Or(config.Loopback, loopback),
+	}
+}
+
+// keepKey is the context key of a running keep. Commits inside it do not call keep again.
 type keepKey struct{}
 
-// keepTime is the timeout of a Keep that follows a commit or a request.
+// keepTime is the timeout of a keep that follows a commit or a request.
 const keepTime = 10 * time.Second
 
 // keepFor updates the replicas of the pool that a run serves, if a commit left the run Running
@@ -54,21 +67,21 @@ func (s *Lifecycle) keepFor(ctx context.Context, r *run.Run) {
 }
 
 // keepNow updates the replicas of a pool and logs an error, after which the sweep tries again.
-// It does nothing in a process without a Keeper, or inside a Keep.
+// It does nothing in a process that keeps no replicas, or inside a keep.
 func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
 	if s.keeper == nil || ctx.Value(keepKey{}) != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()
-	if err := s.keeper.Keep(ctx, pool); err != nil {
+	if err := s.keeper.keep(ctx, pool); err != nil {
 		s.log.WarnContext(ctx, "cannot keep the replicas of a pool; a sweep does", "pool", pool.ID, "error", err.Error())
 	}
 }
 
-// Keep reconciles the replicas of a pool with its settings. It returns nil if other calls win
+// keep reconciles the replicas of a pool with its settings. It returns nil if other calls win
 // every race.
-func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
+func (k *keeper) keep(ctx context.Context, pool run.PoolRef) error {
 	ctx = context.WithValue(ctx, keepKey{}, true)
 	for range commitTries {
 		if err := k.keepOnce(ctx, pool); !errors.Is(err, port.ErrConflict) {
@@ -78,8 +91,8 @@ func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
 	return nil // other calls update them
 }
 
-// keepOnce is one try of Keep. The error is port.ErrConflict if the set has changed meanwhile.
-func (k *Keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
+// keepOnce is one try of keep. The error is port.ErrConflict if the set has changed meanwhile.
+func (k *keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
 	set, err := k.sets.read(ctx, pool)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
@@ -131,7 +144,7 @@ func (k *Keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
 // facts reads the runs of the replicas of a set. If one is draining, it also counts the tasks
 // of each replica. An ending replica may have no run id because another process created the
 // run; facts then looks the run up by its idempotency key.
-func (k *Keeper) facts(ctx context.Context, p run.Pool, set *storedSet) (map[string]run.ReplicaFacts, error) {
+func (k *keeper) facts(ctx context.Context, p run.Pool, set *storedSet) (map[string]run.ReplicaFacts, error) {
 	facts, draining := map[string]run.ReplicaFacts{}, false
 	set.Replicas = append([]run.Replica(nil), set.Replicas...)
 	for i, r := range set.Replicas {
@@ -195,7 +208,7 @@ func (s *Lifecycle) placementOf(ctx context.Context, tenant, jobID string) (run.
 
 // portOf returns the port of a new server: a free port of a host that servers share, otherwise
 // the requested port.
-func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, error) {
+func (k *keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, error) {
 	where, err := k.placementOf(ctx, p.Tenant, r.Job)
 	if err != nil || k.ports == nil || !k.offer.Shares(where) {
 		return r.AskedPort, err
@@ -205,7 +218,7 @@ func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, er
 
 // start creates the run of a replica and stores the run's id in the set. If the set no longer
 // has the replica, start requests the end of the run.
-func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) error {
+func (k *keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) error {
 	created, err := k.createReplica(ctx, p, set, r)
 	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Code != fault.Unavailable && why.Code != fault.Internal && why.Code != fault.Throttled {
 		k.log.WarnContext(ctx, "the run of a replica was refused", "pool", p.ID, "replica", r.ID, "error", why.Error())
@@ -229,7 +242,7 @@ func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r ru
 
 // createReplica creates the run of a replica, or returns the run that already has its
 // idempotency key.
-func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) (run.Run, error) {
+func (k *keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) (run.Run, error) {
 	key := &port.IdempotencyKey{Key: r.Key}
 	j, err := k.store.LoadJob(ctx, p.Tenant, r.Job)
 	if errors.Is(err, port.ErrNotFound) {
@@ -268,7 +281,7 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 const loopback = "127.0.0.1"
 
 // hostOf returns the address on which a server listens.
-func (k *Keeper) hostOf(where run.Placement) string {
+func (k *keeper) hostOf(where run.Placement) string {
 	switch {
 	case k.offer.Shares(where):
 		return k.loopback
@@ -280,7 +293,7 @@ func (k *Keeper) hostOf(where run.Placement) string {
 
 // locate stores the URL of the server of a running run. If the runner reports no address, it
 // stores the fault PoolUnavailable.
-func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.Run) error {
+func (k *keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.Run) error {
 	host := k.loopback
 	if !k.offer.Shares(of.Attempt.Place()) {
 		m, err := k.runner.Inspect(ctx, of.Attempt.Machine)
@@ -309,7 +322,7 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 }
 
 // end requests the cancellation of a replica's run. It is idempotent.
-func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
+func (k *keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
 	if errors.Is(err, port.ErrNotFound) || err == nil && (found.State.Terminal() || found.Cancel != nil) {
 		return nil
@@ -325,7 +338,7 @@ func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	return nil
 }
 
-// sweepReplicas calls Keep for each pool with a replica set.
+// sweepReplicas calls keep for each pool with a replica set.
 func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 	if s.keeper == nil {
 		return nil
@@ -340,5 +353,5 @@ func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 			refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
 		}
 		return refs, next, err
-	}, func(limited context.Context, ref run.Ref) error { return s.keeper.Keep(limited, run.PoolRef(ref)) })
+	}, func(limited context.Context, ref run.Ref) error { return s.keeper.keep(limited, run.PoolRef(ref)) })
 }

@@ -37,7 +37,7 @@ func (s *Requests) createRun(
 	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
 ) (created run.Run, known *run.Run, err error) {
 	var room run.Room
-	begins := s.dispatcher.tryTake(ctx, r)
+	begins := s.tasks.tryTake(ctx, r)
 	defer func() { begins.giveUp() }()
 	for range commitTries {
 		d, replaced, err := s.creation(ctx, r, room, begins, now)

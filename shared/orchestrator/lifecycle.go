@@ -9,7 +9,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Lifecycle commits facts of every kind. It acts on the effects of a commit once;
@@ -27,41 +26,37 @@ type Lifecycle struct {
 	host       HostPrograms
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
-	// dispatcher executes runs of kind inference; nil in a process without one. resume
-	// continues an overdue run of that kind, in the local dispatcher or by a call to another
-	// process; nil without either.
-	dispatcher *Dispatcher
-	resume     func(ctx context.Context, r run.Run)
+	// tasks serves inference tasks.
+	tasks taskServer
 	// effectFailed is set when an effect fails.
 	effectFailed atomic.Bool
-	// answers are the streams of inference tasks; nil for a process without them.
-	answers *answers
-	// record records samples that do not follow from commits.
-	record series.Recorder
 	// refusals stores the platform failures of pools.
 	refusals *poolErrors
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 	// keeper updates the replicas of pools; nil leaves them to the sweep.
-	keeper *Keeper
+	keeper *keeper
 	// sets reads and stores the replica sets of pools.
 	sets *setLookup
 }
 
-// NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none.
-func NewLifecycle(records *Records, executions port.Executions, config Config) *Lifecycle {
-	return &Lifecycle{
+// NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none. actions,
+// replicas and tasks say which work follows a commit of this process.
+func NewLifecycle(
+	records *Records, executions port.Executions, actions EndActions, replicas ReplicaRuns, tasks TaskService, config Config,
+) *Lifecycle {
+	s := &Lifecycle{
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
 		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
 		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
-		estimates: &estimates{store: records.store, clock: records.clock}, record: series.Discard,
-		refusals: newPoolErrors(records.store, records.log), sets: &setLookup{store: records.store, clock: records.clock},
+		estimates: &estimates{store: records.store, clock: records.clock},
+		refusals:  newPoolErrors(records.store, records.log), sets: &setLookup{store: records.store, clock: records.clock},
 	}
+	s.tasks = tasks.server(s)
+	s.Records = records.observedBy(s.tasks)
+	s.actions, s.keeper = actions.actions(s, config), replicas.keeper(s, config)
+	return s
 }
-
-// Record sets the recorder of samples that do not follow from commits. It must be called before
-// the use cases are used.
-func (s *Lifecycle) Record(record series.Recorder) { s.record = record }
 
 // apply reads a run and calls applyTo.
 func (s *Lifecycle) apply(ctx context.Context, ref run.Ref, f fact) (run.Run, error) {

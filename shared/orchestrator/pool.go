@@ -26,20 +26,21 @@ type Pools struct {
 	document         func(p run.Pool) ([]byte, error)
 	offer            run.RunnerOffer
 	engines          run.EngineOffer
-	ask              Engines // nil in a process without engines
+	health           EngineHealths
+	record           series.Recorder
 	checkPodDefaults func(document json.RawMessage) []*fault.Fault
 }
 
-// NewPools returns Pools. document is Documents.Pool.
-func NewPools(life *Lifecycle, document func(p run.Pool) ([]byte, error), config Config) *Pools {
+// NewPools returns Pools. document is Documents.Pool. health has the state of the engines.
+// record gets the samples of drains.
+func NewPools(
+	life *Lifecycle, document func(p run.Pool) ([]byte, error), health EngineHealths, record series.Recorder, config Config,
+) *Pools {
 	return &Pools{
-		Lifecycle: life, document: document, offer: config.Runners, checkPodDefaults: config.CheckPodDefaults,
+		Lifecycle: life, document: document, health: health, record: record, offer: config.Runners, checkPodDefaults: config.CheckPodDefaults,
 		engines: run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL},
 	}
 }
-
-// AskEngines sets the engines that Health asks in a process without a dispatcher.
-func (s *Pools) AskEngines(engines Engines) { s.ask = engines }
 
 // PoolDefinition has the settings of a pool that an operator sets.
 type PoolDefinition struct {

@@ -99,7 +99,7 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 			if p.Engine == nil || p.Draining {
 				continue
 			}
-			s.dispatcher.Describe(asking, p)
+			s.tasks.describe(asking, p)
 			if found[p.Engine.Kind], err = s.with(ctx, found[p.Engine.Kind], p); err != nil {
 				return nil, err
 			}

@@ -76,8 +76,7 @@ func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 }
 
 // replicaHealths returns the state of the replicas of an engine pool. Replicas that Sortie runs
-// have their record. In a process with a dispatcher or engines, each also has the state of its
-// server.
+// have their record. The others are those of health.
 func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []ReplicaHealth, err error) {
 	if p.Engine == nil {
 		return nil, nil
@@ -85,13 +84,8 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	if p, err = s.sets.served(ctx, p); err != nil {
 		return nil, err
 	}
-	switch {
-	case s.dispatcher != nil:
-		found = s.dispatcher.healths(ctx, p)
-	case s.ask != nil:
-		if found, err = s.askReplicas(ctx, p); err != nil {
-			return nil, err
-		}
+	if found, err = s.health.ofPool(ctx, s, p); err != nil {
+		return nil, err
 	}
 	if p.Engine.Machines == nil {
 		return found, nil
@@ -116,12 +110,32 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	return found, nil
 }
 
+// EngineHealths has the health of the replicas of pools: a Dispatcher, Engines that are asked,
+// or NoEngines.
+type EngineHealths interface {
+	ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error)
+}
+
+// NoEngines is for a process that asks no engines: the health of a pool then has only the
+// replicas that Sortie runs.
+type NoEngines struct{}
+
+func (NoEngines) ofPool(context.Context, *Pools, run.Pool) ([]ReplicaHealth, error) { return nil, nil }
+
+func (s *Dispatcher) ofPool(ctx context.Context, _ *Pools, p run.Pool) ([]ReplicaHealth, error) {
+	return s.healths(ctx, p), nil
+}
+
+func (e Engines) ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error) {
+	return s.askReplicas(ctx, e, p)
+}
+
 // askTime is the timeout of a request to an engine about its capabilities, health or load.
 const askTime = 5 * time.Second
 
 // askReplicas asks the replicas of a pool whether they accept requests. Held counts the tasks
 // of all dispatchers.
-func (s *Pools) askReplicas(ctx context.Context, p run.Pool) ([]ReplicaHealth, error) {
+func (s *Pools) askReplicas(ctx context.Context, engines Engines, p run.Pool) ([]ReplicaHealth, error) {
 	held, err := s.runsOf(ctx, p.Tenant, p.ID, s.store.Holders)
 	if err != nil {
 		return nil, err
@@ -137,7 +151,7 @@ func (s *Pools) askReplicas(ctx context.Context, p run.Pool) ([]ReplicaHealth, e
 				found[i].Held++
 			}
 		}
-		engine, err := s.ask(*p.Engine, r)
+		engine, err := engines(*p.Engine, r)
 		if err != nil {
 			found[i].Reason = err.Error()
 			continue

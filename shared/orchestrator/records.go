@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -32,6 +33,13 @@ type Records struct {
 // NewRecords returns the records of a store. Each commit is given to the observers.
 func NewRecords(store port.Store, c clock.Clock, log *slog.Logger, observers ...port.Observer) *Records {
 	return &Records{store: store, clock: c, log: log, changes: newChanges(), observers: observers}
+}
+
+// observedBy returns Records whose commits are also given to an observer.
+func (s *Records) observedBy(o port.Observer) *Records {
+	observed := *s
+	observed.observers = append(slices.Clone(s.observers), o)
+	return &observed
 }
 
 // now returns the time without its monotonic part, because it is compared with stored times.

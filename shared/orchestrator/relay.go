@@ -27,7 +27,7 @@ type Relay struct {
 	log    *slog.Logger
 	as     Published
 	record series.Recorder
-	turns  taker
+	turns  TurnTaking
 	// settled reports that no change in the outbox has events in its stream, except for late
 	// changes; see tenantEvents.late.
 	settled atomic.Bool
@@ -44,15 +44,12 @@ type Published struct {
 	Bare bool
 }
 
-// NewRelay returns a Relay to a feed. record gets the samples of appended events.
-func NewRelay(feed port.Feed, keys port.EventKeys, c clock.Clock, log *slog.Logger, as Published, record series.Recorder) *Relay {
-	return &Relay{feed: feed, keys: keys, clock: c, log: log, as: as, record: record, turns: noTurns{}}
-}
-
-// Among makes the relay take turns with relays of other processes, and returns it.
-func (s *Relay) Among(turns *Turns) *Relay {
-	s.turns = turns
-	return s
+// NewRelay returns a Relay to a feed. It takes turns with the relays of other processes. record
+// gets the samples of appended events.
+func NewRelay(
+	feed port.Feed, keys port.EventKeys, turns TurnTaking, c clock.Clock, log *slog.Logger, as Published, record series.Recorder,
+) *Relay {
+	return &Relay{feed: feed, keys: keys, clock: c, log: log, as: as, record: record, turns: turns}
 }
 
 // Change is one commit, as the store's stream or the outbox delivers it.

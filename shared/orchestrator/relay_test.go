@@ -76,7 +76,7 @@ func newRelayStage(tb fails, plan fake.Plan) *relayStage {
 
 // relayTo makes the relay append to a feed.
 func (s *relayStage) relayTo(feed port.Feed) {
-	s.relay = orchestrator.NewRelay(feed, s.keys, s.clock, slog.New(slog.NewTextHandler(&s.log, nil)), orchestrator.Published{
+	s.relay = orchestrator.NewRelay(feed, s.keys, orchestrator.NoTurns{}, s.clock, slog.New(slog.NewTextHandler(&s.log, nil)), orchestrator.Published{
 		Events: func(c port.Change) (all []events.Envelope, err error) {
 			for _, e := range c.Events {
 				all = append(all, relayEvent(c.Run.Tenant, e.ID, e.At))

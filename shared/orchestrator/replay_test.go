@@ -46,7 +46,7 @@ func withReplays(t *testing.T, plan fake.Plan) *replaying {
 	h.connect(fake.NewWebhooks(h.store, noisy, func(err error) { t.Error(err) }), policy.WithPlainLoopback())
 	h.publisher = fake.NewPublisher(noisy)
 	h.replays = orchestrator.NewReplays(h.webhooks, true)
-	h.bus = orchestrator.NewBus(h.feed, h.publisher, h.keys, slog.New(slog.NewTextHandler(h.log, nil)))
+	h.bus = orchestrator.NewBus(h.feed, h.publisher, h.keys, orchestrator.NoTurns{}, slog.New(slog.NewTextHandler(h.log, nil)))
 	return h
 }
 
@@ -325,7 +325,7 @@ func TestReplayOfAnotherWorkerContinues(t *testing.T) {
 		t.Fatalf("got %v, want Unavailable", err)
 	}
 	h.quiet.Store(true)
-	other := orchestrator.NewBus(h.feed, h.publisher, h.keys, slog.New(slog.DiscardHandler))
+	other := orchestrator.NewBus(h.feed, h.publisher, h.keys, orchestrator.NoTurns{}, slog.New(slog.DiscardHandler))
 	h.ok(other.Replay(t.Context(), subscriber.Tenant))
 	var places []string
 	for _, m := range h.publisher.Events() {

@@ -16,7 +16,7 @@ import (
 // reported context of the replicas, limited by that of the catalog. An unknown value limits
 // nothing; if both are unknown, it is limit.ContextTokens. It does not wait for an engine.
 func (s *Lifecycle) contextOf(ctx context.Context, pool run.Pool, model catalog.Model) int {
-	known := s.dispatcher.contextOf(ctx, pool)
+	known := s.tasks.contextOf(ctx, pool)
 	if known > 0 && model.ContextTokens > 0 {
 		return min(known, model.ContextTokens)
 	}
@@ -50,9 +50,6 @@ const describeTime = 2 * time.Second
 // if this process knows no report. It asks replicas with an old report again, in the
 // background.
 func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
-	if s == nil {
-		return 0
-	}
 	pool, err := s.sets.served(ctx, pool)
 	if err != nil {
 		s.log.WarnContext(ctx, "cannot read the replicas of a pool, so that their context is unknown", "pool", pool.ID, "error", err.Error())
@@ -76,10 +73,9 @@ func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
 
 // Describe asks the replicas of a pool for their capabilities, unless their last report is
 // recent. It returns when they have answered or ctx has ended.
-func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) {
-	if s == nil {
-		return
-	}
+func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) { s.describe(ctx, pool) }
+
+func (s *Dispatcher) describe(ctx context.Context, pool run.Pool) {
 	pool, err := s.sets.served(ctx, pool)
 	if err != nil {
 		return // the context stays unknown; contextOf reports it

@@ -29,12 +29,30 @@ type Requests struct {
 	mostWithin time.Duration
 	// noExports reports that Config.SourceURL is empty.
 	noExports bool
+	// answers are the streams of inference tasks. If it is nil, a sweep ends the streams of
+	// cancelled tasks.
+	answers *answers
+}
+
+// TaskStreams says who ends the stream of an inference task after its cancel request: the
+// request, in StreamsIn, or LeaveToSweep.
+type TaskStreams interface {
+	answers(life *Lifecycle, hex Hex) *answers
+}
+
+// StreamsIn makes requests end the streams in a feed.
+func StreamsIn(feed port.AnswerFeed) TaskStreams { return streamsIn{feed} }
+
+type streamsIn struct{ feed port.AnswerFeed }
+
+func (s streamsIn) answers(life *Lifecycle, hex Hex) *answers {
+	return &answers{feed: s.feed, clock: life.clock, hex: hex}
 }
 
 // NewRequests returns Requests with the configured image and default policy.
-func NewRequests(life *Lifecycle, hex Hex, config Config) *Requests {
+func NewRequests(life *Lifecycle, hex Hex, streams TaskStreams, config Config) *Requests {
 	return &Requests{
-		Lifecycle: life, hex: hex, image: config.Image, budgets: config.Budgets,
+		Lifecycle: life, hex: hex, answers: streams.answers(life, hex), image: config.Image, budgets: config.Budgets,
 		mostWithin: cmp.Or(config.MostWithin, inference.MostWithin), noExports: config.SourceURL == "",
 	}
 }

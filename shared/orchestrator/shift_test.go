@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // shiftLife is the life of a process that serves a shift.
@@ -74,15 +75,16 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
 		Pool:   "default", MockEngine: true, MostWithin: 14 * time.Minute,
 	}
-	life := h.lifecycle()
-	orchestrator.CallDispatchers(life, func(_ context.Context, c orchestrator.DispatchCall) error {
+	leave := orchestrator.LeaveToSweep{}
+	life := orchestrator.NewLifecycle(h.records(), orchestrator.NoExecutions{}, leave, leave, orchestrator.CallDispatcher(func(_ context.Context, c orchestrator.DispatchCall) error {
 		if h.lose {
 			return errors.New("the call was lost")
 		}
 		h.call(c)
 		return nil
-	})
-	h.tasks = h.inference(life)
+	}), h.config)
+	models := orchestrator.NewModels(life.Records, api.ModelDocument, h.config)
+	h.tasks = orchestrator.NewInference(life, randomHex, h.feed, models, orchestrator.NoTranscripts{}, series.Discard, h.config)
 	return h
 }
 
@@ -93,21 +95,17 @@ func (h *called) ok(err error) {
 	}
 }
 
-func (h *called) lifecycle() *orchestrator.Lifecycle {
-	return orchestrator.NewLifecycle(orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler)), nil, h.config)
-}
-
-func (h *called) inference(life *orchestrator.Lifecycle) *orchestrator.Inference {
-	return orchestrator.NewInference(
-		orchestrator.NewRequests(life, randomHex, h.config), orchestrator.NewModels(life.Records, api.ModelDocument, h.config), h.feed)
+func (h *called) records() *orchestrator.Records {
+	return orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
 }
 
 // call starts a process that serves a shift.
 func (h *called) call(c orchestrator.DispatchCall) {
-	life := h.lifecycle()
-	d := orchestrator.NewDispatcher(h.inference(life), orchestrator.NewArtifacts(life.Records, h.outputs, randomHex, h.config), func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	records := h.records()
+	models, artifacts := orchestrator.NewModels(records, api.ModelDocument, h.config), orchestrator.NewArtifacts(records, h.outputs, randomHex, h.config)
+	d := orchestrator.NewDispatcher(records, randomHex, h.feed, models, artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 		return watched{h.engines[r.ID], h, r.ID}, nil
-	}, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond})
+	}, series.Discard, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond}, h.config)
 	ctx, kill := context.WithCancel(h.Context())
 	h.mu.Lock()
 	h.calls++

@@ -30,6 +30,7 @@ type Sweeper struct {
 	artifacts *Artifacts
 	firing    *Firing
 	reception *Reception
+	streams   ExpiredStreams
 	random    Hex
 	workers   int
 	// config and policy are the deployment's defaults for runs. The keys of warm machines
@@ -57,10 +58,11 @@ type sweepPosition struct {
 
 // NewSweeper returns a Sweeper.
 func NewSweeper(
-	machines *Machines, outputs *Outputs, artifacts *Artifacts, firing *Firing, reception *Reception, random Hex, config Config,
+	machines *Machines, outputs *Outputs, artifacts *Artifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
+	random Hex, config Config,
 ) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, random: random, workers: config.SweepWorkers,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, random: random, workers: config.SweepWorkers,
 		config: config, policy: config.Policy,
 		starts: map[string]sweepPosition{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}

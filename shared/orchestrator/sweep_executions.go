@@ -55,9 +55,7 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if !r.HasExecution() {
-		if s.resume != nil {
-			s.resume(ctx, r)
-		}
+		s.tasks.resume(ctx, r)
 		return nil
 	}
 	var acts []error

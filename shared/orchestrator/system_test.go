@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
@@ -68,7 +69,7 @@ func (h *fixture) system(w wiring) system {
 	}
 	return system{orchestrator.NewSystem(
 		w.store, h.calls, h.schedules, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
-		bucket, h.secrets, &h.hooks, environment, api.Documents(), *w.config,
+		bucket, h.secrets, &h.hooks, environment, api.Documents(), orchestrator.NoTasks(), series.Discard, *w.config,
 	)}
 }
 

@@ -57,8 +57,8 @@ func NewTurns(writers port.Writers, seats port.Seats, c clock.Clock, log *slog.L
 	return &Turns{writers: writers, seats: seats, clock: c, log: log, random: random, races: map[string]time.Time{}}
 }
 
-// taker takes turns.
-type taker interface {
+// TurnTaking is Turns, or NoTurns.
+type TurnTaking interface {
 	// write waits for the turn to write a stream. The caller calls leave after its write.
 	write(ctx context.Context, stream string) (leave func())
 	// lost records that a race for a stream was lost.
@@ -77,14 +77,14 @@ type reader struct {
 	hasMore func() (bool, error)
 }
 
-// noTurns is the taker of a process without competing processes.
-type noTurns struct{}
+// NoTurns is for a process without competing processes.
+type NoTurns struct{}
 
-func (noTurns) write(context.Context, string) func() { return func() {} }
+func (NoTurns) write(context.Context, string) func() { return func() {} }
 
-func (noTurns) lost(string) {}
+func (NoTurns) lost(string) {}
 
-func (noTurns) read(_ context.Context, _, _ string, r reader) error {
+func (NoTurns) read(_ context.Context, _, _ string, r reader) error {
 	for {
 		more, err := r.some()
 		if errors.Is(err, port.ErrConflict) {

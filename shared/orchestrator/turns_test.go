@@ -47,12 +47,12 @@ func TestOneProcessPublishesForAll(t *testing.T) {
 		clk, log, keys := systemclock.System{}, slog.New(slog.DiscardHandler), fake.NewEventKeys(nil)
 		feed := fake.NewFeed(clk, time.Hour, nil, func(err error) { t.Error(err) })
 		publisher, seats := &slowBus{published: map[int64]int{}}, fake.NewSeats(clk, nil)
-		relay := orchestrator.NewRelay(feed, keys, clk, log, orchestrator.Published{Events: func(c port.Change) (all []events.Envelope, err error) {
+		relay := orchestrator.NewRelay(feed, keys, orchestrator.NoTurns{}, clk, log, orchestrator.Published{Events: func(c port.Change) (all []events.Envelope, err error) {
 			return []events.Envelope{relayEvent("acme", c.Events[0].ID, c.Events[0].At)}, nil
 		}}, series.Discard)
 		bus := func() *orchestrator.Bus {
 			turns := orchestrator.NewTurns(nil, seats, clk, log, func() float64 { return 0.5 })
-			return orchestrator.NewBus(feed, publisher, keys, log).Among(turns)
+			return orchestrator.NewBus(feed, publisher, keys, turns, log)
 		}
 		one, other := bus(), bus()
 		appended := 0

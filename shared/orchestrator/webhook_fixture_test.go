@@ -175,7 +175,7 @@ func (h *hooked) connect(store port.WebhookStore, policy guard.Policy) {
 	h.subs = orchestrator.NewSubscriptions(store, h.feed, h.wakes, document, h.clock, log, &seededRandom{})
 	h.webhooks = orchestrator.NewWebhooks(h.subs, h.sender, policy)
 	h.delivery = h.worker("worker")
-	h.dispatch = orchestrator.NewDispatch(h.delivery)
+	h.dispatch = orchestrator.NewDispatch(h.delivery, orchestrator.NoTurns{})
 }
 
 func (h *hooked) worker(owner string) *orchestrator.Delivery {

@@ -12,9 +12,7 @@ import (
 func main() {
 	p := process.Start("callback")
 	config := p.Settings()
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	objects, _ := deployed.Outputs(p)
-	p.ServeHTTP(callback.Routes(orchestrator.NewWorkers(life, tokens, objects, api.LogEvent, config)), nil)
+	p.ServeHTTP(callback.Routes(orchestrator.NewWorkers(deployed.Committing(p, config), tokens, objects, api.LogEvent, config)), nil)
 }

@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/engines"
@@ -13,9 +14,8 @@ import (
 
 func main() {
 	p := process.Start("control")
-	life, config := dispatching.Lifecycle(p)
-	config.Runners = deployed.RunnerOffer(p)
-	pools := orchestrator.NewPools(life, api.PoolDocument, config)
-	pools.AskEngines(engines.Replicas(p).Of)
-	p.ServeHTTP(control.Routes(pools), deployed.ClientTokens(p))
+	config, leave := p.Settings().WithRunners(deployed.RunnerOffer(p)), orchestrator.LeaveToSweep{}
+	life := deployed.Lifecycle(p, leave, leave, dispatching.Caller(p), config)
+	asked := orchestrator.Engines(engines.Replicas(p).Of)
+	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument, asked, lambdakit.Observe, config)), deployed.ClientTokens(p))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/dispatch"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/engines"
@@ -21,15 +23,15 @@ func main() {
 	p := process.Start("dispatch")
 	config, store := p.Settings(), deployed.Store(p)
 	objects, _ := deployed.Outputs(p)
+	answers := deployed.Answers(p, store, config)
 	call, replicas := dispatching.Caller(p), engines.Replicas(p)
 	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
 		// Each shift is a dispatcher of its own, with a worker id of its own.
-		// Runs in pools of engines have no executions.
-		records := orchestrator.NewRecords(store, p.Clock(), p.Log)
-		requests := orchestrator.NewRequests(orchestrator.NewLifecycle(records, nil, config), p.Hex, config)
+		records := deployed.Records(p, store)
 		d := orchestrator.NewDispatcher(
-			dispatching.Inference(p, requests, store, config), orchestrator.NewArtifacts(records, objects, p.Hex, config), replicas.Of,
-			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch},
+			records, p.Hex, answers, orchestrator.NewModels(records, api.ModelDocument, config),
+			orchestrator.NewArtifacts(records, objects, p.Hex, config), replicas.Of, lambdakit.Observe,
+			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch}, config,
 		)
 		return d.Shift(ctx, in, orchestrator.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
 	}

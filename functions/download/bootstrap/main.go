@@ -10,7 +10,7 @@ import (
 
 func main() {
 	p := process.Start("download")
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	records := deployed.Records(p, deployed.Store(p))
 	objects, _ := deployed.Outputs(p)
 	downloads := orchestrator.NewDownloads(orchestrator.NewOutputs(records, objects), p.Settings())
 	p.ServeStream(download.Routes(downloads), deployed.ClientTokens(p))

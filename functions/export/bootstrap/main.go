@@ -10,6 +10,7 @@ import (
 
 func main() {
 	p := process.Start("export")
-	life, config := deployed.Lifecycle(p)
-	p.ServeHTTP(export.Routes(orchestrator.NewRequests(life, p.Hex, config), deployed.Webhooks(p, deployed.Store(p), config)), deployed.ClientTokens(p))
+	config := p.Settings()
+	requests := orchestrator.NewRequests(deployed.Committing(p, config), p.Hex, orchestrator.LeaveToSweep{}, config)
+	p.ServeHTTP(export.Routes(requests, deployed.Webhooks(p, deployed.Store(p), config)), deployed.ClientTokens(p))
 }

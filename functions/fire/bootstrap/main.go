@@ -10,6 +10,5 @@ import (
 
 func main() {
 	p := process.Start("fire")
-	life, _ := deployed.Lifecycle(p)
-	p.ServeEvent(fire.Handler(orchestrator.NewFiring(life, deployed.Schedules(p))))
+	p.ServeEvent(fire.Handler(orchestrator.NewFiring(deployed.Committing(p, p.Settings()), deployed.Schedules(p))))
 }

@@ -22,19 +22,11 @@ const pad = 10 * time.Second
 
 func main() {
 	p := process.Start("inference")
-	config, store := p.Settings(), deployed.Store(p)
-	config.MostWithin = dispatch.MostWithin
-	records := orchestrator.NewRecords(store, p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, nil, config) // its runs have no executions
-	orchestrator.CallDispatchers(life, dispatching.Caller(p))
-	tasks := dispatching.Inference(p, orchestrator.NewRequests(life, p.Hex, config), store, config)
-	every := pad
-	if p.Buffered() {
-		every = 0
-	}
+	config, store := p.Settings().WithMostWithin(dispatch.MostWithin), deployed.Store(p)
+	tasks := dispatching.Inference(p, store, config)
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeReaders(slices.Concat(
-		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), every),
-		inference.BudgetRoutes(orchestrator.NewBudgets(life, api.BudgetDocument, config), p.Clock()),
+		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), p.Streamed(pad)),
+		inference.BudgetRoutes(orchestrator.NewBudgets(tasks.Lifecycle, api.BudgetDocument, config), p.Clock()),
 	), deployed.ClientTokens(p), tokens.OpenTicket)
 }

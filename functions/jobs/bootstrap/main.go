@@ -11,7 +11,8 @@ import (
 
 func main() {
 	p := process.Start("jobs")
-	programs, config := deployed.Runs(p)
+	config := p.Settings()
+	programs := deployed.Runs(p, config)
 	definitions := orchestrator.NewDefinitions(programs, config)
 	firing := orchestrator.NewFiring(programs.Lifecycle, deployed.Schedules(p))
 	p.ServeHTTP(jobs.Routes(

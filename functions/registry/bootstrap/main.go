@@ -11,10 +11,9 @@ import (
 
 func main() {
 	p := process.Start("registry")
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
+	records := deployed.Records(p, deployed.Store(p))
 	objects, _ := deployed.Outputs(p)
-	config := p.Settings()
-	config.ArtifactLimit = min(config.ArtifactLimit, registry.FunctionLimit)
+	config := p.Settings().WithArtifactLimit(registry.FunctionLimit)
 	p.ServeStream(append(
 		registry.Routes(orchestrator.NewArtifacts(records, objects, p.Hex, config)),
 		registry.CatalogRoutes(orchestrator.NewModels(records, api.ModelDocument, config))...,

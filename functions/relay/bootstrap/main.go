@@ -20,13 +20,10 @@ func main() {
 	store := deployed.Store(p)
 	feed, keys := deployed.Feed(p, store), deployed.EventKeys(p, store)
 	turns := orchestrator.NewTurns(store, store, p.Clock(), p.Log, p.Rand)
-	dispatch := orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings())).Among(turns)
-	waiting := relay.Dispatchers{dispatch}
-	if sockets := deployed.Waker(p, store); sockets != nil {
-		waiting = append(waiting, sockets)
-	}
-	relays := orchestrator.NewRelay(feed, keys, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe).Among(turns)
-	published := orchestrator.NewBus(feed, bus, keys, p.Log).Among(turns)
+	dispatch := orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings()), turns)
+	waiting := relay.Dispatchers{dispatch, deployed.Waker(p, store)}
+	relays := orchestrator.NewRelay(feed, keys, turns, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe)
+	published := orchestrator.NewBus(feed, bus, keys, turns, p.Log)
 	p.ServeEvent(relay.Handler(
 		relays, published, waiting, orchestrator.NewStreamSweep(relays,
 			[]orchestrator.StreamWork{published.Work(), dispatch.Work()}, []orchestrator.StreamWork{published.ReplayWork(), dispatch.ReplayWork()},

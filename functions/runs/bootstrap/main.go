@@ -10,6 +10,7 @@ import (
 
 func main() {
 	p := process.Start("runs")
-	definitions := orchestrator.NewDefinitions(deployed.Runs(p))
+	config := p.Settings()
+	definitions := orchestrator.NewDefinitions(deployed.Runs(p, config), config)
 	p.ServeHTTP(runs.Routes(definitions, orchestrator.NewExplanations(definitions)), deployed.ClientTokens(p))
 }

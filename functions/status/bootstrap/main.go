@@ -16,6 +16,5 @@ const longest = 5 * time.Second
 
 func main() {
 	p := process.Start("status")
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	p.ServeHTTP(status.Routes(orchestrator.NewQueries(records), longest), deployed.ClientTokens(p))
+	p.ServeHTTP(status.Routes(orchestrator.NewQueries(deployed.Records(p, deployed.Store(p))), longest), deployed.ClientTokens(p))
 }

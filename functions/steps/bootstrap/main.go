@@ -14,42 +14,41 @@ import (
 
 func main() {
 	p := process.StartStep(steps.Functions())
-	config := p.Settings()
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	var handler lambdakit.TaskFunc
-	switch p.Name {
-	case "admit":
-		handler = steps.Admit(orchestrator.NewAdmission(life))
-	case "constrain":
-		handler = steps.Constrain(orchestrator.NewConditions(life, deployed.Hooks(p, config)))
-	case "act":
-		handler = steps.Act(actions(p, life, config))
-	case "launch":
-		p.Need("SORTIE_PUBLIC_URL") // the worker's environment contains it
-		machines := orchestrator.NewMachines(life, runner.New(p))
-		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
-		objects, bucket := deployed.Outputs(p)
-		handler = steps.Launch(orchestrator.NewLaunches(
-			machines, tokens, orchestrator.NewOutputs(records, objects), bucket, deployed.Secrets(p), api.Environment, p.Rand, config,
-		))
-	case "supervise":
-		machines := orchestrator.NewMachines(life, runner.New(p))
-		handler = steps.Supervise(orchestrator.NewSupervision(machines, deployed.Reception(p, records, config)))
-	case "terminate":
-		machines := runner.New(p)
-		actions(p, life, config)
-		orchestrator.KeepReplicas(orchestrator.NewRequests(life, p.Hex, config), machines, config)
-		objects, bucket := deployed.Outputs(p)
-		handler = steps.Terminate(orchestrator.NewTermination(
-			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(records, objects),
-			orchestrator.NewLogs(records, machines, objects, bucket, deployed.Secrets(p)), deployed.Hooks(p, config), p.Rand, config,
-		))
-	}
-	p.ServeTask(handler)
+	p.ServeTask(handlerOf(p, p.Settings()))
 }
 
-// actions makes the commits of life carry out the actions of jobs.
-func actions(p *process.Process, life *orchestrator.Lifecycle, config orchestrator.Config) *orchestrator.Actions {
-	return orchestrator.NewActions(life, deployed.Hooks(p, config), orchestrator.NewRequests(life, p.Hex, config).Triggered)
+// handlerOf returns the handler of the process's function; nil for an unknown one, which the
+// process reports.
+func handlerOf(p *process.Process, config orchestrator.Config) lambdakit.TaskFunc {
+	leave := orchestrator.LeaveToSweep{}
+	switch p.Name {
+	case "admit":
+		return steps.Admit(orchestrator.NewAdmission(deployed.Committing(p, config)))
+	case "constrain":
+		return steps.Constrain(orchestrator.NewConditions(deployed.Committing(p, config), deployed.Hooks(p, config)))
+	case "act":
+		hooks := deployed.Hooks(p, config)
+		life := deployed.Lifecycle(p, orchestrator.ActForJobs(hooks, p.Hex), leave, leave, config)
+		return steps.Act(orchestrator.NewActions(orchestrator.NewRequests(life, p.Hex, leave, config), hooks))
+	case "launch":
+		p.Need("SORTIE_PUBLIC_URL") // the worker's environment contains it
+		machines := orchestrator.NewMachines(deployed.Committing(p, config), runner.New(p))
+		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+		objects, bucket := deployed.Outputs(p)
+		return steps.Launch(orchestrator.NewLaunches(
+			machines, tokens, orchestrator.NewOutputs(machines.Records, objects), bucket, deployed.Secrets(p), api.Environment, p.Rand, config,
+		))
+	case "supervise":
+		machines := orchestrator.NewMachines(deployed.Committing(p, config), runner.New(p))
+		return steps.Supervise(orchestrator.NewSupervision(machines, deployed.Reception(p, machines.Records, config)))
+	case "terminate":
+		machines, hooks := runner.New(p), deployed.Hooks(p, config)
+		life := deployed.Lifecycle(p, orchestrator.ActForJobs(hooks, p.Hex), orchestrator.KeepReplicas(machines, p.Hex), leave, config)
+		objects, bucket := deployed.Outputs(p)
+		return steps.Terminate(orchestrator.NewTermination(
+			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(life.Records, objects),
+			orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)), hooks, p.Rand, config,
+		))
+	}
+	return nil
 }

@@ -18,19 +18,15 @@ const expiryPause = 4*time.Minute + 30*time.Second
 
 func main() {
 	p := process.Start("sweep")
-	config := p.Settings()
-	config.ExpiryPause = expiryPause
-	records := orchestrator.NewRecords(deployed.Store(p), p.Clock(), p.Log)
-	life := orchestrator.NewLifecycle(records, deployed.Executions(p), config)
-	requests := orchestrator.NewRequests(life, p.Hex, config)
-	orchestrator.NewActions(life, deployed.Hooks(p, config), requests.Triggered)
-	orchestrator.CallDispatchers(life, dispatching.Caller(p))
+	config := p.Settings().WithExpiryPause(expiryPause)
 	platforms := runner.New(p)
-	machines := orchestrator.NewMachines(life, platforms)
-	orchestrator.KeepReplicas(requests, platforms, config)
+	life := deployed.Lifecycle(
+		p, orchestrator.ActForJobs(deployed.Hooks(p, config), p.Hex), orchestrator.KeepReplicas(platforms, p.Hex), dispatching.Caller(p), config,
+	)
 	objects, _ := deployed.Outputs(p)
-	firing := orchestrator.NewFiring(life, deployed.Schedules(p))
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
-		machines, orchestrator.NewOutputs(records, objects), orchestrator.NewArtifacts(records, objects, p.Hex, config), firing, deployed.Reception(p, records, config), p.Hex, config,
+		orchestrator.NewMachines(life, platforms), orchestrator.NewOutputs(life.Records, objects),
+		orchestrator.NewArtifacts(life.Records, objects, p.Hex, config), orchestrator.NewFiring(life, deployed.Schedules(p)),
+		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, p.Hex, config,
 	)))
 }

@@ -14,11 +14,11 @@ import (
 
 func main() {
 	p := process.Start("tasks")
-	life, config := dispatching.Lifecycle(p)
+	config, leave := p.Settings(), orchestrator.LeaveToSweep{}
+	life := deployed.Lifecycle(p, leave, leave, dispatching.Caller(p), config)
 	objects, bucket := deployed.Outputs(p)
 	machines, store := runner.New(p), deployed.Store(p)
-	requests := orchestrator.NewRequests(life, p.Hex, config)
-	dispatching.Inference(p, requests, store, config)
+	requests := orchestrator.NewRequests(life, p.Hex, orchestrator.StreamsIn(deployed.Answers(p, store, config)), config)
 	p.ServeStream(slices.Concat(tasks.Routes(
 		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(requests, objects),
 		orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)),

@@ -187,12 +187,13 @@ func sweepOnce(url, living string) int {
 	executions := &allRunning{}
 	config := orchestrator.Config{Pool: "default", MaxMachines: 10, SweepWorkers: 16}
 	records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
-	life := orchestrator.NewLifecycle(records, executions, config)
+	leave := orchestrator.LeaveToSweep{}
+	life := orchestrator.NewLifecycle(records, executions, leave, leave, leave, config)
 	machines := orchestrator.NewMachines(life, listOnly{living: n})
 	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil))
 	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), orchestrator.NewArtifacts(records, nil, nil, config), firing, reception, nil, config)
+	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), orchestrator.NewArtifacts(records, nil, nil, config), firing, reception, orchestrator.LeaveToDatabase{}, nil, config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

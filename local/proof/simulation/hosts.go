@@ -43,17 +43,15 @@ func (w *world) newHost(name string) (*host, error) {
 	store := faultyWebhooks{w.process.store, w}
 	published := api.Published("http://sortie")
 	published.Bare = !w.home.survivesCrash() // the local process has the signing key
-	h.relay = orchestrator.NewRelay(feed, w.events.keys, clock, w.log, published, series.Discard)
+	turns := w.writerTurns(clock)
+	h.relay = orchestrator.NewRelay(feed, w.events.keys, turns, clock, w.log, published, series.Discard)
 	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
 	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
-	h.dispatch = orchestrator.NewDispatch(h.delivery)
-	bus := orchestrator.NewBus(feed, w.events, w.events.keys, w.log)
+	h.dispatch = orchestrator.NewDispatch(h.delivery, turns)
+	bus := orchestrator.NewBus(feed, w.events, w.events.keys, turns, w.log)
 	works := []orchestrator.StreamWork{h.dispatch.Work()}
 	if w.home.survivesCrash() {
-		turns := w.writerTurns(clock)
-		h.relay.Among(turns)
-		h.dispatch.Among(turns)
-		works = append(works, bus.Among(turns).Work())
+		works = append(works, bus.Work())
 	}
 	h.sweep = orchestrator.NewStreamSweep(h.relay, works, nil)
 	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)

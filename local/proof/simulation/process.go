@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -52,7 +53,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = orchestrator.NewSystem(
 		&crashingStore{store, w}, &executions{w}, w.wakeUps, machines, w.buckets, w.signer, hostClock{w}, w.log,
-		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), w.config,
+		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), orchestrator.NoTasks(), series.Discard, w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {
 		return err

@@ -15,8 +15,11 @@ type turner interface {
 	port.Seats
 }
 
-// writerTurns returns the turns of a host, with injected faults.
-func (w *world) writerTurns(c clock.Clock) *orchestrator.Turns {
+// writerTurns returns the turns of a host, with injected faults. The local home has one host.
+func (w *world) writerTurns(c clock.Clock) orchestrator.TurnTaking {
+	if !w.home.survivesCrash() {
+		return orchestrator.NoTurns{}
+	}
 	of, ok := w.process.store.(turner)
 	if !ok {
 		w.fail("the store %T has no turns", w.process.store)

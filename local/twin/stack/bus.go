@@ -41,7 +41,7 @@ func (s *Stack) wireBus(config orchestrator.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", busURL, err)
 	}
-	s.publisher, s.bus = publisher, orchestrator.NewBus(s.feed, publisher, s.eventKeys, s.config.Log)
+	s.publisher, s.bus = publisher, orchestrator.NewBus(s.feed, publisher, s.eventKeys, orchestrator.NoTurns{}, s.config.Log)
 	return nil
 }
 

@@ -21,18 +21,17 @@ const (
 	slowTurn  = webhook.AttemptTime / 5
 )
 
-// deliverer implements port.Wakes in process. It calls deliver for each queued webhook. If a
-// webhook is queued again during the call, it calls deliver once more.
+// deliverer implements port.Wakes in process. It delivers to each queued webhook. If a webhook is queued again during the call, it calls deliver once more.
 type deliverer struct {
 	clock      clock.Clock
 	log        *slog.Logger
-	deliver    func(context.Context, webhook.Ref) error
 	fast, slow chan struct{}
 
-	mu    sync.Mutex
-	ctx   context.Context // nil until it runs
-	turns map[webhook.Ref]*queuedTurn
-	work  sync.WaitGroup
+	mu      sync.Mutex
+	ctx     context.Context // nil until it runs
+	deliver func(context.Context, webhook.Ref) error
+	turns   map[webhook.Ref]*queuedTurn
+	work    sync.WaitGroup
 }
 
 // queuedTurn is a webhook with a running turn, or with one queued for a later time.
@@ -52,10 +51,10 @@ func newDeliverer(c clock.Clock, log *slog.Logger) *deliverer {
 	}
 }
 
-// run delivers until ctx ends. It returns when no delivery is running.
-func (d *deliverer) run(ctx context.Context) {
+// run calls deliver for queued webhooks until ctx ends. It returns when no delivery is running.
+func (d *deliverer) run(ctx context.Context, deliver func(context.Context, webhook.Ref) error) {
 	d.mu.Lock()
-	d.ctx = ctx
+	d.ctx, d.deliver = ctx, deliver
 	d.mu.Unlock()
 	<-ctx.Done()
 	d.mu.Lock()
@@ -168,7 +167,7 @@ func (d *deliverer) turn(ctx context.Context, ref webhook.Ref, t *queuedTurn) {
 
 // deliverEvents runs the deliveries to webhooks until ctx ends.
 func (s *Stack) deliverEvents(ctx context.Context) {
-	s.loops.Go(func() { s.wakes.run(ctx) })
+	s.loops.Go(func() { s.wakes.run(ctx, s.delivery.Deliver) })
 	s.loops.Go(func() {
 		ahead := webhook.LeaseTime + webhook.LeaseSlack // leases of a killed process may still be held
 		for {

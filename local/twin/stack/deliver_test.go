@@ -20,7 +20,7 @@ func TestFailedDeliveryIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d, began, calls := newDeliverer(clock.System{}, slog.New(slog.DiscardHandler)), time.Now(), []time.Duration(nil)
-		d.deliver = func(context.Context, webhook.Ref) error {
+		deliver := func(context.Context, webhook.Ref) error {
 			calls = append(calls, time.Since(began))
 			if len(calls) < 4 {
 				return errors.New("the store is locked")
@@ -28,7 +28,7 @@ func TestFailedDeliveryIsRepeated(t *testing.T) {
 			return nil
 		}
 		ended := make(chan struct{})
-		go func() { defer close(ended); d.run(ctx) }()
+		go func() { defer close(ended); d.run(ctx, deliver) }()
 		synctest.Wait()
 		if err := d.Wake(ctx, port.Wake{Tenant: "default", Webhook: "w"}); err != nil {
 			t.Error(err)

@@ -30,21 +30,21 @@ type EngineAddress struct {
 // tokenBatch is the time for which tokens are collected for one append.
 const tokenBatch = 5 * time.Millisecond
 
-// wireInference creates the use cases of inference tasks and the pools of the configured
-// engines.
-func (s *Stack) wireInference(ctx context.Context) error {
-	s.system.Requests.Record(s.metrics.Record)
-	engines := engine.NewReplicas(s.clock, s.mock)
+// wireTasks opens the streams of inference tasks, which this process serves.
+func (s *Stack) wireTasks(ctx context.Context, engines *engine.Replicas) (orchestrator.SystemTasks, error) {
 	// Keep a stream as long as the record of its task.
 	feed, err := sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: s.config.Settings.Service.Policy.RecordRetention, Forget: inference.StreamPrefix})
 	if err != nil {
-		return fmt.Errorf("cannot open the streams of tasks: %w", err)
+		return orchestrator.SystemTasks{}, fmt.Errorf("cannot open the streams of tasks: %w", err)
 	}
-	s.inference = orchestrator.NewInference(s.system.Requests, s.system.Models, feed)
 	// One process owns the folder, so tasks of an earlier dispatcher are lost.
-	s.dispatcher = orchestrator.NewDispatcher(s.inference, s.system.Artifacts, engines.Of, orchestrator.DispatcherConfig{
+	return orchestrator.ServeTasks(feed, engines.Of, orchestrator.DispatcherConfig{
 		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,
-	})
+	}), nil
+}
+
+// wireEngines creates the pools of the configured engines.
+func (s *Stack) wireEngines(ctx context.Context, engines *engine.Replicas) error {
 	var kinds []run.EngineKind
 	byKind := map[run.EngineKind][]EngineAddress{}
 	for _, a := range s.config.Engines {
@@ -104,7 +104,7 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	if pool.Engine != nil {
 		place.Loads = pool.Engine.Loads
 	}
-	s.dispatcher.Describe(ctx, run.Pool{Tenant: pool.Tenant, ID: id, Engine: &place})
+	s.system.Dispatcher.Describe(ctx, run.Pool{Tenant: pool.Tenant, ID: id, Engine: &place})
 	if pool.Engine != nil && pool.Limit == place.Limit() && reflect.DeepEqual(*pool.Engine, place) {
 		return nil
 	}

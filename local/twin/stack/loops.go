@@ -18,8 +18,8 @@ func (s *Stack) startLoops(ctx context.Context) {
 			s.fatal <- fmt.Errorf("the engine failed: %w", err)
 		}
 	})
-	s.loops.Go(func() { s.dispatcher.Run(ctx) })
-	<-s.dispatcher.Ready() // before the first sweep, because that resumes tasks
+	s.loops.Go(func() { s.system.Dispatcher.Run(ctx) })
+	<-s.system.Dispatcher.Ready() // before the first sweep, because that resumes tasks
 	s.loops.Go(func() { s.schedules.Run(ctx, maxFirings, s.fire) })
 	s.loops.Go(func() { s.sweep(ctx) })
 	s.loops.Go(func() { s.receive(ctx) })

@@ -13,7 +13,9 @@ func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
 	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config)
 	return prometheus.New(func(ctx context.Context) ([]series.Sample, error) {
 		levels := orchestrator.NewEventLevels(s.store, s.feed, s.store, s.clock, s.bus != nil)
-		engines := func(ctx context.Context) ([]series.Sample, error) { return s.dispatcher.Levels(ctx, s.memory.Tenant) }
+		engines := func(ctx context.Context) ([]series.Sample, error) {
+			return s.system.Dispatcher.Levels(ctx, s.memory.Tenant)
+		}
 		return series.AllOf(sizes.Samples, levels.Samples, s.streams.Open, engines)(ctx)
 	})
 }

@@ -37,7 +37,7 @@ func (s *Stack) wireRelay() error {
 	published := api.Published(s.serviceConfig().PublicURL)
 	s.store.EncodeEvents(published.Encode)
 	published.Bare = true // this process has the signing key
-	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, s.clock, s.config.Log, published, s.metrics.Record)
+	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, orchestrator.NoTurns{}, s.clock, s.config.Log, published, s.metrics.Record)
 	return nil
 }
 

@@ -40,6 +40,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/access"
+	inferenceengine "github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/adapter/otlp"
@@ -138,14 +139,19 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	}
 	config := s.serviceConfig()
 	executions := &lateExecutions{}
-	signer, err := s.wireSystem(executions, config)
+	engines := inferenceengine.NewReplicas(s.clock, s.mock)
+	served, err := s.wireTasks(ctx, engines)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := s.wireSystem(executions, served, config)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.wireWebhooks(ctx, config); err != nil {
 		return nil, err
 	}
-	if err := s.wireInference(ctx); err != nil {
+	if err := s.wireEngines(ctx, engines); err != nil {
 		return nil, err
 	}
 	if err := s.startEngine(ctx); err != nil {
@@ -183,7 +189,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		tasks.ReadyRoutes(orchestrator.NewReadiness(s.store.Probe, s.clock), s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),
 		tasks.ReportRoutes(s.system.Reports), metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
-		registry.Routes(s.system.Artifacts), registry.CatalogRoutes(s.system.Models), inference.Routes(s.inference, s.clock), openai.Routes(s.inference, s.clock), inference.BudgetRoutes(s.system.Budgets, s.clock), events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
+		registry.Routes(s.system.Artifacts), registry.CatalogRoutes(s.system.Models), inference.Routes(s.system.Inference, s.clock), openai.Routes(s.system.Inference, s.clock), inference.BudgetRoutes(s.system.Budgets, s.clock), events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
 	)
 	handler, err = httpkit.New(httpkit.Config{
 		Tokens: tokens, Tickets: tickets.OpenTicket, Loopback: loopback, PublicHost: hostOf(config.PublicURL), MaxWrites: maxWrites,
@@ -227,7 +233,7 @@ func engineAddresses(p guard.Policy) guard.Policy {
 
 // wireSystem creates the use cases on the stack's adapters. It returns the signer of their
 // tokens.
-func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Config) (port.Signer, error) {
+func (s *Stack) wireSystem(executions port.Executions, tasks orchestrator.SystemTasks, config orchestrator.Config) (port.Signer, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
@@ -263,7 +269,7 @@ func (s *Stack) wireSystem(executions port.Executions, config orchestrator.Confi
 	}
 	s.system = orchestrator.NewSystem(
 		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
-		bucket, secrets, hooks, api.Environment, api.Documents(), config, observers...,
+		bucket, secrets, hooks, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
 	)
 	return signer, nil
 }
@@ -277,9 +283,8 @@ func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (e
 	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock})
 	subscriptions := orchestrator.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
 	// One process owns the folder, and takes over the leases of the earlier process.
-	delivery := orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)
-	s.wakes.deliver = delivery.Deliver
-	s.dispatch, s.webhooks = orchestrator.NewDispatch(delivery), orchestrator.NewWebhooks(subscriptions, sender, config.Hooks)
+	s.delivery = orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)
+	s.dispatch, s.webhooks = orchestrator.NewDispatch(s.delivery, orchestrator.NoTurns{}), orchestrator.NewWebhooks(subscriptions, sender, config.Hooks)
 	return nil
 }
 

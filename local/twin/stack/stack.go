@@ -84,11 +84,10 @@ type Stack struct {
 	bus        *orchestrator.Bus // nil without a bus
 	streams    *stream.Streams
 	wakes      *deliverer
+	delivery   *orchestrator.Delivery
 	dispatch   *orchestrator.Dispatch
 	webhooks   *orchestrator.Webhooks
 	replays    *orchestrator.Replays
-	inference  *orchestrator.Inference
-	dispatcher *orchestrator.Dispatcher
 	serversMu  sync.Mutex // guards servers; gates for containers are added later
 	servers    []*http.Server
 

@@ -60,7 +60,7 @@ func TestDeliveryCosts(t *testing.T) {
 	wakes := fake.NewWakes(now, nil)
 	subscriptions := orchestrator.NewSubscriptions(s, feed, wakes, api.WebhookDocument, now, slog.New(slog.DiscardHandler), middle{})
 	delivery := orchestrator.NewDelivery(subscriptions, s, sender, middle{}.Float64, "worker", series.Discard)
-	dispatch := orchestrator.NewDispatch(delivery)
+	dispatch := orchestrator.NewDispatch(delivery, orchestrator.NoTurns{})
 	for _, row := range []struct {
 		events                  int
 		dispatched, most, reads float64 // units of an event

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -71,6 +72,14 @@ func (p *Process) ServeSockets(routes []httpkit.Route, tokens httpkit.TokenSourc
 // Buffered reports whether responses are buffered (SORTIE_STREAMING=buffered). It is set for a
 // target that cannot stream.
 func (p *Process) Buffered() bool { return p.Option("SORTIE_STREAMING", "") == "buffered" }
+
+// Streamed returns d, or 0 if responses are buffered.
+func (p *Process) Streamed(d time.Duration) time.Duration {
+	if p.Buffered() {
+		return 0
+	}
+	return d
+}
 
 func (p *Process) stream(g gateway.Gateway) {
 	if p.Buffered() {

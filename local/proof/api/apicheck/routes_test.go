@@ -59,16 +59,12 @@ type described struct {
 func frontDoors(s *orchestrator.System, hooks *orchestrator.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
 	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
-	var answers *orchestrator.Inference
-	if s.Requests != nil {
-		answers = orchestrator.NewInference(s.Requests, s.Models, feed)
-	}
 	return slices.Concat(
 		export.Routes(s.Requests, hooks), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
 		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), tasks.ReadyRoutes(orchestrator.NewReadiness(func(context.Context) error { return nil }, c), ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
 		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
-		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(answers, c), openai.Routes(answers, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
+		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, c), openai.Routes(s.Inference, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
 	)
 }
 

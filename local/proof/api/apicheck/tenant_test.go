@@ -87,7 +87,11 @@ func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) 
 	tickets := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
 		return frontDoors(s, hooks, parts.Signer, feed, parts.Clock)
-	}, func(s *apitest.Settings) { s.Server.Tokens, s.Server.Tickets = tokens, tickets.OpenTicket })
+	}, func(s *apitest.Settings) {
+		s.Server.Tokens, s.Server.Tickets = tokens, tickets.OpenTicket
+		// No dispatcher serves the tasks.
+		s.Tasks = orchestrator.CallTasks(feed, func(context.Context, orchestrator.DispatchCall) error { return nil })
+	})
 	return stage, tokens, tickets
 }
 

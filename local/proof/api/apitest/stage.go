@@ -31,6 +31,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Tenant is the tenant of all runs.
@@ -60,6 +61,10 @@ type Parts struct {
 type Settings struct {
 	Server  httpkit.Config
 	Service orchestrator.Config
+	// Tasks says how the server serves inference tasks; the default is that it accepts none.
+	Tasks orchestrator.SystemTasks
+	// Record gets the samples of the use cases.
+	Record series.Recorder
 	// Unchecked disables the comparison with the OpenAPI document. It is for routes that the
 	// document does not describe.
 	Unchecked bool
@@ -94,7 +99,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
 			Local: port.Identity{Tenant: Tenant, Workspace: "main", Scopes: access.Ordinary()},
 		},
-		Service: serviceConfig(),
+		Service: serviceConfig(), Tasks: orchestrator.NoTasks(), Record: series.Discard,
 	}
 	for _, f := range change {
 		f(&settings)
@@ -107,7 +112,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 		s.Store, executions{}, fake.NewSchedules(nil), s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
-		}), s.Secrets, fake.NoHooks{}, api.Environment, api.Documents(), settings.Service,
+		}), s.Secrets, fake.NoHooks{}, api.Environment, api.Documents(), settings.Tasks, settings.Record, settings.Service,
 	)
 	handler, err := httpkit.New(settings.Server, serve(s.System)...)
 	if err != nil {

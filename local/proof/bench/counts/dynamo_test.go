@@ -36,7 +36,6 @@ type onDynamoDB struct {
 	engine  *engine.Engine
 	calls   port.Executions
 	states  int // calls of Step Functions
-	answers *orchestrator.Inference
 	relays  lambdakit.TaskFunc
 	// handled is the number of relayed records of the table's stream.
 	handled int
@@ -71,13 +70,14 @@ func (h *onDynamoDB) store() port.Store { return h.records }
 
 func (h *onDynamoDB) executions() port.Executions { return h.calls }
 
-func (h *onDynamoDB) begin(w *world) {
+func (h *onDynamoDB) serve(w *world, config orchestrator.Config) orchestrator.SystemTasks {
 	answers, err := dynamo.NewAnswers(h.records, dynamo.FeedConfig{Retention: retention, WaitInterval: dispatch.Batch})
 	w.ok(err)
-	h.answers = orchestrator.NewInference(w.system.Requests, w.system.Models, answers)
-	orchestrator.CallDispatchers(w.system.Requests.Lifecycle, func(_ context.Context, call orchestrator.DispatchCall) error {
-		tasks := orchestrator.NewInference(w.system.Requests, w.system.Models, answers)
-		d := orchestrator.NewDispatcher(tasks, w.system.Artifacts, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch})
+	return orchestrator.CallTasks(answers, func(_ context.Context, call orchestrator.DispatchCall) error {
+		d := orchestrator.NewDispatcher(
+			orchestrator.NewRecords(h.records, clock.System{}, w.log), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
+			orchestrator.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
+		)
 		go func() {
 			if err := d.Shift(w.Context(), call, orchestrator.ShiftConfig{Seats: h.records, Tasks: dispatch.Tasks, End: clock.System{}.Now().Add(dispatch.MostWithin)}); err != nil {
 				w.Error(err)
@@ -85,8 +85,11 @@ func (h *onDynamoDB) begin(w *world) {
 		}()
 		return nil
 	})
-	svc := orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, api.Published("https://sortie.example.org"), series.Discard)
-	bus := orchestrator.NewBus(h.feed, fake.NewPublisher(nil), w.eventKeys, w.log)
+}
+
+func (h *onDynamoDB) begin(w *world) {
+	svc := orchestrator.NewRelay(h.feed, w.eventKeys, orchestrator.NoTurns{}, clock.System{}, w.log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := orchestrator.NewBus(h.feed, fake.NewPublisher(nil), w.eventKeys, orchestrator.NoTurns{}, w.log)
 	decode := func(image json.RawMessage) (port.Change, error) {
 		h.decoded++
 		return dynamo.ChangeOf(image)
@@ -94,8 +97,6 @@ func (h *onDynamoDB) begin(w *world) {
 	lags := func(context.Context) ([]series.Sample, error) { return nil, nil }
 	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, orchestrator.NewStreamSweep(svc, nil, nil), h.records, decode, &fake.Traces{}, lags, clock.System{}.Now)
 }
-
-func (h *onDynamoDB) tasks() *orchestrator.Inference { return h.answers }
 
 func (h *onDynamoDB) step() (time.Time, bool) {
 	_, err := h.engine.Step(h.w.Context())

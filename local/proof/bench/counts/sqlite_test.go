@@ -29,7 +29,6 @@ type onSQLite struct {
 	streams *sqlite.Feed
 	feed    *signedFeed
 	calls   *lateEngine
-	answers *orchestrator.Inference
 	relays  *orchestrator.Relay
 	// decoded counts the records in the outbox, which the relay decodes.
 	decoded int
@@ -61,22 +60,22 @@ func (h *onSQLite) executions() port.Executions { return h.calls }
 // lateEngine is the engine, which is created after the use cases that it calls.
 type lateEngine struct{ *engine.Engine }
 
+func (h *onSQLite) serve(*world, orchestrator.Config) orchestrator.SystemTasks {
+	return orchestrator.ServeTasks(h.streams, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
+}
+
 func (h *onSQLite) begin(w *world) {
 	var err error
 	h.calls.Engine, err = engine.New(w.Context(), engine.Config{
 		DB: h.db, Clock: clock.System{}, Name: "run", Definition: w.machine(), Random: w.random.number, Invoke: w.invoke,
 	})
 	w.ok(err)
-	h.answers = orchestrator.NewInference(w.system.Requests, w.system.Models, h.streams)
-	d := orchestrator.NewDispatcher(h.answers, w.system.Artifacts, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
-	go d.Run(w.Context())
-	<-d.Ready()
+	go w.system.Dispatcher.Run(w.Context())
+	<-w.system.Dispatcher.Ready()
 	published := api.Published("https://sortie.example.org")
 	published.Bare = true // as in the stack
-	h.relays = orchestrator.NewRelay(h.feed, w.eventKeys, clock.System{}, w.log, published, series.Discard)
+	h.relays = orchestrator.NewRelay(h.feed, w.eventKeys, orchestrator.NoTurns{}, clock.System{}, w.log, published, series.Discard)
 }
-
-func (h *onSQLite) tasks() *orchestrator.Inference { return h.answers }
 
 func (h *onSQLite) step() (time.Time, bool) {
 	_, err := h.calls.Step(h.w.Context())

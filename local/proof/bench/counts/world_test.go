@@ -35,6 +35,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/statemachines"
@@ -51,8 +52,8 @@ type home interface {
 	executions() port.Executions
 	// begin starts the executions and the dispatcher of inference tasks.
 	begin(w *world)
-	// tasks returns the use cases of the inference API.
-	tasks() *orchestrator.Inference
+	// serve returns how the use cases serve inference tasks.
+	serve(w *world, config orchestrator.Config) orchestrator.SystemTasks
 	// step handles everything that is due. It returns the time of the next step, or false
 	// without one.
 	step() (next time.Time, ok bool)
@@ -97,14 +98,14 @@ func newWorld(t *testing.T, open func(w *world) home) *world {
 		w.home.store(), w.home.executions(), fake.NewSchedules(nil), w.machines, w.objects, w.signer, clock.System{}, w.log, w.random,
 		func(context.Context, string) error { return nil },
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "uploads"}),
-		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), config,
+		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), w.home.serve(w, config), series.Discard, config,
 	)
 	w.functions = stack.Functions(w.system)
 	w.home.begin(w)
 	routes := export.Routes(w.system.Requests, nil)
 	for _, more := range [][]httpkit.Route{
 		callback.Routes(w.system.Workers), status.Routes(w.system.Queries, status.MaxWait), runs.Routes(w.system.Definitions, w.system.Explanations),
-		jobs.Routes(w.system.Jobs, w.system.Queries, w.system.Explanations), inference.Routes(w.home.tasks(), clock.System{}),
+		jobs.Routes(w.system.Jobs, w.system.Queries, w.system.Explanations), inference.Routes(w.system.Inference, clock.System{}),
 	} {
 		routes = append(routes, more...)
 	}

@@ -121,9 +121,9 @@ func (w *world) newProcess() (*process, error) {
 	feed, log := timedFeed{own, w}, slog.New(slog.DiscardHandler)
 	turns := orchestrator.NewTurns(store, store, clock.System{}, log, w.Float64)
 	hooks := orchestrator.NewSubscriptions(store, feed, w, api.WebhookDocument, clock.System{}, log, w)
-	relays := orchestrator.NewRelay(feed, w.keys, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard).Among(turns)
-	bus := orchestrator.NewBus(feed, p, w.keys, log).Among(turns)
-	dispatch := orchestrator.NewDispatch(orchestrator.NewDelivery(hooks, store, nil, w.Float64, "bench", series.Discard)).Among(turns)
+	relays := orchestrator.NewRelay(feed, w.keys, turns, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := orchestrator.NewBus(feed, p, w.keys, turns, log)
+	dispatch := orchestrator.NewDispatch(orchestrator.NewDelivery(hooks, store, nil, w.Float64, "bench", series.Discard), turns)
 	p.handle = relay.Handler(
 		relays, bus, dispatch, orchestrator.NewStreamSweep(relays, []orchestrator.StreamWork{bus.Work(), dispatch.Work()}, nil),
 		store, decode, &fake.Traces{}, func(context.Context) ([]series.Sample, error) { return nil, nil }, clock.System{}.Now,

@@ -33,6 +33,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/statemachines"
@@ -133,7 +134,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	w.system = orchestrator.NewSystem(
 		delayedStore{store}, executions, timer.New(clock.System{}), w.runner, fake.NewOutputs(clock.System{}, nil), fake.NewSigner(nil, "bench"),
 		clock.System{}, slog.New(slog.DiscardHandler), w.random, func(context.Context, string) error { return nil },
-		orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), config,
+		orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), orchestrator.NoTasks(), series.Discard, config,
 	)
 	if err := w.openEngine(ctx); err != nil {
 		return err

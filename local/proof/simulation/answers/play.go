@@ -39,7 +39,8 @@ func (w *world) begin(ctx context.Context) (err error) {
 	if err := w.raw.store.SavePool(ctx, run.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, CreatedAt: bubble.Now()}); err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
-	budgets := orchestrator.NewBudgets(orchestrator.NewLifecycle(records, nil, w.config()), api.Documents().Budget, w.config())
+	leave := orchestrator.LeaveToSweep{}
+	budgets := orchestrator.NewBudgets(orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, w.config()), api.Documents().Budget, w.config())
 	for scope, l := range w.limits {
 		if _, err := budgets.PutBudget(ctx, identity(""), scope, l.Limit); err != nil {
 			return fmt.Errorf("cannot limit %s: %w", scope, err)

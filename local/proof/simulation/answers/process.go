@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 const (
@@ -106,16 +107,14 @@ func (w *world) newProcess(name string) (*process, error) {
 	if w.deployed() {
 		wait = deployedBatch
 	}
-	config := w.config()
 	p.system = orchestrator.NewSystem(
 		faultyStore{fake.NewStore(store, nil, w.misuse), p}, fake.NewExecutions(nil, nil), fake.NewSchedules(nil), noMachines{}, w.outputs,
 		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}),
-		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), config,
+		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(),
+		orchestrator.ServeTasks(faultyFeed{feed, p}, p.engine, orchestrator.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
+		series.Discard, w.config(),
 	)
-	p.tasks = orchestrator.NewInference(p.system.Requests, p.system.Models, faultyFeed{feed, p})
-	p.dispatcher = orchestrator.NewDispatcher(p.tasks, p.system.Artifacts, p.engine, orchestrator.DispatcherConfig{
-		ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait,
-	})
+	p.tasks, p.dispatcher = p.system.Inference, p.system.Dispatcher
 	return p, nil
 }
 

@@ -22,17 +22,13 @@ func Caller(p *process.Process) orchestrator.CallDispatcher {
 	return func(ctx context.Context, call orchestrator.DispatchCall) error { return function.Invoke(ctx, call) }
 }
 
-// Lifecycle is deployed.Lifecycle, but commits call the dispatchers that may have new work.
-func Lifecycle(p *process.Process) (*orchestrator.Lifecycle, orchestrator.Config) {
-	life, config := deployed.Lifecycle(p)
-	orchestrator.CallDispatchers(life, Caller(p))
-	return life, config
-}
-
-// Inference returns the use cases for clients of inference tasks. It also changes requests: a
-// cancel request then ends the stream of its task.
-func Inference(p *process.Process, requests *orchestrator.Requests, store *dynamo.Store, config orchestrator.Config) *orchestrator.Inference {
-	requests.Record(lambdakit.Observe)
-	models := orchestrator.NewModels(requests.Records, api.ModelDocument, config)
-	return orchestrator.NewInference(requests, models, deployed.Answers(p, store, config))
+// Inference returns the use cases for clients of inference tasks. Its commits leave everything
+// but the calls of dispatchers to a sweep.
+func Inference(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Inference {
+	leave := orchestrator.LeaveToSweep{}
+	life := orchestrator.NewLifecycle(deployed.Records(p, store), orchestrator.NoExecutions{}, leave, leave, Caller(p), config)
+	return orchestrator.NewInference(
+		life, p.Hex, deployed.Answers(p, store, config), orchestrator.NewModels(life.Records, api.ModelDocument, config),
+		orchestrator.NoTranscripts{}, lambdakit.Observe, config,
+	)
 }
