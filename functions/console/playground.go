@@ -130,7 +130,7 @@ func ask(v *visit) (string, view, error) {
 	err = read(response, &accepted)
 	if p := problemOf(err); p != nil { // the reader changes the question
 		data.Refused = &p.Body
-		return "playground", data.view(), nil
+		return "playground", data.view(), nil //nolint:nilerr // the page shows the problem
 	}
 	if err != nil {
 		return "", view{}, err
