@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -40,12 +39,11 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) error {
 	ctx, end := v.untilSignOut()
 	defer end()
 	v.r = r.WithContext(ctx)
-	header := http.Header{"Accept": {"text/event-stream"}}
-	query := url.Values{}
+	header := http.Header{"Accept": {typeEventStream}}
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		header.Set("Last-Event-ID", last)
 	}
-	response, err := v.call(http.MethodGet, "/v1/events/stream", query, nil, header)
+	response, err := v.call(http.MethodGet, "/v1/events/stream", nil, nil, header)
 	if err != nil {
 		return err
 	}
