@@ -111,14 +111,13 @@ func (a *app) summarize(status contract.Status, events []contract.TaskEvent, fil
 	return a.say(`
 The file is %[1]s
 
-Look at the run in a browser:
-  %[2]s dev --data %[4]s             # prints a link that signs the browser in
+Look at the run in a browser. The first command prints a link that signs it in:
+  %[2]s dev --data %[4]s
   http://127.0.0.1:8080/console/runs/%[5]s
 
-Try next:
-  %[2]s dev             # keep the system running on http://127.0.0.1:8080
+Try next, in another terminal:
+  %[2]s events %[5]s
   %[2]s export mods --pi %[3]s --recursive
-  %[2]s events TASK     # what happened to a run
   %[2]s --help
 `, file, a.Name, status.PI, data, status.TaskID)
 }
