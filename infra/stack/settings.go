@@ -158,7 +158,7 @@ func settings(s *Settings) []setting.Setting {
 		setting.OneOf(&s.Arch, "arch", "arm64", "the processor of the functions: arm64 or amd64", "arm64", "amd64"),
 		setting.Func("localstack", "false", "true, or LocalStack's URL, if the stack is for LocalStack", s.parseLocalStack),
 		setting.List(&s.SigningKeys, "signingKeys", "1", "names of the keys for tokens; the first one signs"),
-		perFunction(&s.Memory, "memory", fmt.Sprintf("MB of functions that need other than %d, such as sweep=512,download=512", defaultMemory), leastMemory, mostMemory),
+		perFunction(&s.Memory, "memory", fmt.Sprintf("MB of functions that need other than %d, such as sweep=512,registry=512", defaultMemory), leastMemory, mostMemory),
 		perFunction(&s.Reserved, "reserved", "reserved concurrency of functions, such as callback=200,sweep=2; AWS leaves at least 100 of the account's unreserved, 10 in a new account, so the default reserves none", 0, mostReserved),
 		setting.Integer(&s.ClientRate, "clientRate", "200", "requests/s of each method for clients; twice as many in a burst", 1, mostRate),
 		setting.Integer(&s.WorkerRate, "workerRate", "2000", "requests/s of each method for workers; twice as many in a burst", 1, mostRate),

@@ -1,8 +1,12 @@
-// The function jobs serves the routes of /v1/jobs and the schema of job documents.
+// The function jobs serves the routes of /v1/jobs, the schema of job documents, and the routes
+// of /v1/runs that read definitions: the start, the plan and the explanation of a run.
 package main
 
 import (
+	"slices"
+
 	"github.com/sortie-dev/sortie/functions/jobs"
+	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -14,8 +18,10 @@ func main() {
 	config := p.Settings()
 	programs := deployed.Runs(p, config)
 	definitions := orchestrator.NewDefinitions(programs, config)
+	explanations := orchestrator.NewExplanations(definitions)
 	firing := orchestrator.NewFiring(programs.Lifecycle, deployed.Schedules(p))
-	p.ServeHTTP(jobs.Routes(
-		orchestrator.NewJobs(definitions, firing, api.JobDocument), orchestrator.NewQueries(programs.Records), orchestrator.NewExplanations(definitions),
+	p.ServeHTTP(slices.Concat(
+		jobs.Routes(orchestrator.NewJobs(definitions, firing, api.JobDocument), orchestrator.NewQueries(programs.Records), explanations),
+		runs.Routes(definitions, explanations),
 	), deployed.ClientTokens(p))
 }

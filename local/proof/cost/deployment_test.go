@@ -311,7 +311,7 @@ func (d *deployment) during(do func()) (cost.Usage, []string) {
 }
 
 // fronts are the functions behind the API.
-var fronts = []string{"export", "callback", "status", "download", "tasks"}
+var fronts = []string{"export", "callback", "status", "registry", "tasks"}
 
 // settle waits until the counters no longer change. The stream's consumer is the last one.
 func (d *deployment) settle() { d.pause(3 * time.Second) }

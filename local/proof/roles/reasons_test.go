@@ -20,7 +20,7 @@ type reason struct {
 }
 
 // writers are the functions that commit to all items of the table.
-const writers = "act admit callback constrain control deliver dispatch download export fire inference jobs launch registry relay runs supervise sweep tasks terminate webhooks"
+const writers = "act admit callback constrain control deliver dispatch export fire inference jobs launch registry relay supervise sweep tasks terminate webhooks"
 
 var reasons = []reason{
 	{"", "logs:CreateLogStream logs:PutLogEvents", "log-group:", "Lambda writes the log with the role"},
@@ -29,9 +29,9 @@ var reasons = []reason{
 
 	// Permissions that belong together: each use case needs some of them.
 	{writers, "dynamodb:BatchGetItem dynamodb:ConditionCheckItem dynamodb:DeleteItem dynamodb:PutItem dynamodb:Query dynamodb:UpdateItem", "table/Table$", "the records decide which parts the transaction of a commit has, and what it reads before"},
-	{"act admit callback constrain control fire jobs launch runs supervise sweep tasks terminate", "states:SendTaskFailure states:SendTaskSuccess", ":stateMachine:", "a token fails if the state of its run has no transition to that of the record"},
-	{"act admit constrain export fire jobs runs supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
-	{"act admit constrain dispatch runs", "dynamodb:Query", "/index/(list|jobs)$", "a prediction reads the runs of a pool or a job, but only once in some minutes"},
+	{"act admit callback constrain control fire jobs launch supervise sweep tasks terminate", "states:SendTaskFailure states:SendTaskSuccess", ":stateMachine:", "a token fails if the state of its run has no transition to that of the record"},
+	{"act admit constrain export fire jobs supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
+	{"act admit constrain dispatch jobs", "dynamodb:Query", "/index/(list|jobs)$", "a prediction reads the runs of a pool or a job, but only once in some minutes"},
 	{"console metrics relay sweep", "dynamodb:Query dynamodb:Scan", "/index/(due|machines)$", "the pages of an index are queried or scanned, as its last size says"},
 
 	// Calls that repair something, or that end something in a rare state.
