@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -17,7 +18,7 @@ import (
 
 // switched pauses or resumes a job, or clears its last result.
 func switched(
-	change func(context.Context, port.Identity, string, orchestrator.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
+	change func(context.Context, port.Identity, string, change.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
 ) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {

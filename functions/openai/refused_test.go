@@ -11,9 +11,9 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/openai"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 )
@@ -38,7 +38,7 @@ func TestRetiredModelIsNotServed(t *testing.T) {
 	}
 	_, _, err := s.System.Models.Create(ctx, who, "mock", catalog.Definition{Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion}}, false)
 	if err == nil {
-		_, err = s.System.Models.SetState(ctx, who, "mock", catalog.Retired, orchestrator.Precondition{})
+		_, err = s.System.Models.SetState(ctx, who, "mock", catalog.Retired, change.Precondition{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ var importRules = []importRule{
 	{folder: "functions/watch", may: []string{"shared/contract", "shared/port", "shared/clock", "shared/limit", "shared/retry", "shared/setting"}, never: []string{"k8s.io/"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/series", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
 	{
-		folder: "functions", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/openai", "shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
+		folder: "functions", may: []string{"shared/app/change", "shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/openai", "shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
 	{folder: "events/eventtype", standard: true},
@@ -67,12 +67,13 @@ var importRules = []importRule{
 	{folder: "shared/token", may: []string{"shared/access", "shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
+	{folder: "shared/app/change", may: []string{"events", "shared/fault", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/trace", "shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
+		folder: "shared/orchestrator", may: []string{"shared/app/change", "shared/trace", "shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
-	{folder: "shared/httpkit", may: []string{"events", "shared/budget", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
+	{folder: "shared/httpkit", may: []string{"shared/app/change", "events", "shared/budget", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
 	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // only bootstraps import it
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Precondition returns the precondition in If-Match and If-None-Match. The fault is
 // InvalidRequest for an If-None-Match other than *.
-func Precondition(r *http.Request) (orchestrator.Precondition, error) {
-	var required orchestrator.Precondition
+func Precondition(r *http.Request) (change.Precondition, error) {
+	var required change.Precondition
 	if list, given := r.Header["If-Match"]; given {
 		required.Present = true
 		required.Match = func(tag string) bool { return len(list) == 1 && Matches(list[0], tag, false) }
@@ -32,7 +32,7 @@ func Precondition(r *http.Request) (orchestrator.Precondition, error) {
 // response. what names the kind of resource in errors.
 func Remove(
 	w http.ResponseWriter, r *http.Request, what, id string,
-	remove func(ctx context.Context, who port.Identity, id string, required orchestrator.Precondition) error,
+	remove func(ctx context.Context, who port.Identity, id string, required change.Precondition) error,
 ) error {
 	required, err := Precondition(r)
 	if err != nil {

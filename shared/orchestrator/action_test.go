@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -124,7 +125,7 @@ func TestTriggeredJobIsDeleted(t *testing.T) {
 		return failure
 	}
 	first := trigger()
-	h.ok(h.service.Jobs.Delete(t.Context(), client, "publish", orchestrator.Precondition{}))
+	h.ok(h.service.Jobs.Delete(t.Context(), client, "publish", change.Precondition{}))
 	if again := trigger(); first != "" || again != "" {
 		t.Errorf("got failures %q and %q, want none: the run exists", first, again)
 	}

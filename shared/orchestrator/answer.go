@@ -50,7 +50,7 @@ func (s *answers) last(ctx context.Context, r run.Run, head port.Head) (inferenc
 // the stream, it appends only the last record.
 func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.Record) (inference.Record, error) {
 	writer := "end-" + s.hex(8)
-	for range commitTries {
+	for range port.CommitTries {
 		head, state, err := s.read(ctx, r)
 		if err != nil {
 			return inference.Record{}, err

@@ -64,7 +64,7 @@ func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, err
 		w.pending = []inference.Record{{Attempt: 1, Started: started(*r)}}
 		return w, nil
 	}
-	for range commitTries {
+	for range port.CommitTries {
 		head, state, err := s.answers.read(ctx, *r)
 		if err != nil {
 			return nil, err

@@ -107,7 +107,7 @@ func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifac
 	if err != nil {
 		return a, false, err
 	}
-	for range commitTries {
+	for range port.CommitTries {
 		stored, err := s.load(ctx, tenant, id)
 		if err == nil && stored.State == artifact.Stored {
 			renewed, worth := stored.Renew(s.now(), s.retention)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -111,7 +112,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 			return budget.Account{}, fault.Invalid(limitFields[i], "%d is out of range, want 0 to %d", *part, int64(MostLimit))
 		}
 	}
-	for range commitTries {
+	for range port.CommitTries {
 		before, err := s.accountForLimit(ctx, who, scope)
 		if err != nil {
 			return budget.Account{}, err
@@ -162,19 +163,19 @@ func (s *Budgets) note(ctx context.Context, who port.Identity, before budget.Acc
 	if after.CreatedAt.IsZero() {
 		after.CreatedAt = now
 	}
-	c := policyChange{
-		tenant: who.Tenant, resource: budgetKind, id: before.Scope, version: before.Version + 1, revision: before.Version + 1, created: after.CreatedAt,
+	c := change.Resource{
+		Tenant: who.Tenant, Kind: budgetKind, ID: before.Scope, Version: before.Version + 1, Revision: before.Version + 1, Created: after.CreatedAt,
 	}
 	if before.Version > 0 {
-		c.before, err = s.document(before)
+		c.Before, err = s.document(before)
 	}
 	if err == nil {
-		c.after, err = s.document(after)
+		c.After, err = s.document(after)
 	}
 	if err != nil {
 		return note, fmt.Errorf("cannot encode the budget: %w", err)
 	}
-	return c.note(ctx, actorOf(who), now)
+	return c.Note(ctx, who.Actor(), now)
 }
 
 // limitFields are the client's names of the parts of a limit, in the order of

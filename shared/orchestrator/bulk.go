@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -73,7 +74,7 @@ func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, ne
 // Requests with the same IdempotencyKey retry each run once, and do not retry the runs that
 // they created. Without a key, all requests together retry each run once.
 func (s *Runs) RetryAll(ctx context.Context, in Bulk) (results []BulkResult, next string, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return nil, "", err
 	}
 	if len(in.Filter.States) == 0 {

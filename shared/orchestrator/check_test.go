@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -15,7 +16,7 @@ import (
 // patch changes the definition of a job as a client does.
 func (h *fixture) patch(ref job.Ref, patch string) {
 	h.Helper()
-	_, err := h.service.Jobs.Patch(h.Context(), client, ref.ID, []byte(patch), orchestrator.Precondition{})
+	_, err := h.service.Jobs.Patch(h.Context(), client, ref.ID, []byte(patch), change.Precondition{})
 	h.ok(err)
 	h.step()
 }
@@ -78,7 +79,7 @@ func TestCancelledRunIsNotCheckedAgain(t *testing.T) {
 	ref := h.createJob("nightly", limited("maxConcurrentRuns: 1, preRunHook: {url: 'https://example.org/hook'}", "type: wait"))
 	id := h.requested(ref, run.Override{})
 	h.wantState(id, run.ActionRunning)
-	_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, orchestrator.Precondition{})
+	_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, change.Precondition{})
 	h.ok(err)
 	h.cancel(id)
 	asked := len(h.hooks.asked)
@@ -247,7 +248,7 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 	ref := h.createJob("nightly", limited("requirePreviousSuccess: true", "type: wait"))
 	forget := func() {
 		h.Helper()
-		_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, orchestrator.Precondition{})
+		_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, change.Precondition{})
 		h.ok(err)
 		h.step()
 	}
@@ -264,7 +265,7 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 	h.wantState(next, run.ActionRunning)
 	forget()
 	h.wantState(next, run.Running)
-	if _, err := h.service.Jobs.Clear(h.Context(), client, "other", orchestrator.Precondition{}); fault.Of(err) == nil || fault.Of(err).Code != fault.NotFound {
+	if _, err := h.service.Jobs.Clear(h.Context(), client, "other", change.Precondition{}); fault.Of(err) == nil || fault.Of(err).Code != fault.NotFound {
 		t.Errorf("got %v for an unknown job, want NOT_FOUND", err)
 	}
 }

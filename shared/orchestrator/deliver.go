@@ -110,7 +110,7 @@ func (s *Delivery) Deliver(ctx context.Context, ref webhook.Ref) error {
 		switch {
 		case errors.Is(err, port.ErrNotFound), errors.Is(err, errLeaseLost):
 			return nil
-		case errors.Is(err, port.ErrConflict) && conflicts < commitTries:
+		case errors.Is(err, port.ErrConflict) && conflicts < port.CommitTries:
 			conflicts++ // a client or another worker has changed the webhook
 		case err != nil:
 			return fmt.Errorf("cannot deliver to webhook %s: %w", ref.ID, err)

@@ -299,7 +299,7 @@ func (t *deliveryPass) settle(ctx context.Context, b *batch, last bool) (more bo
 		return cmp.Or(x.Attempt.At.Compare(y.Attempt.At), cmp.Compare(x.Delivery.Position, y.Delivery.Position))
 	})
 	slices.SortFunc(b.deferred, func(x, y webhook.Delivery) int { return cmp.Compare(x.Position, y.Position) })
-	for range commitTries {
+	for range port.CommitTries {
 		now := t.now()
 		if t.p.Lease.Owner != t.owner {
 			return false, errLeaseLost

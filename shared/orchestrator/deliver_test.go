@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -146,7 +147,7 @@ func TestFailuresAreRecovered(t *testing.T) {
 	h.work() // disables the webhook
 	h.publish("six", "seven")
 	h.receiver.answers(204)
-	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, orchestrator.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, change.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
 		return in, true, nil
 	})
 	h.ok(err)
@@ -265,7 +266,7 @@ func TestPausedEventsAreRedelivered(t *testing.T) {
 	w := h.subscribe()
 	pause := func(paused bool) {
 		t.Helper()
-		_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, orchestrator.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+		_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, change.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
 			in.Paused = paused
 			return in, true, nil
 		})

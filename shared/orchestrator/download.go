@@ -65,7 +65,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 		return Downloadable{}, fault.New(fault.OutputExpired, "the output expired at %s; export again", r.Output.ExpiresAt.Format(time.RFC3339))
 	}
 	d := Downloadable{
-		Run: r, Output: *r.Output, By: actorOf(who),
+		Run: r, Output: *r.Output, By: who.Actor(),
 		ContentType: r.Work.ContentType(), Disposition: disposition(r.Output.FileName, r.TaskID),
 	}
 	if s.config.RedirectOver > 0 && r.Output.Size > s.config.RedirectOver {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -16,13 +17,10 @@ import (
 // all commits of one request.
 const effectLimit = 2 * time.Second
 
-// effectBudget is the state that the commits of a request share: the time left for their
-// effects, and the correlation id.
+// effectBudget is the time that the commits of a request have left for their effects.
 type effectBudget struct {
 	mu   sync.Mutex
 	left time.Duration
-	// correlationID is the correlation id of a client's request; empty for others.
-	correlationID string
 }
 
 type effectBudgetKey struct{}
@@ -37,15 +35,8 @@ func WithEffectBudget(ctx context.Context) context.Context {
 // WithRequest returns a context with a new effect budget for a request of a client. The events
 // of resources that the request changes have its correlation id.
 func WithRequest(ctx context.Context, correlationID string) context.Context {
-	return context.WithValue(ctx, effectBudgetKey{}, &effectBudget{left: effectLimit, correlationID: correlationID})
-}
-
-// correlationOf returns the correlation id of the request of ctx; empty outside one.
-func correlationOf(ctx context.Context) string {
-	if budget, ok := ctx.Value(effectBudgetKey{}).(*effectBudget); ok {
-		return budget.correlationID
-	}
-	return ""
+	ctx = context.WithValue(ctx, effectBudgetKey{}, &effectBudget{left: effectLimit})
+	return change.WithCorrelationID(ctx, correlationID)
 }
 
 // budgetOf returns the budget of ctx, or a new one, and a context with the budget.

@@ -31,7 +31,7 @@ func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id str
 	if err != nil {
 		return ExplainedRun{}, err
 	}
-	for range commitTries {
+	for range port.CommitTries {
 		facts, err := s.facts(ctx, r)
 		if err != nil {
 			return ExplainedRun{}, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -116,29 +117,29 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 			return fault.New(fault.Capacity, "no host has room for the machine")
 		}
 	case "fallback":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "spare", orchestrator.PoolDefinition{Limit: slots}, orchestrator.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "spare", orchestrator.PoolDefinition{Limit: slots}, change.Precondition{})
 		s.ok(err)
 		_, _, err = s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots, Fallbacks: []run.Fallback{
 			{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}},
-		}}, orchestrator.Precondition{})
+		}}, change.Precondition{})
 		s.ok(err)
 	case "lost-start":
 		s.calls.lostRequests["Start"] = 1
 		s.tasks[name] = s.accept()
 		s.step()
 	case "drain":
-		_, err := s.service.Pools.Drain(s.Context(), client, "default", nil, orchestrator.Precondition{})
+		_, err := s.service.Pools.Drain(s.Context(), client, "default", nil, change.Precondition{})
 		s.ok(err)
 	case "resume":
-		_, err := s.service.Pools.Resume(s.Context(), client, "default", orchestrator.Precondition{})
+		_, err := s.service.Pools.Resume(s.Context(), client, "default", change.Precondition{})
 		s.ok(err)
 		s.step()
 	case "raise":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots}, orchestrator.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots}, change.Precondition{})
 		s.ok(err)
 		s.step()
 	case "deleted":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1}, orchestrator.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1}, change.Precondition{})
 		s.ok(err)
 		s.createJob("nightly", "pool: other\n")
 		r, _, err := s.service.Jobs.RunJob(s.Context(), orchestrator.JobRunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Minute)})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -17,7 +18,7 @@ func fallsBack(t *testing.T) *fixture {
 		c.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerProcess}}
 	})
 	define := func(id string, d orchestrator.PoolDefinition) {
-		_, _, err := h.service.Pools.Put(t.Context(), client, id, d, orchestrator.Precondition{})
+		_, _, err := h.service.Pools.Put(t.Context(), client, id, d, change.Precondition{})
 		h.ok(err)
 	}
 	define("spare", orchestrator.PoolDefinition{Limit: 1, Placement: run.Placement{Runner: run.RunnerProcess}})
@@ -98,7 +99,7 @@ func TestFallbackNeedsAnOpenPoolAndItsReason(t *testing.T) {
 			h.refuse(fault.Capacity)
 		},
 		"deleted pool": func(h *fixture) {
-			h.ok(h.service.Pools.Delete(h.Context(), client, "spare", orchestrator.Precondition{}))
+			h.ok(h.service.Pools.Delete(h.Context(), client, "spare", change.Precondition{}))
 			h.refuse(fault.Capacity)
 		},
 	} {
@@ -136,7 +137,7 @@ func TestFallbacksOfAPoolAreChecked(t *testing.T) {
 		"time without throttled":    {"default", []run.Fallback{{Pool: "spare", On: on, ThrottledFor: time.Second}}, fault.InvalidRequest, "fallback.0.throttledSeconds"},
 		"more than a pool can have": {"default", make([]run.Fallback, 11), fault.InvalidRequest, "fallback"},
 	} {
-		_, _, err := h.service.Pools.Put(t.Context(), client, row.pool, orchestrator.PoolDefinition{Limit: 1, Fallbacks: row.fallbacks}, orchestrator.Precondition{})
+		_, _, err := h.service.Pools.Put(t.Context(), client, row.pool, orchestrator.PoolDefinition{Limit: 1, Fallbacks: row.fallbacks}, change.Precondition{})
 		if f := fault.Of(err); err == nil || f.Code != row.code || f.Field != row.field {
 			t.Errorf("%s: got %v of field %q, want %s of %s", name, err, fault.Of(err).Field, row.code, row.field)
 		}

@@ -38,7 +38,7 @@ func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 func (s *Firing) fireDue(ctx context.Context, ref job.Ref) (skipped []run.Decision, err error) {
 	ctx = WithEffectBudget(ctx)
 	var done []time.Time
-	for range commitTries {
+	for range port.CommitTries {
 		j, err := s.store.LoadJob(ctx, ref.Tenant, ref.ID)
 		if errors.Is(err, port.ErrNotFound) {
 			return skipped, s.schedules.Remove(ctx, ref)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -188,34 +188,34 @@ func TestChangeFollowsTheFiringsThatAreDue(t *testing.T) {
 		want              []string
 	}{
 		{"another schedule", "", func(h *fixture) error {
-			_, _, err := h.service.Jobs.Put(h.Context(), client, "minutely", []byte("image: worker\nschedule: \"@every 2m\"\n"), orchestrator.Precondition{})
+			_, _, err := h.service.Jobs.Put(h.Context(), client, "minutely", []byte("image: worker\nschedule: \"@every 2m\"\n"), change.Precondition{})
 			return err
 		}, []string{"1m0s schedule Pending"}},
 		{"no schedule", "", func(h *fixture) error {
-			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"schedule":null}`), orchestrator.Precondition{})
+			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"schedule":null}`), change.Precondition{})
 			return err
 		}, []string{"1m0s schedule Pending"}},
 		{"pause", "", func(h *fixture) error {
-			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", orchestrator.Precondition{})
+			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", change.Precondition{})
 			return err
 		}, []string{"1m0s schedule Pending"}},
 		{"pause of a job that catches up", "constraints: {catchUp: true}\n", func(h *fixture) error {
-			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", orchestrator.Precondition{})
+			_, err := h.service.Jobs.Pause(h.Context(), client, "minutely", change.Precondition{})
 			return err
 		}, []string{"1m0s schedule Pending"}},
 		{"another image", "", func(h *fixture) error {
-			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"other"}`), orchestrator.Precondition{})
+			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"other"}`), change.Precondition{})
 			return err
 		}, []string{"1m0s schedule Pending"}},
 		{"the same image", "", func(h *fixture) error {
-			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"worker"}`), orchestrator.Precondition{})
+			_, err := h.service.Jobs.Patch(h.Context(), client, "minutely", []byte(`{"image":"worker"}`), change.Precondition{})
 			return err
 		}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			_, _, err := h.service.Jobs.Put(h.Context(), client, "minutely", []byte(minutely+row.constraints), orchestrator.Precondition{})
+			_, _, err := h.service.Jobs.Put(h.Context(), client, "minutely", []byte(minutely+row.constraints), change.Precondition{})
 			h.ok(err)
 			h.clock.to(epoch.Add(time.Minute)) // the wake-up is late
 			h.ok(row.change(h))
@@ -250,7 +250,7 @@ func TestSlowFiringDelaysNoChange(t *testing.T) {
 			} else {
 				h.hooks.notifying = minute
 			}
-			j, err := h.service.Jobs.Patch(h.Context(), client, ref.ID, []byte(`{"schedule":"@every 2m"}`), orchestrator.Precondition{})
+			j, err := h.service.Jobs.Patch(h.Context(), client, ref.ID, []byte(`{"schedule":"@every 2m"}`), change.Precondition{})
 			h.ok(err)
 			if got := j.Since.Sub(epoch); got != row.changed || len(h.hooks.notified) != 1 {
 				t.Errorf("the schedule counts from %s with webhooks %q, want %s and one webhook", got, h.hooks.notified, row.changed)

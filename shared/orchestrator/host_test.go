@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -55,7 +56,7 @@ func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 	r.Work = run.Work{Kind: run.KindJob, Image: program, Program: &run.Program{}}
 	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
 	put := func(id string, d orchestrator.PoolDefinition) error {
-		_, _, err := h.service.Pools.Put(h.Context(), who, id, d, orchestrator.Precondition{})
+		_, _, err := h.service.Pools.Put(h.Context(), who, id, d, change.Precondition{})
 		return err
 	}
 	return map[string]func() error{

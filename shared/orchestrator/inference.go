@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -91,7 +92,7 @@ type Accepted struct {
 // SessionClosed, QueueFull, IdempotencyMismatch. A prompt that is too long is InvalidParams
 // with the field port.FieldPrompt, also if only the engine detects it.
 func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return Accepted{}, err
 	}
 	if err := s.checkTask(in); err != nil {
@@ -342,7 +343,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 	policy.Retry.MaxAttempts, policy.Retry.MaxFurtherStarts, policy.Retry.Categories = engineAttempts, engineAttempts, nil
 	r := run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
-		CreatedBy: actorOf(in.Identity), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
 		Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{
 			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
 			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -87,7 +88,7 @@ func TestRepeatedTaskIsTheSame(t *testing.T) {
 		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
 	}, false)
 	h.ok(err)
-	_, err = h.models.SetState(t.Context(), client, "mock", catalog.Retired, orchestrator.Precondition{})
+	_, err = h.models.SetState(t.Context(), client, "mock", catalog.Retired, change.Precondition{})
 	h.ok(err)
 	if again := h.ask(1, keyed); again != first {
 		t.Errorf("got task %s, want %s", again, first)

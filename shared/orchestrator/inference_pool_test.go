@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -142,7 +143,7 @@ func TestReloadWaitsForTheTasks(t *testing.T) {
 	task := h.ask(3)
 	h.engines["r1"].WaitRunning(1)
 	reload := func(model string, seconds int) (run.Pool, error) {
-		v, err := h.pools.Reload(t.Context(), client, "pool0", model, seconds, orchestrator.Precondition{})
+		v, err := h.pools.Reload(t.Context(), client, "pool0", model, seconds, change.Precondition{})
 		return v.Pool, err
 	}
 	before, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
@@ -195,7 +196,7 @@ func TestReloadForgetsFailures(t *testing.T) {
 		if r := h.ended(h.ask(3)); r.State != run.Failed {
 			t.Fatalf("got %s, want Failed", r.State)
 		}
-		if r, err := h.pools.Reload(t.Context(), client, "pool0", "", 0, orchestrator.Precondition{}); err != nil || r.Pool.Engine.Model != "mock" {
+		if r, err := h.pools.Reload(t.Context(), client, "pool0", "", 0, change.Precondition{}); err != nil || r.Pool.Engine.Model != "mock" {
 			t.Fatalf("got %+v (%v), want the same model", r.Pool, err)
 		}
 	}
@@ -274,7 +275,7 @@ func TestDrainOfATaskIsACancel(t *testing.T) {
 	h.engines["r1"].FailNext(mockengine.FailStall, 1)
 	task := h.ask(3)
 	h.engines["r1"].WaitRunning(1)
-	_, err := h.pools.Drain(t.Context(), client, "pool0", new(int), orchestrator.Precondition{})
+	_, err := h.pools.Drain(t.Context(), client, "pool0", new(int), change.Precondition{})
 	h.ok(err)
 	if r := h.ended(task); r.State != run.Cancelled || r.Cancel == nil || !run.IsDrainReason(r.Cancel.Reason) || r.Fault.Code != fault.Cancelled {
 		t.Errorf("got %s with %+v, want a task that the drain has cancelled", r.State, r.Cancel)

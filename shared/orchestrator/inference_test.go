@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -162,7 +163,7 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 		}, false)
 		h.ok(err)
 	}
-	_, err := h.models.SetState(t.Context(), client, "old", catalog.Retired, orchestrator.Precondition{})
+	_, err := h.models.SetState(t.Context(), client, "old", catalog.Retired, change.Precondition{})
 	h.ok(err)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "small", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
 	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 1, QueueLimit: 10, Engine: &place}))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -68,36 +69,12 @@ func (e *DefinitionProblems) Error() string { return e.fault.Error() }
 // Unwrap returns the fault.
 func (e *DefinitionProblems) Unwrap() error { return e.fault }
 
-// Precondition is the condition of a change on the stored object. The zero value requires
-// nothing.
-type Precondition struct {
-	// Match reports whether the client accepts the version tag of the stored object; nil
-	// accepts every tag. It is not called if there is no object.
-	Match func(tag string) bool
-	// Absent: there must be no object. Present: there must be one.
-	Absent, Present bool
-}
-
-// check returns a fault if the stored object, such as a job, violates the condition. tag
-// is empty if there is no object.
-func (p Precondition) check(what, tag string) error {
-	switch {
-	case tag == "" && (p.Present || p.Match != nil):
-		return fault.New(fault.PreconditionFailed, "the %s does not exist", what)
-	case tag != "" && p.Absent:
-		return fault.New(fault.PreconditionFailed, "the %s exists with the tag %s", what, tag)
-	case tag != "" && p.Match != nil && !p.Match(tag):
-		return fault.New(fault.PreconditionFailed, "the %s has changed, its tag is %s; read it again", what, tag)
-	}
-	return nil
-}
-
-// checkJob calls check for a job. stored is nil if the job does not exist.
-func (p Precondition) checkJob(stored *job.Job) error {
+// checkJob checks a precondition for a job. stored is nil if the job does not exist.
+func checkJob(p change.Precondition, stored *job.Job) error {
 	if stored == nil {
-		return p.check("job", "")
+		return p.Check("job", "")
 	}
-	return p.check("job", JobTag(*stored))
+	return p.Check("job", JobTag(*stored))
 }
 
 // JobTag returns the entity tag of a version of a job, with its quotes. A job that was deleted
@@ -170,7 +147,7 @@ func (s *Definitions) checkTriggers(ctx context.Context, who port.Identity, d jo
 // Put creates a job or changes its definition. The same definition again changes
 // nothing. Faults: those of Definition, PreconditionFailed.
 func (s *Jobs) Put(
-	ctx context.Context, who port.Identity, id string, document []byte, required Precondition,
+	ctx context.Context, who port.Identity, id string, document []byte, required change.Precondition,
 ) (j job.Job, created bool, err error) {
 	d, err := s.Definition(ctx, who, id, document)
 	if err != nil {
@@ -180,14 +157,14 @@ func (s *Jobs) Put(
 }
 
 // Preview returns the job as Put would store it, and stores nothing. Faults: those of Put.
-func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, document []byte, required Precondition) (job.Job, error) {
+func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, document []byte, required change.Precondition) (job.Job, error) {
 	d, err := s.Definition(ctx, who, id, document)
 	if err != nil {
 		return job.Job{}, err
 	}
 	stored, err := s.stored(ctx, who, id)
 	if err == nil {
-		err = required.checkJob(stored)
+		err = checkJob(required, stored)
 	}
 	if err != nil {
 		return job.Job{}, err
@@ -224,7 +201,7 @@ func mayCall(who port.Identity, d, stored job.Definition) error {
 
 // Patch changes a job by a JSON merge patch of its definition (RFC 7396). Faults: those
 // of Definition for the result, PreconditionFailed, NotFound.
-func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []byte, required Precondition) (job.Job, error) {
+func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []byte, required change.Precondition) (job.Job, error) {
 	return s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) {
 		document, problems, err := stored.Definition.Merge(patch)
 		if err != nil {
@@ -262,18 +239,18 @@ func (s *Jobs) withDefinition(stored job.Job, d job.Definition, who port.Identit
 
 // Pause stops the schedule of a job, and Resume starts it again. Both are idempotent.
 // Existing runs are not affected. Faults: NotFound, PreconditionFailed.
-func (s *Jobs) Pause(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
+func (s *Jobs) Pause(ctx context.Context, who port.Identity, id string, required change.Precondition) (job.Job, error) {
 	return s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Pause(s.now()), nil })
 }
 
 // Resume starts the schedule of a paused job.
-func (s *Jobs) Resume(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
+func (s *Jobs) Resume(ctx context.Context, who port.Identity, id string, required change.Precondition) (job.Job, error) {
 	return s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Resume(s.now()), nil })
 }
 
 // changeExisting calls change for a job that must exist. Fault: NotFound.
 func (s *Jobs) changeExisting(
-	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored job.Job) (job.Job, error),
+	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(stored job.Job) (job.Job, error),
 ) (job.Job, error) {
 	j, _, err := s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) {
 		if stored == nil {
@@ -289,7 +266,7 @@ func (s *Jobs) changeExisting(
 // them, and moves their wake-up, which may be late, to a later time. The actions of skipped
 // firings follow the change, so that no further firing becomes due meanwhile.
 func (s *Jobs) change(
-	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *job.Job) (job.Job, error),
+	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(stored *job.Job) (job.Job, error),
 ) (j job.Job, created bool, err error) {
 	var skipped []run.Decision
 	defer func() {
@@ -297,10 +274,10 @@ func (s *Jobs) change(
 			s.actForSkipped(ctx, d)
 		}
 	}()
-	for range commitTries {
+	for range port.CommitTries {
 		stored, err := s.stored(ctx, who, id)
 		if err == nil {
-			err = required.checkJob(stored)
+			err = checkJob(required, stored)
 		}
 		if err != nil {
 			return job.Job{}, false, err
@@ -342,11 +319,11 @@ func (s *Jobs) change(
 
 // Delete removes a job with its versions. Its runs stay. Faults: NotFound,
 // PreconditionFailed.
-func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
-	for range commitTries {
+func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, required change.Precondition) error {
+	for range port.CommitTries {
 		stored, err := s.stored(ctx, who, id)
 		if err == nil {
-			err = required.checkJob(stored)
+			err = checkJob(required, stored)
 		}
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -46,7 +47,7 @@ func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 // Clear discards the results of the earlier runs of a job, so that requirePreviousSuccess holds
 // for the next run. Runs that wait for that are evaluated again. A previous run that has not
 // ended must still succeed. It is idempotent. Faults: NotFound, PreconditionFailed.
-func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required Precondition) (job.Job, error) {
+func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required change.Precondition) (job.Job, error) {
 	j, err := s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Clear(s.now()), nil })
 	if err != nil {
 		return job.Job{}, err

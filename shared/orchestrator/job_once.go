@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -32,7 +33,7 @@ type RunOnceRequest struct {
 // commit. Faults: those of Definition and Submit, and Unprocessable
 // for a constraint that compares runs of one job.
 func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run, existing bool, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
 	r, d, err := s.adHocRun(ctx, in.Identity, in.Document)
@@ -47,7 +48,7 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 		return run.Run{}, false, fmt.Errorf("cannot compare the definition: %w", err)
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "run of %s with %x", digest, sha256.Sum256(in.Input)))
-	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, actorOf(in.Identity), in.PayloadDigest
+	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, in.Identity.Actor(), in.PayloadDigest
 	r.TraceParent = in.TraceParent
 	return s.createWithInput(ctx, r, in.IdempotencyKey, hex.EncodeToString(sum[:]), in.Input)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -40,7 +41,7 @@ type JobRunRequest struct {
 // Submit, InvalidRequest with the field, IdempotencyMismatch for a firing with other
 // parameters.
 func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existing bool, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
 	if r, err = s.manual(ctx, in); err != nil {
@@ -74,7 +75,7 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	}
 	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
-	r.CreatedBy, r.TraceParent, r.Trigger = actorOf(in.Identity), in.TraceParent, run.TriggerManual
+	r.CreatedBy, r.TraceParent, r.Trigger = in.Identity.Actor(), in.TraceParent, run.TriggerManual
 	if !in.ScheduledAt.IsZero() {
 		r.ScheduledAt = in.ScheduledAt.UTC()
 		r.ID = run.FiringID(j.ID, r.ScheduledAt)

@@ -83,7 +83,7 @@ func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
 // every race.
 func (k *keeper) keep(ctx context.Context, pool run.PoolRef) error {
 	ctx = context.WithValue(ctx, keepKey{}, true)
-	for range commitTries {
+	for range port.CommitTries {
 		if err := k.keepOnce(ctx, pool); !errors.Is(err, port.ErrConflict) {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -37,7 +38,7 @@ func (h *fixture) keep(count int) {
 
 func (h *fixture) tryKeep(job string, count int) error {
 	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: job, Count: count, Port: 8080}}
-	_, _, err := h.service.Pools.Put(h.Context(), client, "own", orchestrator.PoolDefinition{Limit: place.Limit(), Engine: &place}, orchestrator.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, "own", orchestrator.PoolDefinition{Limit: place.Limit(), Engine: &place}, change.Precondition{})
 	return err
 }
 
@@ -123,7 +124,7 @@ func TestReplicasAreRuns(t *testing.T) {
 	h.keep(1)
 	h.settle()
 	h.wantLiving("one", 1)
-	h.ok(h.service.Pools.Delete(t.Context(), client, "own", orchestrator.Precondition{}))
+	h.ok(h.service.Pools.Delete(t.Context(), client, "own", change.Precondition{}))
 	h.settle()
 	h.wantLiving("none", 0)
 	if _, err := h.store.LoadResource(t.Context(), port.ResourceRef{Tenant: client.Tenant, Kind: "replicas", ID: "own"}); !errors.Is(err, port.ErrNotFound) {
@@ -159,7 +160,7 @@ func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 			if got := len(h.replicas()[run.ReplicaServing]); got != 2 {
 				t.Fatalf("write %d lost, applied %t: got %d that serve, want 2", nth, applied, got)
 			}
-			h.ok(h.service.Pools.Delete(t.Context(), client, "own", orchestrator.Precondition{}))
+			h.ok(h.service.Pools.Delete(t.Context(), client, "own", change.Precondition{}))
 			h.settle()
 			h.wantLiving(fmt.Sprintf("write %d lost, applied %t, deleted", nth, applied), 0)
 			if writes < nth {
@@ -229,7 +230,7 @@ func TestRefusedReplicaIsShown(t *testing.T) {
 	h := keeping(t)
 	h.keep(1)
 	h.settle()
-	h.ok(h.service.Jobs.Delete(t.Context(), client, "server", orchestrator.Precondition{}))
+	h.ok(h.service.Jobs.Delete(t.Context(), client, "server", change.Precondition{}))
 	h.machineOf(h.replicas()[run.ReplicaServing][0].TaskID).exit(1)
 	h.settle()
 	waiting := h.replicas()[run.ReplicaWaiting]
@@ -285,7 +286,7 @@ func TestMachinesOfAPoolAreChecked(t *testing.T) {
 	h.config.Runners.Addressed = nil
 	unreachable := h.system(wiring{})
 	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "server", Count: 1, Port: 8080}}
-	_, _, err := unreachable.Pools.Put(t.Context(), client, "own", orchestrator.PoolDefinition{Limit: 2, Engine: &place}, orchestrator.Precondition{})
+	_, _, err := unreachable.Pools.Put(t.Context(), client, "own", orchestrator.PoolDefinition{Limit: 2, Engine: &place}, change.Precondition{})
 	if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Field != "engine.machines.job" {
 		t.Errorf("got %v, want an invalid engine.machines.job", err)
 	}

@@ -39,7 +39,7 @@ func (s *Requests) createRun(
 	var room run.Room
 	begins := s.tasks.tryTake(ctx, r)
 	defer func() { begins.giveUp() }()
-	for range commitTries {
+	for range port.CommitTries {
 		d, replaced, err := s.creation(ctx, r, room, begins, now)
 		if err != nil {
 			return run.Run{}, nil, err

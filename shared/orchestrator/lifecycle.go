@@ -92,7 +92,7 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 	given = slices.Clip(given) // appends of a try copy the slice
 	released := releasedPools(d)
 	var left, full []string // released pools that may have a free slot after the commit
-	for range commitTries {
+	for range port.CommitTries {
 		decisions := given
 		var gate *run.StartGate
 		left = left[:0]

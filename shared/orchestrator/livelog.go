@@ -181,7 +181,7 @@ func (l liveLogs) add(ctx context.Context, r run.Run, chunk livelog.Frame) (live
 // replace changes the head, and repeats the change after a conflict. It does not write an
 // unchanged head.
 func (l liveLogs) replace(ctx context.Context, r run.Run, attempt int, change func(livelog.Head) (livelog.Change, error)) (livelog.Head, error) {
-	for range commitTries {
+	for range port.CommitTries {
 		h, etag, err := l.head(ctx, r, attempt)
 		if err != nil {
 			return h, err
@@ -249,7 +249,7 @@ func (l liveLogs) follow(ctx context.Context, r run.Run, until time.Time) error 
 
 // frames returns the chunks that the reader has not returned yet.
 func (l liveLogs) frames(ctx context.Context, r run.Run, attempt int, reader *livelog.Reader) ([]livelog.Frame, error) {
-	for range commitTries {
+	for range port.CommitTries {
 		h, etag, err := l.head(ctx, r, attempt)
 		if err != nil || etag == "" {
 			return nil, err

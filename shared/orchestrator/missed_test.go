@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -39,7 +39,7 @@ func TestLateWakeUpsOfAPlatform(t *testing.T) {
 	h.clock.to(epoch.Add(100 * time.Second))
 	h.fire(ref)
 	h.wantRuns(ref, "30s schedule Running", "1m0s schedule Running", "1m30s schedule Running")
-	_, _, err := h.service.Jobs.Put(t.Context(), client, "short", []byte("image: worker\nschedule: \"@daily\"\nstartingDeadline: 30s\n"), orchestrator.Precondition{})
+	_, _, err := h.service.Jobs.Put(t.Context(), client, "short", []byte("image: worker\nschedule: \"@daily\"\nstartingDeadline: 30s\n"), change.Precondition{})
 	if f := fault.Of(err); f == nil || f.Code != fault.Unprocessable || f.Field != "startingDeadline" {
 		t.Errorf("got %v for a deadline that wake-ups cannot hold, want it refused", err)
 	}

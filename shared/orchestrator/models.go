@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -175,7 +176,7 @@ func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, 
 // signature. strict requires the signature of a trusted key. Faults: ModelUnknown,
 // PreconditionFailed, those of decide and of Create.
 func (s *Models) Change(
-	ctx context.Context, who port.Identity, id string, required Precondition, strict bool, decide func(catalog.Definition) (catalog.Definition, error),
+	ctx context.Context, who port.Identity, id string, required change.Precondition, strict bool, decide func(catalog.Definition) (catalog.Definition, error),
 ) (ModelView, error) {
 	return s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
 		d, err := decide(v.Definition)
@@ -200,7 +201,7 @@ func (s *Models) Change(
 
 // SetState sets the state of a model. It is idempotent. Faults: ModelUnknown,
 // PreconditionFailed.
-func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to catalog.State, required Precondition) (ModelView, error) {
+func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to catalog.State, required change.Precondition) (ModelView, error) {
 	return s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
 		v.State = to
 		return v, nil
@@ -210,7 +211,7 @@ func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to 
 // Verify verifies the signature of a model with the keys that the deployment trusts now, and
 // stores the result. why is the fault UntrustedArtifact, or nil if the signature matches.
 // Faults: ModelUnknown, PreconditionFailed.
-func (s *Models) Verify(ctx context.Context, who port.Identity, id string, required Precondition) (v ModelView, why, err error) {
+func (s *Models) Verify(ctx context.Context, who port.Identity, id string, required change.Precondition) (v ModelView, why, err error) {
 	v, err = s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
 		v.Verified, why = s.verified(v.Definition, s.now())
 		return v, nil
@@ -220,11 +221,11 @@ func (s *Models) Verify(ctx context.Context, who port.Identity, id string, requi
 
 // change applies decide to the stored model and saves the result. It repeats both after a
 // conflict.
-func (s *Models) change(ctx context.Context, who port.Identity, id string, required Precondition, decide func(ModelView) (ModelView, error)) (ModelView, error) {
-	for range commitTries {
+func (s *Models) change(ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(ModelView) (ModelView, error)) (ModelView, error) {
+	for range port.CommitTries {
 		stored, err := s.Model(ctx, who, id)
 		if err == nil {
-			err = required.check("model", ModelTag(stored))
+			err = required.Check("model", ModelTag(stored))
 		}
 		if err != nil {
 			return ModelView{}, err
@@ -257,11 +258,11 @@ func tooManyModelChanges() error {
 
 // Delete removes a model. Faults: ModelUnknown, PreconditionFailed, ModelInUse for one that
 // a pool serves.
-func (s *Models) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
-	for range commitTries {
+func (s *Models) Delete(ctx context.Context, who port.Identity, id string, required change.Precondition) error {
+	for range port.CommitTries {
 		v, err := s.Model(ctx, who, id)
 		if err == nil {
-			err = required.check("model", ModelTag(v))
+			err = required.Check("model", ModelTag(v))
 		}
 		if err == nil {
 			err = s.unused(ctx, who.Tenant, id)
@@ -316,17 +317,17 @@ func (s *Models) note(ctx context.Context, who port.Identity, before, after *Mod
 	if after == nil {
 		of = before
 	}
-	c := policyChange{
-		tenant: of.Tenant, resource: modelKind, id: of.ID, version: of.Version + 1, revision: of.Version + 1, created: of.CreatedAt,
+	c := change.Resource{
+		Tenant: of.Tenant, Kind: modelKind, ID: of.ID, Version: of.Version + 1, Revision: of.Version + 1, Created: of.CreatedAt,
 	}
 	if before != nil {
-		c.before, err = s.document(before.Model)
+		c.Before, err = s.document(before.Model)
 	}
 	if err == nil && after != nil {
-		c.after, err = s.document(after.Model)
+		c.After, err = s.document(after.Model)
 	}
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode model %s: %w", of.ID, err)
 	}
-	return c.note(ctx, actorOf(who), s.now())
+	return c.Note(ctx, who.Actor(), s.now())
 }

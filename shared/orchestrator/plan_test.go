@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -193,7 +194,7 @@ func TestJobExplanations(t *testing.T) {
 		explain.JobFiring: {every, func(h *fixture) { h.clock.to(epoch.Add(10*time.Minute + time.Second)) }, "", ""},
 		explain.JobLate:   {every, func(h *fixture) { h.clock.to(epoch.Add(12 * time.Minute)) }, "", ""},
 		explain.JobPaused: {every, func(h *fixture) {
-			_, err := h.service.Jobs.Pause(h.Context(), client, "nightly", orchestrator.Precondition{})
+			_, err := h.service.Jobs.Pause(h.Context(), client, "nightly", change.Precondition{})
 			h.ok(err)
 		}, explain.ResumeJob, ""},
 		explain.JobOver: {"schedule: \"@at 2026-03-01T09:00:00Z\"\n", func(h *fixture) { h.wake(h.nightly()) }, explain.SetSchedule, "Running running: attempt 1 runs since 2026-03-01T09:00:00Z"},

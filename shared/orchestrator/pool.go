@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -81,7 +82,7 @@ func noPool() error { return fault.New(fault.NotFound, "no such pool") }
 // new placement applies to machines that are created from then on. created is false for the
 // default pool, which always exists. Faults: InvalidRequest with the field, DefinitionProblems
 // with all problems of the definition, PreconditionFailed.
-func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required Precondition) (v PoolView, created bool, err error) {
+func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required change.Precondition) (v PoolView, created bool, err error) {
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
 	}
@@ -169,7 +170,7 @@ func problemsOf(faults []*fault.Fault) *DefinitionProblems {
 // asked to end, and the runs are queued for another attempt; runs of kind inference are
 // cancelled. nil means no deadline; another Drain replaces the deadline. Faults: NotFound,
 // InvalidRequest with the field, PreconditionFailed.
-func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required Precondition) (PoolView, error) {
+func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required change.Precondition) (PoolView, error) {
 	var by time.Time
 	if seconds != nil {
 		if *seconds < 0 || *seconds > int(limit.Duration/time.Second) {
@@ -198,7 +199,7 @@ func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds
 
 // Resume restarts the admission, and starts queued runs. It is idempotent. Faults:
 // NotFound, PreconditionFailed.
-func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, required Precondition) (PoolView, error) {
+func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, required change.Precondition) (PoolView, error) {
 	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool { return stored.Resume(who.Subject, s.now()) })
 	if err != nil {
 		return PoolView{}, err
@@ -217,7 +218,7 @@ func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (run.P
 }
 
 // existing is change for a pool that exists.
-func (s *Pools) existing(ctx context.Context, who port.Identity, id string, required Precondition, decide func(run.Pool) run.Pool) (run.Pool, error) {
+func (s *Pools) existing(ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(run.Pool) run.Pool) (run.Pool, error) {
 	p, _, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
 		if stored == nil {
 			return run.Pool{}, noPool()
@@ -230,10 +231,10 @@ func (s *Pools) existing(ctx context.Context, who port.Identity, id string, requ
 // change applies decide to the stored pool, nil if it does not exist, and saves the result. It
 // repeats both after a conflict.
 func (s *Pools) change(
-	ctx context.Context, who port.Identity, id string, required Precondition, decide func(stored *run.Pool) (run.Pool, error),
+	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(stored *run.Pool) (run.Pool, error),
 ) (p run.Pool, created bool, err error) {
 	ref := run.PoolRef{Tenant: who.Tenant, ID: id}
-	for range commitTries {
+	for range port.CommitTries {
 		stored, err := s.pools.read(ctx, ref)
 		is, tag := &stored, PoolTag(stored)
 		if errors.Is(err, port.ErrNotFound) {
@@ -241,7 +242,7 @@ func (s *Pools) change(
 		} else if err != nil {
 			return run.Pool{}, false, err
 		}
-		if err := required.check("pool", tag); err != nil {
+		if err := required.Check("pool", tag); err != nil {
 			return run.Pool{}, false, err
 		}
 		if p, err = decide(is); err != nil {
@@ -283,11 +284,11 @@ func (s *Pools) fillPool(ctx context.Context, p run.Pool) {
 
 // Delete removes a pool. Faults: NotFound, PreconditionFailed, PoolInUse for the default
 // pool and for one with runs that have not ended.
-func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
-	for range commitTries {
+func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, required change.Precondition) error {
+	for range port.CommitTries {
 		p, err := s.stored(ctx, who, id)
 		if err == nil {
-			err = required.check("pool", PoolTag(p))
+			err = required.Check("pool", PoolTag(p))
 		}
 		if err != nil {
 			return err

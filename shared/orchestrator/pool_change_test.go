@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -16,21 +17,21 @@ import (
 // put sets the limit of a pool and runs everything that is due.
 func (h *fixture) put(id string, limit int) {
 	h.Helper()
-	_, _, err := h.service.Pools.Put(h.Context(), client, id, orchestrator.PoolDefinition{Limit: limit}, orchestrator.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, id, orchestrator.PoolDefinition{Limit: limit}, change.Precondition{})
 	h.ok(err)
 	h.step()
 }
 
 func (h *fixture) drain(id string, seconds *int) {
 	h.Helper()
-	_, err := h.service.Pools.Drain(h.Context(), client, id, seconds, orchestrator.Precondition{})
+	_, err := h.service.Pools.Drain(h.Context(), client, id, seconds, change.Precondition{})
 	h.ok(err)
 	h.step()
 }
 
 func (h *fixture) resume(id string) {
 	h.Helper()
-	_, err := h.service.Pools.Resume(h.Context(), client, id, orchestrator.Precondition{})
+	_, err := h.service.Pools.Resume(h.Context(), client, id, change.Precondition{})
 	h.ok(err)
 	h.step()
 }
@@ -191,7 +192,7 @@ func TestPoolIsChangedByOneOfTwoClients(t *testing.T) {
 	pools := h.service.Pools
 	before, err := pools.Pool(t.Context(), client, "default")
 	h.ok(err)
-	required := orchestrator.Precondition{Present: true, Match: func(tag string) bool { return tag == orchestrator.PoolTag(before.Pool) }}
+	required := change.Precondition{Present: true, Match: func(tag string) bool { return tag == orchestrator.PoolTag(before.Pool) }}
 	_, created, err := pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 7}, required)
 	if err != nil || created {
 		t.Fatalf("got created %t, %v, want a change of the default pool", created, err)
@@ -209,7 +210,7 @@ func TestPoolWithRunsIsNotDeleted(t *testing.T) {
 	h := setup(t)
 	pools := h.service.Pools
 	h.put("reports", 1)
-	remove := func(id string) error { return pools.Delete(t.Context(), client, id, orchestrator.Precondition{}) }
+	remove := func(id string) error { return pools.Delete(t.Context(), client, id, change.Precondition{}) }
 	inUse := func(when string) {
 		t.Helper()
 		if err := remove("reports"); !fault.Is(err, fault.PoolInUse) {
@@ -286,7 +287,7 @@ func TestDrainOfABusyPool(t *testing.T) {
 		}()
 	}
 	h.ok(<-done)
-	_, err := service.Pools.Drain(t.Context(), client, "default", nil, orchestrator.Precondition{})
+	_, err := service.Pools.Drain(t.Context(), client, "default", nil, change.Precondition{})
 	h.ok(err)
 	before, err := h.store.Holders(t.Context(), client.Tenant, "default", 100)
 	h.ok(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -156,7 +157,7 @@ func drainWithACrash(t *testing.T, at int, applied bool) (crashed bool) {
 			h.service = h.system(wiring{})
 		}
 	}
-	_, err := h.service.Pools.Drain(t.Context(), client, "default", new(60), orchestrator.Precondition{})
+	_, err := h.service.Pools.Drain(t.Context(), client, "default", new(60), change.Precondition{})
 	if restart(); err != nil {
 		h.drain("default", new(60))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -126,7 +127,7 @@ func TestErrorsEndWithTheirPool(t *testing.T) {
 	if got := health().Errors; len(got) != 1 {
 		t.Fatalf("got %+v, want one", got)
 	}
-	h.ok(h.service.Pools.Delete(t.Context(), client, "reports", orchestrator.Precondition{}))
+	h.ok(h.service.Pools.Delete(t.Context(), client, "reports", change.Precondition{}))
 	h.put("reports", 1)
 	if got := health().Errors; len(got) != 0 {
 		t.Errorf("got %+v of a new pool, want none", got)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -15,7 +16,7 @@ func TestPoolsHaveQueueLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	two := 2
-	_, _, err := h.service.Pools.Put(t.Context(), client, "reports", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &two}, orchestrator.Precondition{})
+	_, _, err := h.service.Pools.Put(t.Context(), client, "reports", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &two}, change.Precondition{})
 	h.ok(err)
 	for range 3 { // one slot, two places; nothing is admitted yet
 		h.ok(h.once("reports"))
@@ -43,7 +44,7 @@ func TestLoweredQueueLimitHoldsAfterAGrant(t *testing.T) {
 	tasks := h.posts(6) // one has the slot
 	limit := func(n int) {
 		t.Helper()
-		_, _, err := h.service.Pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &n}, orchestrator.Precondition{})
+		_, _, err := h.service.Pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &n}, change.Precondition{})
 		h.ok(err)
 	}
 	full := func(when string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -29,14 +30,14 @@ const (
 //
 // Faults: NotFound, NoEngine, InvalidRequest and Unprocessable with the field, PoolInUse,
 // PreconditionFailed.
-func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string, seconds int, required Precondition) (PoolView, error) {
+func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string, seconds int, required change.Precondition) (PoolView, error) {
 	wait := time.Duration(seconds) * time.Second
 	if wait < 0 || wait > maxReloadWait {
 		return PoolView{}, fault.Invalid("deadlineSeconds", "deadlineSeconds: %d is out of range, want 0 to %d", seconds, maxReloadWait/time.Second)
 	}
 	p, err := s.stored(ctx, who, id)
 	if err == nil {
-		err = required.check("pool", PoolTag(p))
+		err = required.Check("pool", PoolTag(p))
 	}
 	if err != nil {
 		return PoolView{}, err
@@ -58,7 +59,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 		}
 	}
 	drained := p.Draining
-	if p, err = s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
+	if p, err = s.existing(ctx, who, id, change.Precondition{}, func(stored run.Pool) run.Pool {
 		if stored.Draining {
 			return stored
 		}
@@ -68,7 +69,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 	}
 	if err := s.awaitUnused(ctx, p, wait); err != nil {
 		if !drained {
-			if _, undone := s.Resume(context.WithoutCancel(ctx), who, id, Precondition{}); undone != nil {
+			if _, undone := s.Resume(context.WithoutCancel(ctx), who, id, change.Precondition{}); undone != nil {
 				s.log.WarnContext(ctx, "cannot resume a pool whose reload has failed; it stays drained", "pool", id, "error", undone.Error())
 			}
 		}
@@ -80,7 +81,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 // reloaded commits that the pool serves the model, or its present one if model is empty. It
 // then updates the replicas and starts queued runs.
 func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model string) (PoolView, error) {
-	p, err := s.existing(ctx, who, id, Precondition{}, func(stored run.Pool) run.Pool {
+	p, err := s.existing(ctx, who, id, change.Precondition{}, func(stored run.Pool) run.Pool {
 		if stored.Engine == nil {
 			return stored
 		}

@@ -25,7 +25,7 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 		return r, err
 	}
 	room := run.Room{PoolFull: full}
-	for range commitTries {
+	for range port.CommitTries {
 		after, err := s.admit(ctx, r, pool, room, in)
 		missing, none := errors.AsType[*port.NoSlot](err)
 		switch {
@@ -166,10 +166,10 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (slotGr
 	return slotGrant{}, nil
 }
 
-// fill grants free slots and permitted starts to at most commitTries queued runs. It
+// fill grants free slots and permitted starts to at most port.CommitTries queued runs. It
 // returns whether more grants may be possible. The sweep repeats failed grants.
 func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) (more bool) {
-	for range commitTries {
+	for range port.CommitTries {
 		first, err := s.nextQueued(ctx, tenant, pool)
 		if err == nil && len(first.decisions) > 0 {
 			err = s.write(ctx, first.decisions, first.gate)

@@ -14,10 +14,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// commitTries bounds how often a lost race is decided again. Only a defect loses
-// that often.
-const commitTries = 100
-
 // Records reads runs and commits facts that have no effect outside the store.
 // Readers of the same Records that wait for a run see its commits at once. It is
 // safe for concurrent use.
@@ -87,7 +83,7 @@ func (s *Records) applyTo(ctx context.Context, r run.Run, f fact) (run.Run, erro
 func (s *Records) decide(
 	ctx context.Context, r run.Run, f fact, commit func(context.Context, run.Decision) (run.Run, error),
 ) (run.Run, error) {
-	for range commitTries {
+	for range port.CommitTries {
 		what, now := f(r), s.now()
 		if what == nil {
 			return r, nil

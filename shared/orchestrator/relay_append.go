@@ -26,7 +26,7 @@ func (s *Relay) append(ctx context.Context, key events.Key, t *tenantEvents) err
 	}
 	look := t.outbox == nil || !s.settled.Load() || len(t.late) > 0
 	stream := port.EventStream(t.tenant)
-	for range commitTries {
+	for range port.CommitTries {
 		leave := s.turns.write(ctx, stream)
 		err := s.appendOnce(ctx, key, t, look)
 		leave()

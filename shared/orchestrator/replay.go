@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -91,7 +92,7 @@ type EventReplay struct {
 // InvalidRequest with the field, NotFound for the webhook, IdempotencyMismatch, Unprocessable
 // if no event is selected, without a bus, or if the webhook has too many redeliveries.
 func (s *Replays) Replay(ctx context.Context, who port.Identity, in ReplayRequest, key, digest string) (r EventReplay, existing bool, err error) {
-	if err := checkKey(key); err != nil {
+	if err := change.CheckKey(key); err != nil {
 		return r, false, err
 	}
 	if in.Limit < 1 || in.Limit > MaxReplay {
@@ -102,7 +103,7 @@ func (s *Replays) Replay(ctx context.Context, who port.Identity, in ReplayReques
 		sum := sha256.Sum256([]byte(who.Tenant + "\x00" + key))
 		id = "rpl_" + hex.EncodeToString(sum[:16])
 	}
-	for range commitTries {
+	for range port.CommitTries {
 		stream := replayStreams + who.Tenant
 		head, err := s.feed.Head(ctx, stream)
 		if err != nil {
@@ -309,7 +310,7 @@ func (s *Subscriptions) HandOver(ctx context.Context, tenant string) error {
 			return nil
 		}
 		ref := webhook.Ref{Tenant: tenant, ID: r.WebhookID}
-		for range commitTries {
+		for range port.CommitTries {
 			p, err := s.store.Progress(ctx, ref)
 			if errors.Is(err, port.ErrNotFound) || err == nil && p.Took(at) {
 				return nil

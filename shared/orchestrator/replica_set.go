@@ -116,7 +116,7 @@ func (l *setLookup) save(ctx context.Context, s storedSet, kept bool) error {
 // ensure creates the replica set of a pool, so that sweeps find it. An existing set gets a new
 // version, so that a sweep that has read the pool before does not delete it.
 func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
-	for range commitTries {
+	for range port.CommitTries {
 		s, err := l.read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
 			s, err = storedSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: l.clock.Now().UTC().Round(0)}}, nil
@@ -134,7 +134,7 @@ func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
 // update changes the record of a replica. current is false if the set no longer has the replica
 // with this number and key.
 func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica, change func(run.Replica) run.Replica) (current bool, err error) {
-	for range commitTries {
+	for range port.CommitTries {
 		s, err := l.read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
 			return false, nil

@@ -6,10 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -84,7 +84,7 @@ type Submission struct {
 // nothing was written. Faults: InvalidRequest with the field, IdempotencyMismatch,
 // AdmissionReject if the queue is full, Unprocessable for an export without an entity API.
 func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existing bool, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
 	policy, err := in.Policy(s.policy)
@@ -108,7 +108,7 @@ func (s *Requests) Submit(ctx context.Context, in Submission) (r run.Run, existi
 	return s.create(ctx, run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace,
 		BatchID: in.BatchID, CorrelationID: in.CorrelationID, Work: work, Policy: policy,
-		CreatedBy: actorOf(in.Identity), Exec: in.Identity.May(access.Exec), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+		CreatedBy: in.Identity.Actor(), Exec: in.Identity.May(access.Exec), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
 	}, in.IdempotencyKey, in.Digest, prepare)
 }
 
@@ -135,17 +135,8 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 
 // cancelRequest returns the cancel request of a caller.
 func cancelRequest(who port.Identity, reason string) run.CancelRequested {
-	by := actorOf(who)
+	by := who.Actor()
 	return run.CancelRequested{By: by.Subject, Scopes: by.Scopes, Reason: limit.Cut(reason, limit.Message)}
-}
-
-// actorOf returns a caller as the actor of events.
-func actorOf(who port.Identity) run.Actor {
-	by := run.Actor{Subject: who.Subject}
-	for _, s := range who.Scopes {
-		by.Scopes = append(by.Scopes, string(s))
-	}
-	return by
 }
 
 // create assigns the ids of a new run, except the run id of a firing, and stores the run.
@@ -257,12 +248,4 @@ func (s *Requests) refuse(ctx context.Context, tenant string, key *port.Idempote
 
 func keyMismatch() error {
 	return fault.New(fault.IdempotencyMismatch, "the Idempotency-Key was used for another request; use a new key for a new request")
-}
-
-func checkKey(key string) error {
-	printable := func(c rune) bool { return c >= ' ' && c <= '~' }
-	if len(key) > limit.IdempotencyKey || strings.ContainsFunc(key, func(c rune) bool { return !printable(c) }) {
-		return fault.Invalid("Idempotency-Key", "malformed Idempotency-Key, want 1 to %d printable ASCII characters", limit.IdempotencyKey)
-	}
-	return nil
 }

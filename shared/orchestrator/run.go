@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -35,7 +36,7 @@ type RetryRequest struct {
 // input; see run.Run.Again. existing as for Submit. Faults: NotFound as for Queries.Task,
 // NotEnded, IdempotencyMismatch, AdmissionReject, and those of HostPrograms.check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
-	if err := checkKey(in.IdempotencyKey); err != nil {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
 	old, err := s.find(ctx, in.Identity, in.TaskID)
@@ -58,7 +59,7 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 		return r, false, err
 	}
 	r = old.Again()
-	r.CorrelationID, r.CreatedBy = in.CorrelationID, actorOf(in.Identity)
+	r.CorrelationID, r.CreatedBy = in.CorrelationID, in.Identity.Actor()
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
 	return s.createWithInput(ctx, r, in.IdempotencyKey, retryDigest(old.TaskID), input)
 }

@@ -192,7 +192,7 @@ func (s *Launches) startAccepted(ctx context.Context, r run.Run) {
 // changeGate changes the gate of the run's pool and reports whether it did. It only logs an
 // error, which at worst causes starts that are throttled again.
 func (s *Launches) changeGate(ctx context.Context, r run.Run, change func(run.StartGate) (run.StartGate, bool)) bool {
-	for range commitTries {
+	for range port.CommitTries {
 		gate, err := s.store.StartGate(ctx, r.Slot.Pool)
 		if err == nil {
 			after, changed := change(gate)

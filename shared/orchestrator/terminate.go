@@ -65,7 +65,7 @@ func (s *Termination) Terminate(ctx context.Context, in StepInput) (run.Route, e
 func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.Run, error) {
 	var err error
 	var asked question
-	for range commitTries {
+	for range port.CommitTries {
 		var last end
 		if r, last, err = s.seeGone(ctx, r); err != nil || r.State != run.Terminating {
 			return r, err

@@ -159,7 +159,7 @@ const warmIDBytes = 4
 // newWarm stores the record of a new machine under an unused id of its time and random bytes.
 // Another host may have used the same time and deleted its record.
 func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
-	for range commitTries {
+	for range port.CommitTries {
 		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.random(warmIDBytes))
 		if saved, err = s.saveWarm(ctx, w); !errors.Is(err, port.ErrConflict) {
 			break

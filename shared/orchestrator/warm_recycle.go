@@ -16,7 +16,7 @@ import (
 // belongs to the attempt. Then no call for the attempt may change it. For a machine that is not
 // kept, endKept only returns true.
 func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
-	for range commitTries {
+	for range port.CommitTries {
 		if ref == (run.WarmRef{}) {
 			return true, nil
 		}

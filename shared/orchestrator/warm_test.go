@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -25,7 +26,7 @@ func warmPool(t *testing.T, w *run.Warm) *fixture {
 
 func (h *fixture) setWarm(w *run.Warm) {
 	h.Helper()
-	_, _, err := h.service.Pools.Put(h.Context(), client, "default", orchestrator.PoolDefinition{Limit: 10, Warm: w}, orchestrator.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, "default", orchestrator.PoolDefinition{Limit: 10, Warm: w}, change.Precondition{})
 	h.ok(err)
 	h.clock.to(h.clock.now.Add(2 * time.Second)) // longer than poolAge
 }
@@ -221,13 +222,13 @@ func TestWarmMachinesEndWithTheirPool(t *testing.T) {
 	t.Run("delete", func(t *testing.T) {
 		t.Parallel()
 		h := warmPool(t, &run.Warm{Max: 1})
-		_, _, err := h.service.Pools.Put(h.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1, Warm: &run.Warm{Min: 2, Max: 2}}, orchestrator.Precondition{})
+		_, _, err := h.service.Pools.Put(h.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1, Warm: &run.Warm{Min: 2, Max: 2}}, change.Precondition{})
 		h.ok(err)
 		h.sweep()
 		if got := h.runner.live(); got != 2 {
 			t.Fatalf("got %d live machines, want 2", got)
 		}
-		h.ok(h.service.Pools.Delete(h.Context(), client, "other", orchestrator.Precondition{}))
+		h.ok(h.service.Pools.Delete(h.Context(), client, "other", change.Precondition{}))
 		h.sweep()
 		if got := h.runner.live(); got != 0 {
 			t.Errorf("got %d live machines of a deleted pool, want none", got)
@@ -260,7 +261,7 @@ func TestWarmMachinesComeAheadOfFirings(t *testing.T) {
 	h.wantWarm(0, 2, 0, 0)
 	h.sweep()
 	h.wantWarm(0, 2, 0, 0)
-	_, err := h.service.Jobs.Pause(h.Context(), client, ref.ID, orchestrator.Precondition{})
+	_, err := h.service.Jobs.Pause(h.Context(), client, ref.ID, change.Precondition{})
 	h.ok(err)
 	h.sweep()
 	h.wantWarm(0, 2, 0, 0)

@@ -13,6 +13,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
@@ -104,7 +105,7 @@ func (s *Webhooks) newSecret() (string, error) {
 // is written and secret is empty. An empty key means no key. digest identifies the request.
 // Faults: InvalidRequest and Unprocessable with the field, IdempotencyMismatch.
 func (s *Webhooks) Create(ctx context.Context, who port.Identity, in WebhookSettings, key, digest string) (v WebhookView, secret string, existing bool, err error) {
-	if err := checkKey(key); err != nil {
+	if err := change.CheckKey(key); err != nil {
 		return v, "", false, err
 	}
 	if err := s.check(in); err != nil {
@@ -144,7 +145,7 @@ func (s *Webhooks) create(ctx context.Context, who port.Identity, w webhook.Webh
 		return v, "", false, fmt.Errorf("cannot read the stream of events: %w", err)
 	}
 	p := w.Begin(head.Newest, head.Epoch, now)
-	err = s.save(ctx, nil, w, &p, actorOf(who), "")
+	err = s.save(ctx, nil, w, &p, who.Actor(), "")
 	if errors.Is(err, port.ErrConflict) {
 		v, err = s.existing(ctx, w)
 		return v, "", true, err
@@ -204,7 +205,7 @@ func (s *Webhooks) List(ctx context.Context, who port.Identity, page port.Page) 
 // longer paused, or if it was disabled and paused is set to false. Missed events can be
 // redelivered. Faults: NotFound, PreconditionFailed, those of Create and of decide.
 func (s *Webhooks) Change(
-	ctx context.Context, who port.Identity, id string, required Precondition, decide func(WebhookSettings) (in WebhookSettings, enable bool, err error),
+	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(WebhookSettings) (in WebhookSettings, enable bool, err error),
 ) (WebhookView, error) {
 	return s.change(ctx, who, id, required, func(v WebhookView) (WebhookView, error) {
 		in, enable, err := decide(SettingsOf(v.Webhook))
@@ -234,7 +235,7 @@ func (s *Webhooks) Change(
 // Rotate adds a secret. The previous one signs for another day. With revoke, all older secrets
 // are removed at once. Faults: NotFound, PreconditionFailed, Unprocessable if there are too
 // many secrets.
-func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, revoke bool, required Precondition) (v WebhookView, secret string, err error) {
+func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, revoke bool, required change.Precondition) (v WebhookView, secret string, err error) {
 	if secret, err = s.newSecret(); err != nil {
 		return v, "", err
 	}
@@ -253,12 +254,12 @@ func (s *Webhooks) Rotate(ctx context.Context, who port.Identity, id string, rev
 // change applies decide to the stored webhook and saves the result. It repeats both after a
 // conflict.
 func (s *Webhooks) change(
-	ctx context.Context, who port.Identity, id string, required Precondition, decide func(WebhookView) (WebhookView, error),
+	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(WebhookView) (WebhookView, error),
 ) (WebhookView, error) {
-	for range commitTries {
+	for range port.CommitTries {
 		stored, err := s.Webhook(ctx, who, id)
 		if err == nil {
-			err = required.check("webhook", WebhookTag(stored.Webhook))
+			err = required.Check("webhook", WebhookTag(stored.Webhook))
 		}
 		if err != nil {
 			return WebhookView{}, err
@@ -272,7 +273,7 @@ func (s *Webhooks) change(
 		if v.Live() != stored.Live() {
 			p = &v.Progress
 		}
-		err = s.save(ctx, &stored.Webhook, v.Webhook, p, actorOf(who), "")
+		err = s.save(ctx, &stored.Webhook, v.Webhook, p, who.Actor(), "")
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
@@ -290,16 +291,16 @@ func (s *Webhooks) change(
 }
 
 // Delete removes a webhook with its log. Faults: NotFound, PreconditionFailed.
-func (s *Webhooks) Delete(ctx context.Context, who port.Identity, id string, required Precondition) error {
-	for range commitTries {
+func (s *Webhooks) Delete(ctx context.Context, who port.Identity, id string, required change.Precondition) error {
+	for range port.CommitTries {
 		v, err := s.Webhook(ctx, who, id)
 		if err == nil {
-			err = required.check("webhook", WebhookTag(v.Webhook))
+			err = required.Check("webhook", WebhookTag(v.Webhook))
 		}
 		if err != nil {
 			return err
 		}
-		err = s.deleted(ctx, v.Webhook, actorOf(who))
+		err = s.deleted(ctx, v.Webhook, who.Actor())
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -24,7 +25,7 @@ func (s *Webhooks) testEvent(ctx context.Context, w webhook.Webhook, by run.Acto
 	id := s.newULID()
 	return events.Envelope{
 		SchemaVersion: events.SchemaVersion, EventID: events.ID(id), EventType: eventtype.WebhookTest, OccurredAt: s.now().UTC(),
-		IdempotencyKey: events.ResourceKey(eventtype.WebhookTest, "webhook/"+w.ID+"/"+id, w.Version), CorrelationID: correlationOf(ctx), TenantID: w.Tenant,
+		IdempotencyKey: events.ResourceKey(eventtype.WebhookTest, "webhook/"+w.ID+"/"+id, w.Version), CorrelationID: change.CorrelationID(ctx), TenantID: w.Tenant,
 		Actor: events.ActorOf(by.Name(), by.Scopes), Policy: &events.Policy{Resource: "webhook", ID: w.ID, Version: w.Version, Reason: "test"},
 		Notifier: &events.Notifier{Channel: eventtype.OfPolicy.Channel()},
 	}
@@ -37,7 +38,7 @@ func (s *Webhooks) Test(ctx context.Context, who port.Identity, id string) (webh
 	if err != nil {
 		return webhook.Attempt{}, err
 	}
-	e := s.testEvent(ctx, v.Webhook, actorOf(who))
+	e := s.testEvent(ctx, v.Webhook, who.Actor())
 	body, err := bodyOf(e, nil)
 	if err != nil {
 		return webhook.Attempt{}, err
@@ -108,7 +109,7 @@ func (s *Webhooks) Redeliver(ctx context.Context, who port.Identity, id string, 
 // addReplay stores a redelivery, or returns the same one that is under way. Fault:
 // Unprocessable for too many ranges.
 func (s *Webhooks) addReplay(ctx context.Context, v WebhookView, replay webhook.Replay) (webhook.Replay, error) {
-	for range commitTries {
+	for range port.CommitTries {
 		p, err := s.store.Progress(ctx, v.Ref())
 		if errors.Is(err, port.ErrNotFound) {
 			return webhook.Replay{}, noWebhook()

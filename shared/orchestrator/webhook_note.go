@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -27,21 +28,21 @@ func (s *Subscriptions) note(ctx context.Context, before, after *webhook.Webhook
 	if after == nil {
 		of = before
 	}
-	c := policyChange{
-		tenant: of.Tenant, resource: "webhook", id: of.ID, version: of.Version + 1, revision: of.Version + 1, created: of.CreatedAt, reason: string(why),
+	c := change.Resource{
+		Tenant: of.Tenant, Kind: "webhook", ID: of.ID, Version: of.Version + 1, Revision: of.Version + 1, Created: of.CreatedAt, Reason: string(why),
 	}
 	if before != nil {
-		c.before, err = s.document(*before)
+		c.Before, err = s.document(*before)
 	}
 	if err == nil && after != nil {
 		stored := *after
 		stored.Version++
-		c.after, err = s.document(stored)
+		c.After, err = s.document(stored)
 	}
 	if err != nil {
 		return port.Note{}, fmt.Errorf("cannot encode the webhook: %w", err)
 	}
-	return c.note(ctx, by, s.now())
+	return c.Note(ctx, by, s.now())
 }
 
 // save stores a changed webhook, and its progress unless that is nil, with the event of

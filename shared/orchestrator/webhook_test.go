@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -107,15 +108,15 @@ func TestChangesOfAWebhookAreEvents(t *testing.T) {
 	t.Parallel()
 	h := withWebhooks(t)
 	w := h.subscribe()
-	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, orchestrator.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+	_, err := h.webhooks.Change(t.Context(), subscriber, w.ID, change.Precondition{}, func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
 		in.Description = "changed"
 		return in, false, nil
 	})
 	h.ok(err)
-	_, _, err = h.webhooks.Rotate(t.Context(), subscriber, w.ID, false, orchestrator.Precondition{})
+	_, _, err = h.webhooks.Rotate(t.Context(), subscriber, w.ID, false, change.Precondition{})
 	h.ok(err)
-	h.ok(h.webhooks.Delete(t.Context(), subscriber, w.ID, orchestrator.Precondition{}))
-	if err := h.webhooks.Delete(t.Context(), subscriber, w.ID, orchestrator.Precondition{}); !fault.Is(err, fault.NotFound) {
+	h.ok(h.webhooks.Delete(t.Context(), subscriber, w.ID, change.Precondition{}))
+	if err := h.webhooks.Delete(t.Context(), subscriber, w.ID, change.Precondition{}); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v, want NOT_FOUND", err)
 	}
 	before, ids := "", map[string]bool{}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Identity is an authenticated caller.
@@ -35,3 +36,12 @@ func (i Identity) Need(s access.Scope, field string) error {
 
 // May reports whether the caller has the scope.
 func (i Identity) May(s access.Scope) bool { return slices.Contains(i.Scopes, s) }
+
+// Actor returns the caller as the actor of events.
+func (i Identity) Actor() run.Actor {
+	by := run.Actor{Subject: i.Subject}
+	for _, s := range i.Scopes {
+		by.Scopes = append(by.Scopes, string(s))
+	}
+	return by
+}

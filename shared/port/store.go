@@ -19,6 +19,9 @@ var ErrNoSlot = errors.New("no free slot")
 // applied; the caller loads the record and decides again.
 var ErrConflict = errors.New("the record has changed")
 
+// CommitTries bounds how often a lost race is decided again. Only a defect loses that often.
+const CommitTries = 100
+
 // ErrKeyTaken is returned by Create and FindByKey for an idempotency key that was
 // used with another digest.
 var ErrKeyTaken = errors.New("the idempotency key was used for another request")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -114,7 +115,7 @@ func (w *world) limitJob(id string) {
 		patch = `{"constraints":{"maxConcurrentRuns":null},"actions":{"onConstraintViolation":{"type":"skip","parameters":null},"onViolationOf":null}}`
 	}
 	w.jobCall("limit of "+id+": "+patch, func(ctx context.Context) error {
-		_, err := w.system.Jobs.Patch(ctx, client, id, []byte(patch), orchestrator.Precondition{})
+		_, err := w.system.Jobs.Patch(ctx, client, id, []byte(patch), change.Precondition{})
 		return err
 	})
 }
@@ -125,7 +126,7 @@ func (w *world) clearJob(id string) {
 		if m := w.jobs[id]; m != nil {
 			m.clearedAt = w.time.now.Add(2*w.plan.skew + w.limitSlack())
 		}
-		_, err := w.system.Jobs.Clear(ctx, client, id, orchestrator.Precondition{})
+		_, err := w.system.Jobs.Clear(ctx, client, id, change.Precondition{})
 		return err
 	})
 }

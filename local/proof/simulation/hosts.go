@@ -135,8 +135,8 @@ func during[T any](ctx context.Context, w *world, write bool, do func() (T, erro
 	return result, err
 }
 
-// change is like during for a write without a result.
-func change(ctx context.Context, w *world, do func() error) error {
+// duringWrite is like during for a write without a result.
+func duringWrite(ctx context.Context, w *world, do func() error) error {
 	_, err := during(ctx, w, true, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
@@ -178,12 +178,12 @@ func (f faultyFeed) Due(ctx context.Context, group string, now time.Time, after 
 
 // SetDue implements port.Feed.
 func (f faultyFeed) SetDue(ctx context.Context, stream string, at time.Time) error {
-	return change(ctx, f.w, func() error { return f.Feed.SetDue(ctx, stream, at) })
+	return duringWrite(ctx, f.w, func() error { return f.Feed.SetDue(ctx, stream, at) })
 }
 
 // Settle implements port.Feed.
 func (f faultyFeed) Settle(ctx context.Context, stream string, newest int64) error {
-	return change(ctx, f.w, func() error { return f.Feed.Settle(ctx, stream, newest) })
+	return duringWrite(ctx, f.w, func() error { return f.Feed.Settle(ctx, stream, newest) })
 }
 
 // Cursor implements port.Feed.
@@ -193,7 +193,7 @@ func (f faultyFeed) Cursor(ctx context.Context, stream, consumer string) (int64,
 
 // MoveCursor implements port.Feed.
 func (f faultyFeed) MoveCursor(ctx context.Context, stream, consumer string, from, to int64) error {
-	return change(ctx, f.w, func() error { return f.Feed.MoveCursor(ctx, stream, consumer, from, to) })
+	return duringWrite(ctx, f.w, func() error { return f.Feed.MoveCursor(ctx, stream, consumer, from, to) })
 }
 
 // faultyWebhooks is a store of webhooks with injected faults.
@@ -204,7 +204,7 @@ type faultyWebhooks struct {
 
 // SaveWebhook implements port.WebhookStore.
 func (s faultyWebhooks) SaveWebhook(ctx context.Context, hook webhook.Webhook, p *webhook.Progress, notes ...port.Note) error {
-	return change(ctx, s.w, func() error {
+	return duringWrite(ctx, s.w, func() error {
 		err := s.WebhookStore.SaveWebhook(ctx, hook, p, notes...)
 		s.w.events.written(err, notes...)
 		if hook.Version == 0 {
@@ -227,7 +227,7 @@ func (s faultyWebhooks) Progress(ctx context.Context, ref webhook.Ref) (webhook.
 // SaveDeliveries implements port.WebhookStore. It first waits for the time for which the
 // receiver hung.
 func (s faultyWebhooks) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveries ...webhook.Delivery) error {
-	return change(ctx, s.w, func() error {
+	return duringWrite(ctx, s.w, func() error {
 		if hung := s.w.subscriberOf(p.Ref()).hung(); hung > 0 {
 			s.w.time.sleep(hung)
 		}

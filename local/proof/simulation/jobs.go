@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -112,7 +113,7 @@ func (w *world) ownJob(id string) {
 		w.deleteJob(id)
 	} else {
 		w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
-			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), orchestrator.Precondition{})
+			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), change.Precondition{})
 			return err
 		})
 	}
@@ -143,17 +144,17 @@ func (w *world) putJob(id string) {
 		return
 	}
 	w.jobCall(fmt.Sprintf("definition of %s: %s", id, document), func(ctx context.Context) error {
-		_, _, err := w.system.Jobs.Put(ctx, client, id, document, orchestrator.Precondition{})
+		_, _, err := w.system.Jobs.Put(ctx, client, id, document, change.Precondition{})
 		return err
 	})
 }
 
 func (w *world) pauseJob(ctx context.Context, id string, pause bool) error {
-	change := w.system.Jobs.Resume
+	set := w.system.Jobs.Resume
 	if pause {
-		change = w.system.Jobs.Pause
+		set = w.system.Jobs.Pause
 	}
-	j, err := change(ctx, client, id, orchestrator.Precondition{})
+	j, err := set(ctx, client, id, change.Precondition{})
 	if err == nil && j.Paused != pause {
 		w.fail("acknowledged change of %s: got paused %v, want %v", id, j.Paused, pause)
 	}
@@ -162,7 +163,7 @@ func (w *world) pauseJob(ctx context.Context, id string, pause bool) error {
 
 func (w *world) deleteJob(id string) {
 	w.jobCall("deletion of "+id, func(ctx context.Context) error {
-		return w.system.Jobs.Delete(ctx, client, id, orchestrator.Precondition{})
+		return w.system.Jobs.Delete(ctx, client, id, change.Precondition{})
 	})
 }
 

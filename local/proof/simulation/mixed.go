@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -92,7 +93,7 @@ func (w *world) definePools(ctx context.Context) error {
 }
 
 func (w *world) putPool(ctx context.Context, p *pool) error {
-	_, _, err := w.system.Pools.Put(ctx, client, p.id, p.definition, orchestrator.Precondition{})
+	_, _, err := w.system.Pools.Put(ctx, client, p.id, p.definition, change.Precondition{})
 	return err
 }
 
@@ -170,14 +171,14 @@ func (w *world) operateMixed() {
 			w.jobCall(fmt.Sprintf("fallbacks of %s: %+v", p.id, p.definition.Fallbacks), func(ctx context.Context) error { return w.putPool(ctx, p) })
 		case p.id != w.config.Pool:
 			w.jobCall("drain of "+p.id, func(ctx context.Context) error {
-				_, err := w.system.Pools.Drain(ctx, client, p.id, nil, orchestrator.Precondition{})
+				_, err := w.system.Pools.Drain(ctx, client, p.id, nil, change.Precondition{})
 				return err
 			})
 			p.drainedAt = w.time.now
 			w.time.sleep(w.upTo(w.longest / 4))
 			p.drainedAt = time.Time{}
 			w.jobCall("resume of "+p.id, func(ctx context.Context) error {
-				_, err := w.system.Pools.Resume(ctx, client, p.id, orchestrator.Precondition{})
+				_, err := w.system.Pools.Resume(ctx, client, p.id, change.Precondition{})
 				return err
 			})
 		}

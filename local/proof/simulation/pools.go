@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -73,7 +74,7 @@ func (w *world) resize() {
 	}
 	w.resizes = append(w.resizes, r)
 	w.jobCall(fmt.Sprintf("limits of the pool: %+v", r), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, orchestrator.PoolDefinition{Limit: r.limit, QueueLimit: &r.queueLimit}, orchestrator.Precondition{})
+		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, orchestrator.PoolDefinition{Limit: r.limit, QueueLimit: &r.queueLimit}, change.Precondition{})
 		return err
 	})
 	w.resizes[len(w.resizes)-1].doneAt = w.time.now
@@ -166,7 +167,7 @@ func (w *world) drain() {
 	}
 	w.drains = drains{beganAt: w.time.now}
 	w.jobCall("drain of the pool", func(ctx context.Context) error {
-		_, err := w.system.Pools.Drain(ctx, client, w.config.Pool, deadline, orchestrator.Precondition{})
+		_, err := w.system.Pools.Drain(ctx, client, w.config.Pool, deadline, change.Precondition{})
 		return err
 	})
 	w.drains.drainedAt = w.time.now
@@ -176,7 +177,7 @@ func (w *world) drain() {
 func (w *world) undrain() {
 	w.drains.resumedAt = w.time.now
 	w.jobCall("resume of the pool", func(ctx context.Context) error {
-		_, err := w.system.Pools.Resume(ctx, client, w.config.Pool, orchestrator.Precondition{})
+		_, err := w.system.Pools.Resume(ctx, client, w.config.Pool, change.Precondition{})
 		return err
 	})
 	w.drains.doneAt = w.time.now

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -94,7 +95,7 @@ func (w *world) startFleet() {
 	left := len(w.fleet.pools)
 	w.time.after(0, func() {
 		w.jobCall("definition of the job of replicas", func(ctx context.Context) error {
-			_, _, err := w.system.Jobs.Put(ctx, client, serverJob, []byte(document), orchestrator.Precondition{})
+			_, _, err := w.system.Jobs.Put(ctx, client, serverJob, []byte(document), change.Precondition{})
 			return err
 		})
 		for i := range 2 {
@@ -176,7 +177,7 @@ func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
 	}
 	done := p.change(count)
 	w.jobCall(fmt.Sprintf("%d replicas of %s with %s: %+v", count, p.id, place.Model, place.Replicas), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, p.id, orchestrator.PoolDefinition{Limit: place.Limit(), Engine: place}, orchestrator.Precondition{})
+		_, _, err := w.system.Pools.Put(ctx, client, p.id, orchestrator.PoolDefinition{Limit: place.Limit(), Engine: place}, change.Precondition{})
 		return err
 	})
 	if created {
@@ -188,7 +189,7 @@ func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
 // reload makes the replicas of a pool load a model.
 func (w *world) reload(p *enginePool, model string) {
 	w.jobCall(fmt.Sprintf("reload of %s with %s", p.id, model), func(ctx context.Context) error {
-		_, err := w.system.Pools.Reload(ctx, client, p.id, model, 0, orchestrator.Precondition{})
+		_, err := w.system.Pools.Reload(ctx, client, p.id, model, 0, change.Precondition{})
 		return err
 	})
 	p.place.Model = model
@@ -199,7 +200,7 @@ func (w *world) deleteEngine(p *enginePool) {
 	done := p.change(0)
 	p.deletedFrom = w.time.now
 	w.jobCall("deletion of "+p.id, func(ctx context.Context) error {
-		return w.system.Pools.Delete(ctx, client, p.id, orchestrator.Precondition{})
+		return w.system.Pools.Delete(ctx, client, p.id, change.Precondition{})
 	})
 	p.place = nil
 	done(w.time.now)

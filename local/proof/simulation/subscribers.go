@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -90,7 +91,7 @@ func (w *world) startSubscribers() {
 
 func (s *subscriber) pause(pause bool) {
 	s.call(fmt.Sprintf("pause %t", pause), func(ctx context.Context, h *host) error {
-		_, err := h.webhooks.Change(ctx, client, s.ref.ID, orchestrator.Precondition{},
+		_, err := h.webhooks.Change(ctx, client, s.ref.ID, change.Precondition{},
 			func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
 				in.Paused = pause
 				return in, true, nil

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -182,7 +183,7 @@ func (w *world) deletePool(p *pool) {
 	done := p.setWarm(nil)
 	for {
 		err := w.clientCall(func(ctx context.Context) error {
-			return w.system.Pools.Delete(ctx, client, p.id, orchestrator.Precondition{})
+			return w.system.Pools.Delete(ctx, client, p.id, change.Precondition{})
 		})
 		w.note("deletion of %s: %v", p.id, err)
 		f, known := errors.AsType[*fault.Fault](err)

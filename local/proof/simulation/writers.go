@@ -38,7 +38,7 @@ type faultyTurns struct {
 // Enqueue implements port.Writers.
 func (f faultyTurns) Enqueue(ctx context.Context, one port.Writer, until time.Time) error {
 	f.w.events.queued++
-	return change(ctx, f.w, func() error { return f.of.Enqueue(ctx, one, until) })
+	return duringWrite(ctx, f.w, func() error { return f.of.Enqueue(ctx, one, until) })
 }
 
 // Ahead implements port.Writers.
@@ -48,7 +48,7 @@ func (f faultyTurns) Ahead(ctx context.Context, one port.Writer) (int, error) {
 
 // Leave implements port.Writers.
 func (f faultyTurns) Leave(ctx context.Context, one port.Writer) error {
-	return change(ctx, f.w, func() error { return f.of.Leave(ctx, one) })
+	return duringWrite(ctx, f.w, func() error { return f.of.Leave(ctx, one) })
 }
 
 // TakeSeat implements port.Seats.
@@ -67,5 +67,5 @@ func (f faultyTurns) KeepSeat(ctx context.Context, seat port.Seat, until time.Ti
 
 // LeaveSeat implements port.Seats.
 func (f faultyTurns) LeaveSeat(ctx context.Context, seat port.Seat) error {
-	return change(ctx, f.w, func() error { return f.of.LeaveSeat(ctx, seat) })
+	return duringWrite(ctx, f.w, func() error { return f.of.LeaveSeat(ctx, seat) })
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -174,10 +175,10 @@ const unknownResponse = "resp_0"
 func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task string) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
-	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), orchestrator.Precondition{}); err != nil {
+	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolDefinition{Limit: 1}, orchestrator.Precondition{}); err != nil {
+	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolDefinition{Limit: 1}, change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := stage.System.Artifacts.Create(t.Context(), who.Tenant, "", orchestrator.NewArtifact{Kind: "note", Content: []byte("null")}); err != nil {

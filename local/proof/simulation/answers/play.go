@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -116,12 +117,12 @@ func (w *world) operate() {
 			continue
 		}
 		w.call(draw, "drain", func(ctx context.Context, p *process) error {
-			_, err := p.system.Pools.Drain(ctx, identity(""), poolID, nil, orchestrator.Precondition{})
+			_, err := p.system.Pools.Drain(ctx, identity(""), poolID, nil, change.Precondition{})
 			return err
 		})
 		w.sleep(upTo(draw, 30*time.Second))
 		w.call(draw, "resume", func(ctx context.Context, p *process) error {
-			_, err := p.system.Pools.Resume(ctx, identity(""), poolID, orchestrator.Precondition{})
+			_, err := p.system.Pools.Resume(ctx, identity(""), poolID, change.Precondition{})
 			return err
 		})
 	}
