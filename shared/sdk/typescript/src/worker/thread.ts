@@ -1,13 +1,16 @@
 // The heartbeat thread. It makes all calls to the control plane, so that they do not
 // wait for the event loop of the work. scripts/generate.mjs bundles it into a text.
-import { readFileSync, writeSync } from "node:fs";
+import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
+import { causeOf, object } from "./answer.js";
 import { type Upload, isHttpUrl, isToken } from "./envelope.js";
 import type { StopCause } from "./errors.js";
 import { type Answer, backoff, isOk, isRetryable, send } from "./http.js";
 import { SharedState, cut } from "./memory.js";
 import type { Result, ThreadData, ToMain, ToThread } from "./messages.js";
-import { type Chunk, Outbox } from "./outbox.js";
+import { Sender } from "./sender.js";
+import { Timer } from "./timer.js";
+import { usage } from "./usage.js";
 
 const port = parentPort!;
 const data = workerData as ThreadData;
@@ -24,13 +27,8 @@ const maxMarginMs = 5_000;
 const abortGraceMs = 1_000;
 const receiptMs = 2_000;
 const progressMs = 1_000;
-const followedMs = 2_000;
-const idleMs = 30_000;
 const outputMs = 30_000;
 const maxTraceBytes = 16 << 10;
-// Much output is sent before the next interval, until the first part is sent.
-const earlyBytes = 256 << 10;
-const earlyTotal = 1 << 20;
 
 const interval = envelope.heartbeatIntervalMs;
 const grace = envelope.cancelGracePeriodMs;
@@ -67,33 +65,6 @@ function words(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-class Timer {
-  private wake: (() => void) | undefined;
-  private requested = false;
-
-  /** Resolves after ms, or when poke is called. */
-  wait(ms: number): Promise<void> {
-    if (this.requested) {
-      this.requested = false;
-      return Promise.resolve();
-    }
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => end(), Math.min(Math.max(ms, 0), 2 ** 31 - 1));
-      const end = (): void => {
-        clearTimeout(timer);
-        this.wake = undefined;
-        resolve();
-      };
-      this.wake = end;
-    });
-  }
-
-  poke(): void {
-    if (this.wake) this.wake();
-    else this.requested = true;
-  }
-}
-
 async function post(name: string, body: Record<string, unknown>): Promise<Answer> {
   return send({
     method: "POST",
@@ -102,24 +73,6 @@ async function post(name: string, body: Record<string, unknown>): Promise<Answer
     body: Buffer.from(JSON.stringify(body)),
     timeoutMs: callMs,
   });
-}
-
-function object(answer: Answer): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(answer.body.toString("utf8"));
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** Returns the cause for which an answer ends the work. */
-function causeOf(answer: Answer): StopCause | undefined {
-  if (answer.status === 410) return "expired";
-  if (answer.status !== 409) return undefined;
-  const problem = object(answer);
-  if (problem?.error !== "task_already_terminal") return "superseded";
-  return problem.state === "CANCELLED" ? "cancelled" : "ended";
 }
 
 let graceTimer: NodeJS.Timeout | undefined;
@@ -194,7 +147,7 @@ async function start(): Promise<void> {
   watchDeadline();
   tell({ kind: "started" });
   void heartbeats();
-  if (data.sendsOutput) void sendOutput();
+  if (data.sendsOutput) void sender.run();
   if (cause) armGrace(); // SIGTERM during the last call
 }
 
@@ -291,77 +244,19 @@ function cancel(reason: unknown): void {
 
 // ---- output ----
 
-const outbox = new Outbox();
-const outputTimer = new Timer();
-let unsent: Chunk | undefined; // it may have been received
-let sequence = 1;
-let sentBytes = 0;
-let followed = false;
-let outputOff = false;
-let flushing = false;
-let sending: Promise<string> = Promise.resolve("");
-
-async function sendOutput(): Promise<void> {
-  let wait = followedMs;
-  for (let failures = 0; !over && !flushing && !outputOff; ) {
-    await outputTimer.wait(wait);
-    if (over || flushing) return;
-    sending = sendAll();
-    const why = await sending;
-    if (why) log("WARN", "output was not sent, retrying", { why });
-    wait = why ? Math.max(followedMs, backoff(failures++, firstDelayMs, maxDelayMs)) : followed ? followedMs : idleMs;
-    if (!why) failures = 0;
-  }
-}
-
-/** Sends what there is. It returns why it failed. */
-async function sendAll(): Promise<string> {
-  while (!outputOff) {
-    unsent ??= outbox.take();
-    if (!unsent) return "";
-    try {
-      const answer = await post("logs", {
-        attempt: envelope.attempt, workerId: data.workerId, stream: unsent.stream, sequence,
-        data: unsent.data.toString("base64"), ageMs: 1 + Math.max(Date.now() - unsent.since, 0),
-      });
-      if (isOk(answer.status)) {
-        const said = object(answer);
-        if (!said) return "malformed answer";
-        followed = said.followed === true;
-        if (said.shouldCancel === true) cancel(said.cancelReason);
-        sentBytes += unsent.data.length;
-        unsent = undefined;
-        sequence++;
-        continue;
-      }
-      if (isRetryable(answer.status)) return `unexpected status ${answer.status}`;
-      outputOff = true;
-      const error = object(answer)?.error;
-      const ended = error === "sequence_gap" || error === "sequence_conflict" ? undefined : causeOf(answer);
-      if (ended === "cancelled") cancelRequested = true;
-      if (ended && !completing) stop(ended);
-      else log("WARN", "the control plane does not take output", { status: answer.status });
-    } catch (error) {
-      return words(error);
-    }
-  }
-  return "";
-}
-
-/** Sends the rest of the output and returns how many bytes were lost. */
-async function flush(): Promise<number> {
-  flushing = true;
-  outputTimer.poke();
-  const until = Date.now() + (cause ? Math.min(outputMs, grace / 8) : outputMs);
-  await sending;
-  for (let failures = 0; !outputOff; failures++) {
-    const why = await sendAll();
-    const delay = backoff(failures, firstDelayMs, maxDelayMs);
-    if (!why || Date.now() + delay > until) break;
-    await new Timer().wait(delay);
-  }
-  return outbox.close() + (unsent?.data.length ?? 0);
-}
+const sender = new Sender({
+  post: (chunk) => post("logs", { attempt: envelope.attempt, workerId: data.workerId, ...chunk }),
+  warn: (msg, more) => log("WARN", msg, more),
+  isOver: () => over,
+  answered: (said) => {
+    if (said.shouldCancel === true) cancel(said.cancelReason);
+  },
+  ended: (ended) => {
+    if (ended === "cancelled") cancelRequested = true;
+    if (!completing) stop(ended);
+    return !completing;
+  },
+});
 
 // ---- completed ----
 
@@ -383,7 +278,7 @@ async function complete(result: Result, overtime: boolean): Promise<void> {
       return finish(143, overtime);
     }
   }
-  const lost = data.sendsOutput ? await flush() : 0;
+  const lost = data.sendsOutput ? await sender.flush(cause ? Math.min(outputMs, grace / 8) : outputMs) : 0;
   const body = report(result, lost);
   const until = retryUntil();
   for (let failures = 0; ; failures++) {
@@ -438,30 +333,12 @@ function report(result: Result, lost: number): Record<string, unknown> {
   return body;
 }
 
-function usage(): Record<string, number> {
-  const { user, system } = process.cpuUsage();
-  const figures: Record<string, number> = { cpuTimeMs: Math.round((user + system) / 1000) };
-  const read = (file: string, field: string, name: string, unit: number): void => {
-    try {
-      const number = new RegExp(`^${field}:\\s*(\\d+)`, "m").exec(readFileSync(file, "utf8"))?.[1];
-      if (number) figures[name] = Number(number) * unit;
-    } catch {
-      // The system does not report it.
-    }
-  };
-  read("/proc/self/status", "VmHWM", "peakMemoryBytes", 1024);
-  read("/proc/self/io", "rchar", "ioReadBytes", 1);
-  read("/proc/self/io", "wchar", "ioWriteBytes", 1);
-  figures.peakMemoryBytes ??= process.resourceUsage().maxRSS * 1024;
-  return figures;
-}
-
 /** Ends the heartbeats, last of all. The main thread then ends this one. */
 function finish(code: number, overtime = false): void {
   over = true;
   clearTimeout(graceTimer);
   beat.poke();
-  outputTimer.poke();
+  sender.poke();
   tell({ kind: "done", code });
   if (!overtime) return;
   // The attempt is over for the control plane. A main thread that is busy would do its
@@ -478,8 +355,7 @@ port.on("message", (message: ToThread) => {
       phase = message.name;
       break;
     case "output":
-      outbox.add(message.stream, message.data, Date.now());
-      if (outbox.bytes >= earlyBytes && sentBytes < earlyTotal) outputTimer.poke();
+      sender.add(message.stream, message.data);
       break;
     case "terminated":
       terminated = true;
