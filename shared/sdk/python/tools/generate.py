@@ -297,7 +297,7 @@ class Operations:
             '"""The plain calls of the API, made from its OpenAPI document."""\n\n',
             "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n",
             "from datetime import datetime\nfrom typing import Any, Literal\n\nfrom .. import models as m\n",
-            "from ._core import AsyncPages, AsyncResource, Pages, Resource\n",
+            "from ._base import AsyncPages, AsyncResource, Pages, Resource\n",
         ]
         for prefix, base, methods in (("", "Resource", operations), ("Async", "AsyncResource", waiting)):
             for resource, text in RESOURCES.items():

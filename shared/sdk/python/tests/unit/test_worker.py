@@ -203,7 +203,7 @@ def test_heartbeats_survive_failures(plane: Plane) -> None:
 def test_heartbeats_survive_an_internal_error(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     with worker.task() as task:
         attempt = task._attempt
-        real, broken = attempt._heartbeat, threading.Event()
+        real, broken = attempt.heartbeats._heartbeat, threading.Event()
 
         def heartbeat() -> Any:
             if not broken.is_set():
@@ -211,7 +211,7 @@ def test_heartbeats_survive_an_internal_error(plane: Plane, monkeypatch: pytest.
                 raise RuntimeError("a defect")
             return real()
 
-        monkeypatch.setattr(attempt, "_heartbeat", heartbeat)
+        monkeypatch.setattr(attempt.heartbeats, "_heartbeat", heartbeat)
         assert broken.wait(10)
         plane.wait_for("heartbeat", len(plane.named("heartbeat")) + 2)
 

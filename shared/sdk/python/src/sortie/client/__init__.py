@@ -19,7 +19,8 @@ except ImportError as error:  # pragma: no cover
 from . import _async_resources as waiting
 from . import _calls as calls
 from . import _resources as direct
-from ._core import AsyncPages, AsyncTransport, Pages, Settings, Transport
+from ._base import AsyncPages, Pages
+from ._core import AsyncTransport, Settings, Transport
 from ._requests import Stored, WebSocketAddress, log_bytes
 from ._streams import AsyncEventStream, EventStream, StreamEvent
 

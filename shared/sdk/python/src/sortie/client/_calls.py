@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from .. import models as m
-from ._core import AsyncPages, AsyncResource, Pages, Resource
+from ._base import AsyncPages, AsyncResource, Pages, Resource
 
 
 class RunsCalls(Resource):

@@ -13,10 +13,7 @@ import signal
 import socket
 import threading
 import time
-import uuid
-import weakref
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
@@ -29,23 +26,21 @@ from ..errors import (
     Terminated,
     Undelivered,
 )
+from ._cause import MOST_MARGIN, cause_of, grace_of, new_worker_id
 from ._envelope import Envelope, Upload, is_token, upload_of
-from ._http import FIRST_DELAY, HTTP, Answer, backoff, repeat
+from ._fork import running
+from ._heartbeats import Heartbeats
+from ._http import HTTP, Answer, repeat
 from ._logs import Sender
-from ._report import MOST_MESSAGE, cut, error_of, stops
+from ._report import MOST_MESSAGE, cancelled, cut, failed, stops, succeeded
 from ._signals import Signals, in_main_thread
 from ._usage import usage
 
 _REPORT_TIMEOUT = 3600.0  # without a deadline
 _LEAST_RETRY = 60.0
-_PROGRESS_INTERVAL = 1.0
-_ABORT_GRACE = 1.0
-_MOST_MARGIN = 5.0
 _CANCEL_LOOKUP = 3.0
 
 EXIT_DONE, EXIT_FAILED, EXIT_NO_TASK, EXIT_TERMINATED = 0, 1, 2, 128 + signal.SIGTERM
-
-Progress = tuple[int, str]  # the percent is -1 if unknown
 
 
 class Attempt:
@@ -77,16 +72,13 @@ class Attempt:
         self._stop: Cancelled | None = None
         self._cancel: Cancelled | None = None  # the cancel request
         self._uploaded: dict[str, Any] | None = None
-        self._progress: Progress = (-1, "")
-        self._delivered: Progress = (-1, "")
         self._claimed = False  # by the thread that reports
         self._forked = False
 
         self.stopped = threading.Event()  # the work must stop
-        self._ended = threading.Event()  # no more calls
-        self._lookup = threading.Event()  # a heartbeat after SIGTERM was answered
-        self._beats = threading.Condition(self._lock)
-        self._beat_now = False
+        self.ended = threading.Event()  # no more calls
+        self.lookup = threading.Event()  # a heartbeat after SIGTERM was answered
+        self.heartbeats = Heartbeats(self)
         self._on_stop: list[Callable[[], object]] = []
 
         path = "/v1/tasks/" + quote(envelope.task_id, safe="~:") + "/"
@@ -111,7 +103,7 @@ class Attempt:
 
         Raises a Cancelled if the work is not to be done.
         """
-        _running.add(self)
+        running.add(self)
         if self._signals is not None:
             self._signals.install(self._wake_w.fileno(), self._wake)
         self._begin(self._watch, "sortie-watch")
@@ -129,8 +121,8 @@ class Attempt:
             self.close()
             stop = cause_of(answer)
             raise stop if stop is not None else Undelivered(f"started was not accepted: {answer}")
-        self._beat_now = True  # early, so that a cancel does not wait for an interval
-        self._begin(self._send_heartbeats, "sortie-heartbeats")
+        self.heartbeats.request()  # early, so that a cancel does not wait for an interval
+        self._begin(self.heartbeats.run, "sortie-heartbeats")
         if self.sender is not None:
             self.sender.start()
 
@@ -139,12 +131,12 @@ class Attempt:
         fields: dict[str, Any] = {"startedAt": rfc3339(), "handlesSigterm": self.handles_sigterm}
         if self.sender is not None:
             fields["sendsOutput"] = True
-        body = self._body(fields)
+        body = self.body(fields)
         answer = repeat(
             lambda: self.call("started", body),
             until=self._retry_until(began),
             sleep=self.stopped.wait,
-            warn=self._warn,
+            warn=self.warn,
             what="started",
         )
         return None if self.stopped.is_set() and not answer.ok else answer
@@ -163,109 +155,33 @@ class Attempt:
         headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         return self.http.send("POST", self._base + name, body, headers, self._call_timeout)
 
-    def _body(self, fields: dict[str, Any]) -> bytes:
+    def body(self, fields: dict[str, Any]) -> bytes:
+        """Return the body of a call."""
         rest = json.dumps(fields, default=str, allow_nan=False)[1:]
         return (self._prefix + ", " + rest).encode("ascii")
 
-    def _warn(self, what: str, answer: Answer, delay: float) -> None:
+    def warn(self, what: str, answer: Answer, delay: float) -> None:
+        """Log a call that is sent again."""
         self.log.warning("%s failed (%s), retrying in %.1f s", what, answer, delay)
 
     def _retry_until(self, at: float) -> float:
-        left = self._until_deadline()
+        left = self.envelope.until_deadline()
         return at + (_REPORT_TIMEOUT if left is None else max(left, _LEAST_RETRY))
-
-    def _until_deadline(self) -> float | None:
-        if self.envelope.deadline is None:
-            return None
-        return (self.envelope.deadline - datetime.now(timezone.utc)).total_seconds()
 
     def target(self, name: str) -> Upload | None:
         """Return the newest target of an upload."""
         with self._lock:
             return self._targets[name]
 
-    # Progress and heartbeats.
-
-    def set_progress(self, percent: float | None, message: str) -> None:
-        """Set what heartbeats report. A change is sent within a second."""
-        whole = -1
-        if percent is not None and percent == percent:
-            whole = int(max(0.0, min(float(percent), 100.0)))
-        with self._beats:
-            if self._progress != (whole, message):
-                self._progress = (whole, message)
-                self._beats.notify_all()
-
-    def request_heartbeat(self) -> None:
-        """Send a heartbeat at once."""
-        with self._beats:
-            self._beat_now = True
-            self._beats.notify_all()
-
-    def _send_heartbeats(self) -> None:
-        interval = self.envelope.interval
-        failures, sent = 0, time.monotonic()
-        due = sent + interval
-        while True:
-            with self._beats:
-                while not self._ended.is_set() and not self._beat_now:
-                    at = due
-                    if failures == 0 and self._progress != self._delivered:
-                        at = min(due, sent + _PROGRESS_INTERVAL)
-                    left = at - time.monotonic()
-                    if left <= 0:
-                        break
-                    self._beats.wait(left)
-                if self._ended.is_set():
-                    return
-                self._beat_now = False
-            sent = time.monotonic()
-            try:
-                answer = self._heartbeat()
-            except Exception:  # no error ends the heartbeats of living work
-                self.log.exception("cannot send a heartbeat")
-                answer = Answer(0, error="internal error")
-            if answer.status in (409, 410):
-                self.refused(answer)
-                return
-            if answer.ok:
-                failures, due = 0, sent + interval
-            else:
-                delay = backoff(failures, min(FIRST_DELAY, interval / 8), interval)
-                delay = min(max(delay, answer.retry_after), interval)
-                failures += 1
-                due = time.monotonic() + (delay if answer.retryable else interval)
-                if not self._ended.is_set():
-                    self._warn("a heartbeat", answer, due - time.monotonic())
-
-    def _heartbeat(self) -> Answer:
+    def renew(self, said: dict[str, Any]) -> None:
+        """Take the token and the targets that an answer brings."""
         with self._lock:
-            progress = percent, message = self._progress
-            terminated = isinstance(self._stop, Terminated)
-        fields: dict[str, Any] = {"heartbeatAt": rfc3339()}
-        if percent >= 0:
-            fields["progressPct"] = percent
-        if message:
-            fields["message"] = cut(message, MOST_MESSAGE)
-        answer = self.call("heartbeat", self._body(fields))
-        if not answer.ok:
-            return answer
-        said = answer.object()
-        if said is None:
-            return Answer(0, error="malformed answer")
-        with self._lock:
-            self._delivered = progress
             if is_token(said.get("taskToken")):
                 self._token = said["taskToken"]
             for name in ("output", "log"):
                 target = upload_of(said.get(name))
                 if target is not None:
                     self._targets[name] = target
-        if said.get("shouldCancel") is True:
-            self.cancel(said.get("cancelReason"))
-        if terminated:
-            self._lookup.set()
-        return answer
 
     # The reasons to stop.
 
@@ -291,7 +207,7 @@ class Attempt:
             self.cancel(cause.reason)
         else:
             self.stop(cause)
-        self._lookup.set()
+        self.lookup.set()
 
     def stop(self, cause: Cancelled) -> None:
         """Ask the work to stop. The first cause counts, unless that is SIGTERM."""
@@ -324,7 +240,7 @@ class Attempt:
         if self._claimed:
             return
         self.stop(Terminated())
-        self.request_heartbeat()
+        self.heartbeats.request()
 
     def _wake(self) -> None:
         try:
@@ -332,29 +248,16 @@ class Attempt:
         except OSError:
             pass  # full, so the thread wakes anyway, or closed
 
-    def _time_left(self) -> float | None:
-        left = self._until_deadline()
-        limit = self.envelope.time_limit
-        if left is None or (limit is not None and limit < left):
-            return limit
-        return max(left, 0.001)
-
-    def _grace(self, cause: Cancelled) -> float:
-        grace = self.envelope.grace * 0.8
-        if isinstance(cause, Aborted):
-            return min(grace, _ABORT_GRACE)
-        return min(grace, _MOST_MARGIN * 0.8) if isinstance(cause, DeadlineReached) else grace
-
     def _watch(self) -> None:
-        left, deadline = self._time_left(), None
+        left, deadline = self.envelope.time_left(), None
         if left is not None:
-            deadline = time.monotonic() + left - min(_MOST_MARGIN, left / 10)
+            deadline = time.monotonic() + left - min(MOST_MARGIN, left / 10)
         seen: Cancelled | None = None
         expires = 0.0
-        while not self._ended.is_set():
+        while not self.ended.is_set():
             cause = self.stop_cause
             if cause is not seen and cause is not None:
-                seen, expires = cause, time.monotonic() + self._grace(cause)
+                seen, expires = cause, time.monotonic() + grace_of(self.envelope.grace, cause)
             at = deadline if seen is None else expires
             self._wake_r.settimeout(None if at is None else max(at - time.monotonic(), 0.001))
             try:
@@ -415,14 +318,22 @@ class Attempt:
         interrupted = isinstance(failure, KeyboardInterrupt) and cause is None
         if failure is not None and (isinstance(cause, Terminated) or interrupted):
             if not interrupted:
-                self._lookup.wait(min(_CANCEL_LOOKUP, self.envelope.grace / 10))
+                self.lookup.wait(min(_CANCEL_LOOKUP, self.envelope.grace / 10))
             cause = self.stop_cause
             if isinstance(cause, Aborted):
                 raise cause
             if self._cancel is None:
                 raise Terminated()  # the control plane sees the end of the machine
         lost = self.sender.flush() if self.sender is not None else 0
-        fields = self._result(failure)
+        percent, message = self.heartbeats.progress
+        with self._lock:
+            cancel, uploaded = self._cancel, self._uploaded
+        if failure is None:
+            fields = succeeded(uploaded)
+        elif cancel is not None and stops(failure):
+            fields = cancelled(self.phase, self.partial_progress, percent, message)
+        else:
+            fields = failed(failure, self.stop_cause)
         figures: dict[str, Any] = dict(usage())
         figures.update(self.metrics)
         if lost:
@@ -433,7 +344,7 @@ class Attempt:
             lambda: self.call("completed", body),
             until=self._retry_until(time.monotonic()),
             sleep=_sleep,
-            warn=self._warn,
+            warn=self.warn,
             what="completed",
         )
         if not answer.ok:
@@ -445,33 +356,11 @@ class Attempt:
 
     def _encoded(self, fields: dict[str, Any]) -> bytes:
         try:
-            return self._body(fields)
+            return self.body(fields)
         except (TypeError, ValueError, RecursionError):
             self.log.warning("metrics or partial progress left out: not JSON")
             kept = {k: v for k, v in fields.items() if k not in ("metrics", "partialProgress")}
-            return self._body({**kept, "metrics": usage()})
-
-    def _result(self, failure: BaseException | None) -> dict[str, Any]:
-        fields: dict[str, Any] = {"completedAt": rfc3339()}
-        with self._lock:
-            percent, message = self._progress
-            cancel, uploaded = self._cancel, self._uploaded
-        if failure is None:
-            fields["outcome"] = "SUCCEEDED"
-            if uploaded is not None:
-                fields["output"] = uploaded
-        elif cancel is not None and stops(failure):
-            fields["outcome"] = "CANCELLED"
-            fields["cancelledDuringPhase"] = self.phase or "processing"
-            partial = self.partial_progress
-            if partial is None and percent >= 0:
-                partial = {"progressPct": percent, "message": cut(message, MOST_MESSAGE)}
-            if partial is not None:
-                fields["partialProgress"] = partial
-        else:
-            fields["outcome"] = "FAILED"
-            fields["error"] = error_of(failure, self.stop_cause)
-        return fields
+            return self.body({**kept, "metrics": usage()})
 
     def set_output(self, output: dict[str, Any]) -> None:
         """Set the output that a success reports."""
@@ -480,10 +369,9 @@ class Attempt:
 
     def close(self) -> None:
         """End the threads and restore the handler of SIGTERM."""
-        _running.discard(self)
-        self._ended.set()
-        with self._beats:
-            self._beats.notify_all()
+        running.discard(self)
+        self.ended.set()
+        self.heartbeats.wake()
         self._wake()
         if self.sender is not None:
             self.sender.outbox.close()
@@ -502,59 +390,11 @@ class Attempt:
             self._signals.armed = False
             self._signals.restore()
         self._lock = threading.Lock()
-        self._beats = threading.Condition(self._lock)
+        self.heartbeats.forked()
         if self.sender is not None:
             self.sender.outbox.forked()
-
-
-_running: weakref.WeakSet[Attempt] = weakref.WeakSet()
-
-
-_fork = threading.local()
-
-
-def _before_fork() -> None:
-    """Hold SIGTERM back until the child has the handler that was there before."""
-    _fork.mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}) if _running else None
-
-
-def _after_fork_in_parent() -> None:
-    mask = getattr(_fork, "mask", None)
-    if mask is not None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def _after_fork_in_child() -> None:
-    for attempt in list(_running):
-        attempt.forked()
-    _running.clear()
-    _after_fork_in_parent()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-    )
 
 
 def _sleep(delay: float) -> bool:
     time.sleep(delay)
     return False
-
-
-def new_worker_id() -> str:
-    """Return a name that differs between processes."""
-    host = "".join(c for c in socket.gethostname() if " " < c < "\x7f")[:63] or "worker"
-    return f"{host}-{uuid.uuid4().hex[:8]}"
-
-
-def cause_of(answer: Answer) -> Cancelled | None:
-    """Return why an answer ends the work; None if it does not."""
-    if answer.status == 410:
-        return Aborted("expired")
-    if answer.status != 409:
-        return None
-    said = answer.object() or {}
-    if said.get("error") != "task_already_terminal":
-        return Aborted("mismatch")
-    return Cancelled() if said.get("state") == "CANCELLED" else Aborted("ended")

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
@@ -59,6 +59,19 @@ class Envelope:
     content_type: str
     traceparent: str
     members: Mapping[str, Any] = field(repr=False)
+
+    def until_deadline(self) -> float | None:
+        """Return the seconds until the deadline; None without one."""
+        if self.deadline is None:
+            return None
+        return (self.deadline - datetime.now(timezone.utc)).total_seconds()
+
+    def time_left(self) -> float | None:
+        """Return the seconds that an attempt has which starts now; None without a limit."""
+        left = self.until_deadline()
+        if left is None or (self.time_limit is not None and self.time_limit < left):
+            return self.time_limit
+        return max(left, 0.001)
 
 
 def take(environ: Any = None) -> Envelope:

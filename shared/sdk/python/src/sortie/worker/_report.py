@@ -7,6 +7,7 @@ import sys
 import traceback
 from typing import Any
 
+from .._time import now as rfc3339
 from ..errors import Cancelled, DeadlineReached, Failure
 
 #: The control plane cuts texts at the same lengths.
@@ -20,6 +21,30 @@ def stops(failure: BaseException) -> bool:
         return True
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(failure, asyncio.CancelledError)
+
+
+def succeeded(uploaded: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the report of a success."""
+    fields: dict[str, Any] = {"completedAt": rfc3339(), "outcome": "SUCCEEDED"}
+    if uploaded is not None:
+        fields["output"] = uploaded
+    return fields
+
+
+def cancelled(phase: str, partial: Any, percent: int, message: str) -> dict[str, Any]:
+    """Return the report of work that ended for a cancel request."""
+    if partial is None and percent >= 0:
+        partial = {"progressPct": percent, "message": cut(message, MOST_MESSAGE)}
+    fields: dict[str, Any] = {"completedAt": rfc3339(), "outcome": "CANCELLED"}
+    fields["cancelledDuringPhase"] = phase or "processing"
+    if partial is not None:
+        fields["partialProgress"] = partial
+    return fields
+
+
+def failed(failure: BaseException, cause: Cancelled | None) -> dict[str, Any]:
+    """Return the report of a failure."""
+    return {"completedAt": rfc3339(), "outcome": "FAILED", "error": error_of(failure, cause)}
 
 
 def error_of(failure: BaseException, cause: Cancelled | None) -> dict[str, Any]:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import io
 import logging
-import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
-from typing import IO, Any, Literal, NoReturn, TextIO, Union
+from typing import IO, Any, Literal, NoReturn, TextIO
 
 from ..errors import Cancelled, Category, Failure
 from ._attempt import Attempt
 from ._envelope import take
 from ._http import Answer, repeat
 from ._logs import text_stream
+from ._upload import Content, Hashed, name_of, opened
 
 _MOST_UPLOAD = 5 << 30
 _MOST_INPUT = 8 << 20
@@ -30,8 +26,6 @@ _UPLOAD_TIMEOUT, _STALL, _INPUT_TIMEOUT = 900.0, 60.0, 120.0
 _MOST_FORBIDDEN = 3
 
 OnCancel = Literal["flag", "raise"]
-#: What Task.output stores: a path, the content, or a file that was opened for bytes.
-Content = Union["str | os.PathLike[str]", bytes, IO[bytes]]
 
 logger = logging.getLogger("sortie")
 
@@ -106,7 +100,7 @@ class _Task:
 
         It makes no call, so it may be called in an inner loop.
         """
-        self._attempt.set_progress(percent, message)
+        self._attempt.heartbeats.set(percent, message)
 
     def phase(self, name: str) -> None:
         """Name what the work does now. A cancelled task reports it."""
@@ -157,10 +151,10 @@ class _Task:
         return answer.body
 
     def _output(self, content: Content, content_type: str | None, file_name: str | None) -> None:
-        with _opened(content) as (file, size):
+        with opened(content) as (file, size):
             if size > _MOST_UPLOAD:
                 raise Failure("USER_CODE", f"the output has {size} bytes, want at most 5 GiB", False)
-            self._upload(file, size, content_type, file_name or _name_of(content))
+            self._upload(file, size, content_type, file_name or name_of(content))
 
     def _upload(self, file: IO[bytes], size: int, content_type: str | None, file_name: str) -> None:
         attempt, start, forbidden = self._attempt, file.tell(), 0
@@ -176,12 +170,12 @@ class _Task:
             target = attempt.target("output")
             assert target is not None
             file.seek(start)
-            body = _Hashed(file, size, attempt)
+            body = Hashed(file, size, attempt.stopped)
             headers = {"Content-Type": kind, "Content-Length": str(size), **target.headers}
             answer = attempt.http.send("PUT", target.url, body if size else b"", headers, _STALL)  # type: ignore[arg-type]
             if answer.status == 403 and forbidden < _MOST_FORBIDDEN:
                 forbidden += 1  # the URL may have expired; a heartbeat renews it
-                attempt.request_heartbeat()
+                attempt.heartbeats.request()
                 return Answer(0, error="the URL was refused")
             if answer.ok:
                 stored.update(outputPath=target.key, byteSize=size)
@@ -392,54 +386,6 @@ def _cause(attempt: Attempt, failure: Cancelled) -> Cancelled:
 
 def _is_success(failure: BaseException) -> bool:
     return isinstance(failure, SystemExit) and failure.code in (None, 0)
-
-
-class _Hashed:
-    """A body of an upload: computes the digest of what is read, and ends with the work."""
-
-    def __init__(self, file: IO[bytes], size: int, attempt: Attempt) -> None:
-        self._file = file
-        self._left = size
-        self._attempt = attempt
-        self.sum = hashlib.sha256()
-        self.size = 0
-
-    def read(self, most: int = -1) -> bytes:
-        if self._attempt.stopped.is_set():
-            raise OSError("the work must stop")
-        want = self._left if most < 0 else min(most, self._left)
-        content = self._file.read(want)
-        if want and not content:
-            raise OSError("the file became shorter")
-        self._left -= len(content)
-        self.size += len(content)
-        self.sum.update(content)
-        return content
-
-
-def _name_of(content: Content) -> str:
-    return os.path.basename(os.fspath(content)) if isinstance(content, (str, os.PathLike)) else ""
-
-
-@contextmanager
-def _opened(content: Content) -> Iterator[tuple[IO[bytes], int]]:
-    """Return a file that can be read again, and the number of bytes from its position."""
-    if isinstance(content, (str, os.PathLike)):
-        with open(content, "rb") as file:
-            yield file, os.fstat(file.fileno()).st_size
-    elif isinstance(content, (bytes, bytearray, memoryview)):
-        yield io.BytesIO(content), len(content)
-    elif content.seekable():
-        start = content.tell()
-        end = content.seek(0, os.SEEK_END)
-        content.seek(start)
-        yield content, end - start
-    else:
-        with tempfile.TemporaryFile() as copy:
-            shutil.copyfileobj(content, copy)
-            size = copy.tell()
-            copy.seek(0)
-            yield copy, size
 
 
 __all__ = ["AsyncTask", "Cancelled", "Content", "OnCancel", "Task", "atask", "task"]
