@@ -30,9 +30,14 @@ type change struct {
 }
 
 // stream serves the changes of the tenant as Server-Sent Events, from the event stream of the
-// API. It ends with the session.
+// API. It ends with the session. Without a session it has no content: browsers then stop to
+// reconnect, and report no error.
 func (c *console) stream(w http.ResponseWriter, r *http.Request) error {
 	v, err := c.begin(r)
+	if fault.Is(err, fault.Unauthenticated) {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,14 @@ func TestReaderWithoutEventsHasNoLiveChange(t *testing.T) {
 	}
 }
 
+// TestStreamWithoutASession ends: a redirect to the sign-in is an error in the browser's console.
+func TestStreamWithoutASession(t *testing.T) {
+	t.Parallel()
+	if answer := setup(t).browser(t).get("/console/stream"); answer.Status != http.StatusNoContent || answer.Body != "" {
+		t.Errorf("got %d %q, want 204", answer.Status, answer.Body)
+	}
+}
+
 func TestLogIsFollowedAfterALine(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -11,8 +11,23 @@ export function enhance(root = document) {
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   }
+  for (const place of root.querySelectorAll(".table, .scroll, .card, .card details, pre")) scrollers.observe(place);
   refreshTimes(root);
 }
+
+// The keyboard reaches what scrolls and has nothing else to focus.
+const scrollers = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scrolls = (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) && getComputedStyle(target).overflowX !== "visible";
+    if (scrolls && !target.hasAttribute("tabindex")) {
+      target.tabIndex = 0;
+      target.dataset.scrolls = "";
+    } else if (!scrolls && "scrolls" in target.dataset) {
+      target.removeAttribute("tabindex");
+      delete target.dataset.scrolls;
+    }
+  }
+});
 
 const units = [["d", 172800, 86400], ["h", 3600, 3600], ["min", 60, 60], ["s", 0, 1]];
 
