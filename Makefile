@@ -98,8 +98,12 @@ validate: ## check the API, generated clients, the template and the state machin
 validate-quick: ## the same with few examples and without the template
 	@$(GO) run ./local/proof/validate -quick
 
+.PHONY: test-browser
+test-browser: ## test the web console in Chromium, with axe (needs npm and chromium-headless-shell), TESTS=REGEXP
+	$(GO) test -tags browser ./local/proof/browser -run '$(TESTS)' -count 1 -timeout 20m
+
 .PHONY: nightly
-nightly: validate race test-sdks test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate test-browser race test-sdks test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory test-kubernetes NODE=kubelet
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
