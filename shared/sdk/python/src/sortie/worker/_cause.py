@@ -1,4 +1,4 @@
-"""Who calls, why an answer ends the work, and how long it may go on then."""
+"""Who calls, why an answer ends the work, and how long it may continue then."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cause_of(answer: Answer) -> Cancelled | None:
 
 
 def grace_of(whole: float, cause: Cancelled) -> float:
-    """Return how long work may go on that must stop."""
+    """Return how long work may continue that must stop."""
     grace = whole * 0.8
     if isinstance(cause, Aborted):
         return min(grace, _ABORT_GRACE)

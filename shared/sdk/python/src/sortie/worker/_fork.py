@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Forked(Protocol):
-    """What must not go on in a child process."""
+    """What must not continue in a child process."""
 
     def forked(self) -> None:
         """Forget the attempt, in the child."""
