@@ -168,13 +168,13 @@ func TestDocumentsAreFresh(t *testing.T) {
 
 func settingsTable() string {
 	var text strings.Builder
-	text.WriteString("| key | variable | default | meaning |\n|---|---|---|---|\n")
+	text.WriteString("| key | default | meaning |\n|---|---|---|\n")
 	for _, s := range stack.Documented() {
 		fallback := "`" + s.Default + "`"
 		if s.Default == "" {
 			fallback = "(empty)"
 		}
-		fmt.Fprintf(&text, "| `%s` | `%s` | %s | %s |\n", s.Name, stack.Variable(s.Name), fallback, s.Meaning)
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, fallback, s.Meaning)
 	}
 	return text.String()
 }
