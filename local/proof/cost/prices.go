@@ -54,25 +54,25 @@ func Assumptions() []Assumption {
 	return []Assumption{
 		{
 			"Lambda's time is the time that LocalStack reports",
-			"less the time of counting; it includes waiting for DynamoDB Local and LocalStack on two shared processors, which is longer than on AWS, and no cold start",
+			"without the time of counting and cold starts, with longer waits than on AWS",
 		},
-		{"a launch takes 2 s more", "this is how long it waits for a machine of Fly; locally it waits for a process"},
+		{"a launch takes 2 s more", "the wait for a machine of Fly"},
 		{
-			"units of transactions are counted from the items before and after, by the rules of DynamoDB's guide",
-			"DynamoDB Local reports other numbers for them",
-		},
-		{
-			"the access log of the API and the log of the state machine are not included",
-			"LocalStack writes neither as AWS does; a kilobyte of log costs $0.50 for a million",
+			"units of transactions follow DynamoDB's guide",
+			"they are computed from the items before and after",
 		},
 		{
-			"custom metrics are priced while nothing runs; a busy stack publishes about forty, $12 a month",
-			"they are billed by the hour in which they are published, not by the run",
+			"the access log of the API and the log of the state machine are missing",
+			"a kilobyte of log costs $0.50 for a million",
+		},
+		{
+			"custom metrics of a busy stack are missing",
+			"about forty, $12 a month",
 		},
 		{
 			"Lambda asks each queue for messages with five pollers, a request each 20 s",
-			"LocalStack does so in another way; the first million requests of a month, which are free, are priced",
+			"the first million requests of a month are priced, although they are free",
 		},
-		{"a status request is one request", "a client that waits repeats it every 5 s; its polling is not included"},
+		{"a status request is one request", "a client that waits repeats it every 5 s"},
 	}
 }

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -19,9 +20,8 @@ func (m Measured) Report() string {
 		}
 		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", g.Claim, figure(g.Is), figure(g.AtMost), word)
 	}
-	for _, row := range m.Rows {
-		m.itemise(&text, row)
-	}
+	m.compareCases(&text)
+	m.idle(&text)
 	text.WriteString("\nJobs; what is not counted here is that of an export:\n\n" + m.Jobs())
 	text.WriteString("\nEvents; an export has about ten:\n\n" + eventTable())
 	text.WriteString("\nAn inference task of 500 tokens in 20 s with one reader, part by part. Its requests to the table are counted\n" +
@@ -35,17 +35,57 @@ func (m Measured) Report() string {
 	return text.String()
 }
 
-// itemise writes the bill of a row, per million for rows about a run.
-func (m Measured) itemise(text *strings.Builder, row Row) {
-	times, of := 1e6, " a million"
-	if row.Name == RowIdle {
-		times, of = 1, ""
+// cases are the rows about a run, with their column heads.
+var cases = []struct{ row, head string }{
+	{RowPlain, "export"},
+	{RowLost, "worker lost"},
+	{RowLimit, "time limit"},
+	{RowCancelled, "cancelled"},
+	{RowRetried, "tried again"},
+	{RowHeartbeats, "heartbeats"},
+}
+
+// compareCases writes a table with the units of each case and its cost. Items are ordered by
+// the largest cost in any case.
+func (m Measured) compareCases(text *strings.Builder) {
+	largest := Usage{}
+	head, line := "| units | $ a million |", "|---|---:|"
+	for _, c := range cases {
+		row, _ := m.Row(c.row)
+		for kind, units := range row.Usage {
+			largest[kind] = max(largest[kind], units)
+		}
+		head, line = head+" "+c.head+" |", line+"---:|"
 	}
-	fmt.Fprintf(text, "\n%s:\n\n| item | units | $%s |\n|---|---:|---:|\n", sentence(row.Name), of)
-	for _, line := range Bill(row.Usage) {
-		fmt.Fprintf(text, "| %s | %s | %.2f |\n", line.Kind, figure(line.Units), line.Dollars()*times)
+	text.WriteString("\nCases: an export; one whose first worker is lost; a run into its time limit; one that is cancelled while its worker is active;\n" +
+		"an export that a client tries again, from there; an hour of heartbeats at 30 s.\n\n" + head + "\n" + line + "\n")
+	for _, item := range Bill(largest) {
+		fmt.Fprintf(text, "| %s | %s |", item.Kind, strconv.FormatFloat(math.Round(item.Price*1e9)/1e3, 'f', -1, 64))
+		for _, c := range cases {
+			row, _ := m.Row(c.row)
+			fmt.Fprintf(text, " %s |", figure(row.Usage[item.Kind]))
+		}
+		text.WriteString("\n")
 	}
-	fmt.Fprintf(text, "| in all | | %.2f |\n", Dollars(row.Usage)*times)
+	text.WriteString("| $ for a million cases | |")
+	for _, c := range cases {
+		row, _ := m.Row(c.row)
+		fmt.Fprintf(text, " %.2f |", Dollars(row.Usage)*1e6)
+	}
+	text.WriteString("\n")
+}
+
+// idle writes the bill of a month without a run.
+func (m Measured) idle(text *strings.Builder) {
+	row, ok := m.Row(RowIdle)
+	if !ok {
+		return
+	}
+	text.WriteString("\nA month without a run:\n\n| item | units | $ |\n|---|---:|---:|\n")
+	for _, item := range Bill(row.Usage) {
+		fmt.Fprintf(text, "| %s | %s | %.2f |\n", item.Kind, figure(item.Units), item.Dollars())
+	}
+	fmt.Fprintf(text, "| in all | | %.2f |\n", Dollars(row.Usage))
 }
 
 // compare compares a run with the same run under a polling state machine.
@@ -65,8 +105,6 @@ func (m Measured) compare(text *strings.Builder) {
 		fmt.Fprintf(text, "| %s | %.0f | %.0f |\n", spell(lasts), Dollars(ours)*1e6, Dollars(Polling(plain.Usage, lasts))*1e6)
 	}
 }
-
-func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 func spell(d time.Duration) string {
 	if d < time.Hour {
