@@ -25,9 +25,9 @@ func TestCatalogueIsUpToDate(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| type | about | when | in an attempt |\n|---|---|---|---|\n")
 	for _, info := range eventtype.All() {
-		often := "any number"
+		often := "often"
 		if info.Once {
-			often = "at most one"
+			often = "once"
 		}
 		if info.Subject != eventtype.OfRun {
 			often = ""

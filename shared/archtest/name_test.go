@@ -121,7 +121,6 @@ func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{
 		{"statemachines/README.md", "life of a run", diagram()},
-		{"statemachines/README.md", "transitions", transitionTable()},
 		{"local/README.md", "settings", settingsTable(append(service.Settings(), disk.Settings()...))},
 		{"shared/adapter/kubernetes/README.md", "settings", settingsTable(kubernetes.Settings())},
 		{"shared/README.md", "rules", ruleTable(t)},
@@ -194,22 +193,6 @@ func diagram() string {
 		}
 	}
 	text.WriteString("```\n")
-	return text.String()
-}
-
-func transitionTable() string {
-	var text strings.Builder
-	text.WriteString("| from | to |\n|---|---|\n")
-	for _, from := range run.States() {
-		var next []string
-		for _, to := range from.Next() {
-			next = append(next, string(to))
-		}
-		if len(next) == 0 {
-			next = []string{"(an end)"}
-		}
-		fmt.Fprintf(&text, "| %s | %s |\n", from, strings.Join(next, ", "))
-	}
 	return text.String()
 }
 
