@@ -68,14 +68,14 @@ func Families() []Family {
 		{Name: Runs, Help: "Runs that have ended.", Kind: Counter, Labels: []string{"kind", "state", "skipped"}},
 		{Name: RunTotal, Help: "Time from the creation of a run to its end.", Kind: Histogram, Labels: kind},
 		{Name: StartLatency, Help: "Time from the request of the last machine of a run to its start.", Kind: Histogram, Labels: kind},
-		{Name: Transitions, Help: "State transitions of the runs that have ended.", Kind: Counter, Labels: kind},
-		{Name: Checked, Help: "Constraints that were evaluated for the runs that have ended.", Kind: Counter, Labels: kind},
-		{Name: Violated, Help: "Constraints that the runs that have ended violated.", Kind: Counter, Labels: kind},
-		{Name: Acted, Help: "Actions before the end of the runs that have ended.", Kind: Counter, Labels: kind},
-		{Name: ActFailed, Help: "Actions that failed before the end of the runs that have ended.", Kind: Counter, Labels: kind},
-		{Name: Retries, Help: "Attempts after the first one of the runs that have ended.", Kind: Counter, Labels: kind},
-		{Name: Heartbeats, Help: "Heartbeats that were received for the runs that have ended.", Kind: Counter, Labels: kind},
-		{Name: APICalls, Help: "Calls to the platforms of machines for the runs that have ended, by the runner.", Kind: Counter, Labels: []string{"kind", "runner"}},
+		{Name: Transitions, Help: "State transitions of ended runs.", Kind: Counter, Labels: kind},
+		{Name: Checked, Help: "Constraints that were evaluated for ended runs.", Kind: Counter, Labels: kind},
+		{Name: Violated, Help: "Constraints that ended runs violated.", Kind: Counter, Labels: kind},
+		{Name: Acted, Help: "Actions before the end of ended runs.", Kind: Counter, Labels: kind},
+		{Name: ActFailed, Help: "Actions that failed before the end of ended runs.", Kind: Counter, Labels: kind},
+		{Name: Retries, Help: "Attempts after the first one of ended runs.", Kind: Counter, Labels: kind},
+		{Name: Heartbeats, Help: "Heartbeats that were received for ended runs.", Kind: Counter, Labels: kind},
+		{Name: APICalls, Help: "Calls to the platforms of machines for ended runs, by the runner.", Kind: Counter, Labels: []string{"kind", "runner"}},
 		{Name: PredictionError, Help: "Time from the p50 of a predicted start to the start, negative if it was earlier, by whether the p90 covered it.", Kind: Histogram, Labels: []string{"kind", "covered"}},
 		{Name: Firings, Help: "Firings of schedules, by whether they created a run or were skipped.", Kind: Counter, Labels: []string{"result"}},
 		{Name: Lateness, Help: "Time from a firing's time to its commit, catch-up runs left out.", Kind: Histogram, Labels: nil},
@@ -84,7 +84,7 @@ func Families() []Family {
 		{Name: PoolLimit, Help: "Slots of a pool; 0 is no limit.", Kind: Gauge, Labels: pool},
 	}
 	for _, p := range run.Phases() {
-		families = append(families, Family{Name: Phase(p), Help: "Time that a run spent in the phase " + string(p) + ", if it was in it.", Kind: Histogram, Labels: kind})
+		families = append(families, Family{Name: Phase(p), Help: "Time of a run in the phase " + string(p) + ".", Kind: Histogram, Labels: kind})
 	}
 	return slices.Concat(families, eventFamilies(), taskFamilies())
 }
