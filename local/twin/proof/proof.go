@@ -22,7 +22,8 @@ type answer struct {
 	Proof string `json:"proof"`
 }
 
-// sum returns the MAC of a challenge.
+// sum returns the MAC of a challenge: the HMAC-SHA256 of "sortie-proof-v1", the nonce and the
+// address, one on each line.
 func sum(key []byte, nonce, address string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("sortie-proof-v1\n" + nonce + "\n" + address))
