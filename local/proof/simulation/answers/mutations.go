@@ -1,0 +1,11 @@
+package answers
+
+// The simulation finds these mutations of the code, each with the seed and what it reports:
+//
+//	what an attempt has used is charged twice: 1, a task has used more than its stream says
+//	a task that ends in the queue keeps its reservation: 1, it has ended and holds an amount
+//	a resumed stream repeats the last event: 1, a reader got an event twice
+//	a resumed stream skips the rest of a record: 4, a reader misses a token
+//	the writer appends behind the end of a stream: 4, the terminal record is not the last one
+//	an answer is tried again after its first token: 1, a reader got a token a second time
+//	the task of a killed dispatcher keeps its slot: 3, tasks run after the bound

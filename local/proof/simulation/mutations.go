@@ -1,0 +1,19 @@
+package simulation
+
+// The simulation finds these mutations of the code, each with the seed and what it reports:
+//
+//	the relay does not look for known events: 2, an event has two positions
+//	the relay's function names no failed records: 2, an event is behind one that is not its predecessor
+//	the cursor of a webhook moves before the attempts: 2, a receiver did not get an event
+//	events of a task are sent at once to an ordered webhook: 1, a receiver got an event before an earlier one
+//	SQLite stores no events of changed webhooks: 1, the stream misses an event
+//	the bus moves its cursor before it publishes: 2, the bus misses events
+//	no checkpoint of the last events: 3, the last checkpoint does not have all events
+//	an attempt without an answer counts as a success: 2, its receiver did not accept the delivery
+//	a page of events ends one event late: 2, a reader misses an event
+//	constraints are not evaluated again after a wait: 5, a run is to start without a slot of its job
+//	a cancelled previous run counts as a success: 34, a run is to start, and the previous run is Cancelled
+//	kill_old ends the newest of the older runs: 34, a run was replaced with too few newer ones
+//	kill_old ends one run more than needed: 54, a run was replaced with too few newer ones
+//
+// Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.
