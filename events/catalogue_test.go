@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 )
 
-// TestCatalogueIsUpToDate compares the table of the README with the list of types.
+// TestCatalogueIsUpToDate compares the list in the README with the types.
 func TestCatalogueIsUpToDate(t *testing.T) {
 	t.Parallel()
 	const path, begin, end = "README.md", "<!-- catalogue -->\n", "<!-- end of the catalogue -->"
@@ -22,17 +22,19 @@ func TestCatalogueIsUpToDate(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("got no catalogue in %s, want one between its marks", path)
 	}
-	var table strings.Builder
-	table.WriteString("| type | about | when | in an attempt |\n|---|---|---|---|\n")
-	for _, info := range eventtype.All() {
-		often := "often"
-		if info.Once {
-			often = "once"
+	var list strings.Builder
+	for _, subject := range []eventtype.Subject{eventtype.OfRun, eventtype.OfSchedule, eventtype.OfPolicy, eventtype.OfStream} {
+		fmt.Fprintf(&list, "About a %s:\n\n", subject)
+		for _, info := range eventtype.All() {
+			once := ""
+			if info.Once && subject == eventtype.OfRun {
+				once = " (once)"
+			}
+			if info.Subject == subject {
+				fmt.Fprintf(&list, "- `%s`%s: %s\n", info.Type, once, info.When)
+			}
 		}
-		if info.Subject != eventtype.OfRun {
-			often = ""
-		}
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", info.Type, info.Subject, info.When, often)
+		list.WriteString("\n")
 	}
-	golden(t, path, []byte(before+begin+table.String()+end+after))
+	golden(t, path, []byte(before+begin+list.String()+end+after))
 }

@@ -146,7 +146,7 @@ func TestDocumentsAreFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := document
-	for part, text := range map[string]string{"settings": settingsTable(), "alarms": alarmsTable(t)} {
+	for part, text := range map[string]string{"settings": settingsList(), "alarms": alarmsList(t)} {
 		begin, end := []byte("<!-- generated: "+part+" -->\n"), []byte("<!-- end -->")
 		head, rest, found := bytes.Cut(fresh, begin)
 		_, tail, closed := bytes.Cut(rest, end)
@@ -166,26 +166,26 @@ func TestDocumentsAreFresh(t *testing.T) {
 	}
 }
 
-func settingsTable() string {
+// settingsList returns a Markdown list of the settings with their defaults.
+func settingsList() string {
 	var text strings.Builder
-	text.WriteString("| key | default | meaning |\n|---|---|---|\n")
 	for _, s := range stack.Documented() {
-		fallback := "`" + s.Default + "`"
-		if s.Default == "" {
-			fallback = "(empty)"
+		name := s.Name
+		if s.Default != "" {
+			name += "=" + s.Default
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, fallback, s.Meaning)
+		fmt.Fprintf(&text, "- `%s`: %s\n", name, s.Meaning)
 	}
 	return text.String()
 }
 
-func alarmsTable(t *testing.T) string {
+// alarmsList returns a Markdown list of the alarms.
+func alarmsList(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("| alarm | what it means | what to do |\n|---|---|---|\n")
 	for _, a := range deployed(t).Of("CloudWatch::Alarm") {
 		meaning, todo, _ := strings.Cut(a.Text("AlarmDescription"), ". What to do: ")
-		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.TrimPrefix(a.ID, "Alarm"), meaning, strings.TrimSuffix(todo, "."))
+		fmt.Fprintf(&text, "- **%s**: %s. What to do: %s.\n", strings.TrimPrefix(a.ID, "Alarm"), meaning, strings.TrimSuffix(todo, "."))
 	}
 	return text.String()
 }

@@ -121,11 +121,11 @@ func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{
 		{"statemachines/README.md", "life of a run", diagram()},
-		{"local/README.md", "settings", settingsTable(append(service.Settings(), disk.Settings()...))},
-		{"shared/adapter/kubernetes/README.md", "settings", settingsTable(kubernetes.Settings())},
-		{"shared/README.md", "rules", ruleTable(t)},
-		{"shared/series/README.md", "series", seriesTable()},
-		{"shared/series/README.md", "trace settings", settingsTable(otel.Settings())},
+		{"local/README.md", "settings", settingsList(append(service.Settings(), disk.Settings()...))},
+		{"shared/adapter/kubernetes/README.md", "settings", settingsList(kubernetes.Settings())},
+		{"shared/README.md", "rules", ruleList(t)},
+		{"shared/series/README.md", "series", seriesList()},
+		{"shared/series/README.md", "trace settings", settingsList(otel.Settings())},
 		{"shared/worker/README.md", "examples/go/main.go", goBlock(t, "shared/worker/examples/go/main.go")},
 		{"shared/webhook/README.md", "examples/go/main.go", goBlock(t, "shared/webhook/examples/go/main.go")},
 	} {
@@ -156,12 +156,25 @@ func TestDocumentsAreFresh(t *testing.T) {
 	}
 }
 
-// seriesTable returns a Markdown table of the metrics.
-func seriesTable() string {
+// seriesList returns Markdown lists of the metrics, one for each kind.
+func seriesList() string {
 	var text strings.Builder
-	text.WriteString("| metric | kind | labels | what it is |\n|---|---|---|---|\n")
-	for _, f := range series.Families() {
-		fmt.Fprintf(&text, "| `%s` | %s | %s | %s |\n", f.Name, f.Kind, strings.Join(f.Labels, ", "), strings.TrimSuffix(f.Help, "."))
+	for _, group := range []struct {
+		kind series.Kind
+		head string
+	}{{series.Counter, "Counters"}, {series.Gauge, "Gauges"}, {series.Histogram, "Histograms"}} {
+		text.WriteString(group.head + ", with their labels in braces:\n\n")
+		for _, f := range series.Families() {
+			if f.Kind != group.kind {
+				continue
+			}
+			labels := ""
+			if len(f.Labels) > 0 {
+				labels = " {" + strings.Join(f.Labels, ", ") + "}"
+			}
+			fmt.Fprintf(&text, "- `%s`%s: %s\n", f.Name, labels, f.Help)
+		}
+		text.WriteString("\n")
 	}
 	return text.String()
 }
@@ -196,15 +209,15 @@ func diagram() string {
 	return text.String()
 }
 
-func settingsTable(settings []setting.Setting) string {
+// settingsList returns a Markdown list of the settings with their defaults.
+func settingsList(settings []setting.Setting) string {
 	var text strings.Builder
-	text.WriteString("| variable | default | meaning |\n|---|---|---|\n")
 	for _, s := range settings {
-		fallback := "`" + s.Default + "`"
-		if s.Default == "" {
-			fallback = "(empty)"
+		name := s.Name
+		if s.Default != "" {
+			name += "=" + s.Default
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, fallback, s.Meaning)
+		fmt.Fprintf(&text, "- `%s`: %s\n", name, s.Meaning)
 	}
 	return text.String()
 }

@@ -65,11 +65,10 @@ func ruleTests(t *testing.T) map[int][]string {
 	return tests
 }
 
-// ruleTable returns a Markdown table with the tests of each rule, grouped by folder.
-func ruleTable(t *testing.T) string {
+// ruleList returns a Markdown list with the tests of each rule, grouped by folder.
+func ruleList(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("| rule | verified by |\n|---|---|\n")
 	tests := ruleTests(t)
 	for rule := 1; rule <= ruleCount; rule++ {
 		var cells []string
@@ -82,7 +81,7 @@ func ruleTable(t *testing.T) string {
 			}
 			cells = append(cells, test)
 		}
-		fmt.Fprintf(&text, "| %d | %s |\n", rule, strings.Join(cells, " "))
+		fmt.Fprintf(&text, "- %d: %s\n", rule, strings.Join(cells, " "))
 	}
 	return text.String()
 }
