@@ -10,9 +10,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -20,7 +20,7 @@ const failed = `{"task_id":"%s","batch_id":"single","status":"error","error":"no
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return callback.Routes(s.Workers) })
+	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return callback.Routes(s.Workers) })
 }
 
 func problem(t *testing.T, answer apitest.Answer) contract.Problem {

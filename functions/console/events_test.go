@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/stream"
@@ -30,7 +31,7 @@ import (
 func setupEvents(t *testing.T) (*home, *streamtest.Writer) {
 	t.Helper()
 	var w *streamtest.Writer
-	h := setup(t, func(parts apitest.Parts, _ *orchestrator.System) []httpkit.Route {
+	h := setup(t, func(parts apitest.Parts, _ *app.System) []httpkit.Route {
 		feed := fake.NewFeed(parts.Clock, time.Hour, nil, func(err error) { t.Error(err) })
 		var err error
 		if w, err = streamtest.New(feed, apitest.Tenant, parts.Clock); err != nil {

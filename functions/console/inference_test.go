@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -25,7 +26,7 @@ import (
 // setupInference is like setup, with a pool of a mock engine and its dispatcher.
 func setupInference(t *testing.T) *home {
 	t.Helper()
-	h := setupWith(t, func(parts apitest.Parts) orchestrator.SystemTasks {
+	h := setupWith(t, func(parts apitest.Parts) app.SystemTasks {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
 		if err != nil {
 			t.Fatal(err)
@@ -36,9 +37,9 @@ func setupInference(t *testing.T) *home {
 			t.Fatal(err)
 		}
 		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
-		return orchestrator.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
+		return app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
 			orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
-	}, func(parts apitest.Parts, s *orchestrator.System) []httpkit.Route {
+	}, func(parts apitest.Parts, s *app.System) []httpkit.Route {
 		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
 	})
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()

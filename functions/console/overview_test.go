@@ -9,14 +9,14 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // setupOverview is like setup, with the operations that the page reads.
 func setupOverview(t *testing.T) *home {
 	t.Helper()
-	return setup(t, func(parts apitest.Parts, _ *orchestrator.System) []httpkit.Route {
+	return setup(t, func(parts apitest.Parts, _ *app.System) []httpkit.Route {
 		return webhooks.Routes(apitest.NewWebhooks(t, parts).Webhooks)
 	})
 }

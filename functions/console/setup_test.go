@@ -24,8 +24,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -100,15 +100,15 @@ func (c *counter) count() int {
 }
 
 // part returns further routes of the API for a test.
-type part func(apitest.Parts, *orchestrator.System) []httpkit.Route
+type part func(apitest.Parts, *app.System) []httpkit.Route
 
 func setup(t *testing.T, more ...part) *home {
 	t.Helper()
-	return setupWith(t, func(apitest.Parts) orchestrator.SystemTasks { return orchestrator.NoTasks() }, more...)
+	return setupWith(t, func(apitest.Parts) app.SystemTasks { return app.NoTasks() }, more...)
 }
 
 // setupWith is like setup with inference tasks.
-func setupWith(t *testing.T, tasksOf func(apitest.Parts) orchestrator.SystemTasks, more ...part) *home {
+func setupWith(t *testing.T, tasksOf func(apitest.Parts) app.SystemTasks, more ...part) *home {
 	t.Helper()
 	reader := access.Full("reader", readerToken, apitest.Tenant, "main")
 	reader.Scopes = []access.Scope{access.RunsRead}
@@ -118,7 +118,7 @@ func setupWith(t *testing.T, tasksOf func(apitest.Parts) orchestrator.SystemTask
 	parts := apitest.NewParts(t)
 	h := &home{tokens: source, reads: &counter{ResourceStore: parts.Store}}
 	h.calls = &calls{RoundTripper: console.InProcess(func() http.Handler { return h.Server.Config.Handler })}
-	h.Stage = apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	h.Stage = apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		var further []httpkit.Route
 		for _, each := range more {
 			further = append(further, each(parts, s)...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -41,7 +42,7 @@ func setupWebhooks(t *testing.T) *hooked {
 		_, _ = w.Write([]byte(answerText))
 	}))
 	t.Cleanup(s.receiver.Close)
-	s.home = setup(t, func(parts apitest.Parts, _ *orchestrator.System) []httpkit.Route {
+	s.home = setup(t, func(parts apitest.Parts, _ *app.System) []httpkit.Route {
 		s.webhooks = apitest.NewWebhooks(t, parts)
 		return append(webhooks.Routes(s.webhooks.Webhooks), webhooks.ReplayRoutes(orchestrator.NewReplays(s.webhooks.Webhooks, true))...)
 	})

@@ -12,15 +12,15 @@ import (
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
 		return append(append(control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations)...), jobs.Routes(s.Jobs, s.Queries, s.Explanations)...)
 	})
 }

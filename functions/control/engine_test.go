@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 const llamas = "/v1/pools/llamas"
@@ -23,7 +23,7 @@ const llamas = "/v1/pools/llamas"
 // addresses of the host.
 func engineStage(t *testing.T) *apitest.Stage {
 	t.Helper()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
 		return slices.Concat(control.Routes(s.Pools), registry.CatalogRoutes(s.Models), runs.Routes(s.Definitions, s.Explanations), jobs.Routes(s.Jobs, s.Queries, s.Explanations))
 	}, func(s *apitest.Settings) {
 		var err error

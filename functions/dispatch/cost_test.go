@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -52,6 +53,7 @@ func TestTaskCosts(t *testing.T) {
 		settings := orchestrator.Config{
 			Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
 		}
+		discard := slog.New(slog.DiscardHandler)
 		// process returns the records and the streams of a process, and its request units.
 		process := func() (*dynamo.Store, *orchestrator.Records, *dynamo.Answers, *spent) {
 			used := &spent{}
@@ -63,13 +65,13 @@ func TestTaskCosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return store, orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler)), answers, used
+			return store, orchestrator.NewRecords(store, clock.System{}, discard), answers, used
 		}
 		// clients returns the use cases of a process for clients.
-		clients := func(records *orchestrator.Records, answers port.AnswerFeed, call orchestrator.CallDispatcher) *orchestrator.Inference {
+		clients := func(store *dynamo.Store, records *orchestrator.Records, answers port.AnswerFeed, call orchestrator.CallDispatcher) *orchestrator.Inference {
 			leave := orchestrator.LeaveToSweep{}
 			life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, call, settings)
-			models := orchestrator.NewModels(records, api.ModelDocument, settings)
+			models := artifacts.NewModels(store, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
 			return orchestrator.NewInference(life, randomHex, answers, models, orchestrator.NoTranscripts{}, series.Discard, settings)
 		}
 		setup, _, _, _ := process()
@@ -79,14 +81,15 @@ func TestTaskCosts(t *testing.T) {
 		}
 		const tokens, takes = 500, 20 * time.Second
 		engine := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 1, TokenEvery: takes / tokens})
-		_, records, answers, accepting := process()
+		store, records, answers, accepting := process()
 		serving := &spent{}
 		var shift sync.WaitGroup
 		call := orchestrator.CallDispatcher(func(_ context.Context, call orchestrator.DispatchCall) error {
 			seats, records, answers, used := process()
 			serving = used
-			models, artifacts := orchestrator.NewModels(records, api.ModelDocument, settings), orchestrator.NewArtifacts(records, objects, randomHex, settings)
-			d := orchestrator.NewDispatcher(records, randomHex, answers, models, artifacts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+			models := artifacts.NewModels(seats, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
+			transcripts := artifacts.NewRegistry(seats, objects, clock.System{}, discard, randomHex, settings.Policy.RecordRetention, settings.ArtifactLimit)
+			d := orchestrator.NewDispatcher(orchestrator.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 				return engine, nil
 			}, series.Discard, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
 			shift.Go(func() {
@@ -97,7 +100,7 @@ func TestTaskCosts(t *testing.T) {
 			})
 			return nil
 		})
-		front := clients(records, answers, call)
+		front := clients(store, records, answers, call)
 		who := port.Identity{Tenant: "acme", Workspace: "w", Subject: "client"}
 		accepted, err := front.Create(t.Context(), orchestrator.NewTask{
 			Identity: who, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "tell a story"}, MaxTokens: tokens,
@@ -105,8 +108,8 @@ func TestTaskCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, records, answers, reading := process()
-		reader := clients(records, answers, call)
+		own, records, answers, reading := process()
+		reader := clients(own, records, answers, call)
 		got, began := 0, time.Now()
 		err = reader.Follow(t.Context(), who, accepted.Run.TaskID, inference.EventID{}, func(run.Run) error { return nil }, func(events []inference.Event) error {
 			for _, e := range events {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -20,7 +20,7 @@ const content = "<mods>0123456789</mods>"
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) (stage *apitest.Stage, task string) {
 	t.Helper()
-	stage = apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) }, change...)
+	stage = apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) }, change...)
 	return stage, stage.Success(t, "collection.xml", "application/xml", content)
 }
 
@@ -71,7 +71,7 @@ func TestUploadersTypeIsIgnored(t *testing.T) {
 		for name, over := range map[string]int64{"streamed": 0, "redirected": 10} {
 			t.Run(uploaded+" "+name, func(t *testing.T) {
 				t.Parallel()
-				stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) },
+				stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) },
 					func(s *apitest.Settings) { s.Service.RedirectOver = over })
 				task := stage.Success(t, "<é>.xml", uploaded, content)
 				check := func(what string, header http.Header) {
@@ -193,7 +193,7 @@ func TestVersions(t *testing.T) {
 
 func TestMissingOutput(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	pending := stage.Accept(t)
 	failed := stage.Failure(t, "no manifest")
 	expired := stage.Success(t, "a.xml", "", content)
@@ -281,7 +281,7 @@ func TestFailedReadBreaksTheConnection(t *testing.T) {
 
 func TestEmptyOutput(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	task := stage.Success(t, "a.xml", "application/xml", "")
 	answer := stage.Call(t, http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusOK || answer.Body != "" || answer.Header.Get("Content-Length") != "0" {
@@ -294,7 +294,7 @@ func TestEmptyOutput(t *testing.T) {
 
 func TestAbortedDownloadIsNotRecorded(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	// more than the socket buffers hold
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 64<<20))
 	response, err := stage.Server.Client().Get(stage.URL + "/download/" + task)

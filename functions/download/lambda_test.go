@@ -14,9 +14,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // stream requests a download as API Gateway does from a streaming function.
@@ -83,7 +83,7 @@ func TestLambdaStreamsLikeAServer(t *testing.T) {
 
 func TestLambdaStreamsLargeOutput(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	const size = 8 << 20
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", size))
 	response := stream(t, stage, "GET", task)
@@ -119,7 +119,7 @@ func TestLambdaStreamBreaksIfTheObjectStoreFails(t *testing.T) {
 
 func TestAbortedLambdaStreamIsNotRecorded(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return download.Routes(s.Downloads) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return download.Routes(s.Downloads) })
 	task := stage.Success(t, "a.xml", "application/xml", strings.Repeat("x", 1<<20))
 	response := stream(t, stage, "GET", task)
 	if _, err := io.ReadFull(response.Body, make([]byte, 10)); err != nil {

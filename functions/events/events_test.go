@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -38,7 +39,7 @@ func setup(t *testing.T) (*apitest.Stage, *streamtest.Writer) {
 		t.Fatal(err)
 	}
 	streams := stream.New(feed, parts.Clock, slog.New(slog.DiscardHandler), func() float64 { return 0 }, stream.Config{})
-	return apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route {
+	return apitest.New(t, parts, func(*app.System) []httpkit.Route {
 		return functionevents.Routes(streams, orchestrator.NewTokens(parts.Signer, parts.Clock, nil))
 	}), w
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -20,7 +21,7 @@ const body = `{"pi":"` + apitest.PI + `","options":{"recursive":true,"maxDepth":
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
 		return export.Routes(s.Requests, orchestrator.NoWebhooks{})
 	})
 }
@@ -193,7 +194,7 @@ func TestRefusedRequestWritesNothing(t *testing.T) {
 func TestNoEntityAPINoExport(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	serve := func(s *orchestrator.System) []httpkit.Route {
+	serve := func(s *app.System) []httpkit.Route {
 		return export.Routes(s.Requests, orchestrator.NoWebhooks{})
 	}
 	before := apitest.New(t, parts, serve)
@@ -226,7 +227,7 @@ func TestExportWithAWebhook(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	hooks := apitest.NewWebhooks(t, parts)
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route { return export.Routes(s.Requests, hooks) })
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route { return export.Routes(s.Requests, hooks) })
 	post := func(hook string, status int, headers ...string) (accepted contract.ExportAccepted, problem contract.Problem) {
 		t.Helper()
 		answer := stage.Call(t, "POST", "/export/mods", `{"pi": "`+apitest.PI+`", "webhook": `+hook+`}`, headers...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -16,7 +17,7 @@ import (
 func TestFullQueueIsTooManyRequests(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t),
-		func(s *orchestrator.System) []httpkit.Route {
+		func(s *app.System) []httpkit.Route {
 			return export.Routes(s.Requests, orchestrator.NoWebhooks{})
 		},
 		func(s *apitest.Settings) { s.Service.QueueLimit = 3 })

@@ -7,16 +7,16 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/fire"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func stage(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
+	return apitest.New(t, apitest.NewParts(t), func(*app.System) []httpkit.Route { return nil })
 }
 
 func TestWakeUpFiresItsJob(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -33,11 +34,11 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	}
 	mock := mockengine.New(mockengine.Config{Clock: parts.Clock})
 	serve := func(s *apitest.Settings) {
-		s.Tasks = orchestrator.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+		s.Tasks = app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return mock, nil
 		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
 	}, append(change, serve)...)
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()

@@ -16,12 +16,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // TestFullDiskDelaysAFiring fills the disk before a firing, and frees it after two tries.
@@ -41,7 +41,7 @@ func TestFullDiskDelaysAFiring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage := apitest.New(t, apitest.Parts{Store: store, Signer: signer, Clock: now}, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, apitest.Parts{Store: store, Signer: signer, Clock: now}, func(s *app.System) []httpkit.Route {
 		return append(jobs.Routes(s.Jobs, s.Queries, s.Explanations), tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, "")...)
 	})
 	pages := func(most int) {

@@ -11,15 +11,15 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
-	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	return apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(jobs.Routes(s.Jobs, s.Queries, s.Explanations), tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, "")...)
 	})
 }
@@ -53,7 +53,7 @@ func TestNoEntityAPINoJobOfAnExport(t *testing.T) {
 	t.Parallel()
 	document := `{"export": {"format": "mods", "pi": "` + apitest.PI + `"}}`
 	for source, status := range map[string]int{"": 422, "http://source": 201} {
-		stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+		stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
 			return jobs.Routes(s.Jobs, s.Queries, s.Explanations)
 		}, func(s *apitest.Settings) { s.Service.SourceURL = source })
 		p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, document, status)

@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -97,11 +98,11 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Stage = apitest.New(t, parts, func(system *orchestrator.System) []httpkit.Route {
+	s.Stage = apitest.New(t, parts, func(system *app.System) []httpkit.Route {
 		return slices.Concat(openai.PaddedRoutes(system.Inference, parts.Clock, every), inference.Routes(system.Inference, parts.Clock))
 	}, func(settings *apitest.Settings) {
 		settings.Record = s.tally.Record
-		settings.Tasks = orchestrator.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+		settings.Tasks = app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
 	})

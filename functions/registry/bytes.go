@@ -8,11 +8,11 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -25,7 +25,7 @@ const FunctionLimit = httpkit.WorkerBodyLimit
 var describing = []string{"kind", "tags", "parent", "metadata"}
 
 // createBytes creates an artifact from the bytes of the body.
-func createBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) (err error) {
+func createBytes(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request) (err error) {
 	mediaType, err := artifact.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
 		return httpkit.UnsupportedType(err.Error())
@@ -39,7 +39,7 @@ func createBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Req
 		return err
 	}
 	defer func() { _ = content.Close() }() // it was written, or is not needed
-	return store(svc, w, r, body, &orchestrator.Bytes{MediaType: mediaType, Content: content, Size: content.Size})
+	return store(svc, w, r, body, &artifact.Bytes{MediaType: mediaType, Content: content, Size: content.Size})
 }
 
 // description returns the description of an artifact in the query.
@@ -65,7 +65,7 @@ func description(query url.Values) (contract.ArtifactRequest, error) {
 
 // sendBytes writes content, or a part of it, as an attachment, so that browsers do not display
 // any media type.
-func sendBytes(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
+func sendBytes(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
 	etag := `"` + a.ID + `"`
 	header := w.Header()
 	header.Set("Cache-Control", cacheControl)

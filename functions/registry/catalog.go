@@ -8,21 +8,21 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // CatalogRoutes returns the routes of the catalog of models. A change is committed before
 // the response, and conditional on If-Match.
-func CatalogRoutes(svc *orchestrator.Models) []httpkit.Route {
+func CatalogRoutes(svc *artifacts.Models) []httpkit.Route {
 	const model = "/v1/catalog/models/{model_id}"
 	route := func(
-		method, pattern string, scope access.Scope, serve func(*orchestrator.Models, http.ResponseWriter, *http.Request) error, query ...string,
+		method, pattern string, scope access.Scope, serve func(*artifacts.Models, http.ResponseWriter, *http.Request) error, query ...string,
 	) httpkit.Route {
 		return httpkit.Route{
 			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query,
@@ -41,12 +41,12 @@ func CatalogRoutes(svc *orchestrator.Models) []httpkit.Route {
 }
 
 // answerModel writes a model and its entity tag.
-func answerModel(w http.ResponseWriter, status int, v orchestrator.ModelView) error {
-	w.Header().Set("ETag", orchestrator.ModelTag(v))
+func answerModel(w http.ResponseWriter, status int, v catalog.Stored) error {
+	w.Header().Set("ETag", v.Tag())
 	return httpkit.WriteJSON(w, status, api.Model(v.Model))
 }
 
-func createModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func createModel(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	trusted, err := httpkit.StrictTrust(r)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func createModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Reques
 	return answerModel(w, status, v)
 }
 
-func listModels(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func listModels(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func listModels(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request
 	return httpkit.WriteJSON(w, http.StatusOK, page)
 }
 
-func getModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func getModel(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	v, err := svc.Model(httpkit.Request(r, "model_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the model: %w", err)
@@ -113,7 +113,7 @@ func getModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) 
 	return answerModel(w, http.StatusOK, v)
 }
 
-func patchModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func patchModel(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -136,11 +136,11 @@ func patchModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request
 	return answerModel(w, http.StatusOK, v)
 }
 
-func removeModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func removeModel(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	return httpkit.Remove(w, r, "model", r.PathValue("model_id"), svc.Delete)
 }
 
-func verifyModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func verifyModel(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -160,11 +160,11 @@ func verifyModel(svc *orchestrator.Models, w http.ResponseWriter, r *http.Reques
 	if trusted && why != nil {
 		return why
 	}
-	w.Header().Set("ETag", orchestrator.ModelTag(v))
+	w.Header().Set("ETag", v.Tag())
 	return httpkit.WriteJSON(w, http.StatusOK, api.ModelVerification(v, why))
 }
 
-func setModelState(svc *orchestrator.Models, w http.ResponseWriter, r *http.Request) error {
+func setModelState(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err

@@ -14,11 +14,11 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 const models = "/v1/catalog/models"
@@ -35,7 +35,7 @@ func catalogStage(t *testing.T) *apitest.Stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
 		return registry.CatalogRoutes(s.Models)
 	}, func(s *apitest.Settings) { s.Service.ModelKeys = catalog.Keys{trusted} })
 }

@@ -18,11 +18,11 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -33,7 +33,7 @@ const (
 )
 
 // Routes returns the routes of artifacts.
-func Routes(svc *orchestrator.Artifacts) []httpkit.Route {
+func Routes(svc *artifacts.Registry) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodPost, Pattern: "/v1/artifacts", Access: httpkit.ForClients, Scope: access.RunsWrite,
@@ -53,7 +53,7 @@ func Routes(svc *orchestrator.Artifacts) []httpkit.Route {
 	}
 }
 
-func create(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) error {
+func create(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request) error {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != httpkit.TypeJSON { //nolint:errcheck // it is checked again
 		return createBytes(svc, w, r)
 	}
@@ -72,7 +72,7 @@ func create(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request)
 }
 
 // store creates an artifact and writes the response.
-func store(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, body contract.ArtifactRequest, content *orchestrator.Bytes) error {
+func store(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request, body contract.ArtifactRequest, content *artifact.Bytes) error {
 	in, err := api.NewArtifact(body)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func store(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, 
 	return httpkit.WriteJSON(w, status, api.ArtifactCreated(a))
 }
 
-func list(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) error {
+func list(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func check(given url.Values, f artifact.Filter) error {
 
 // get writes the content of an artifact of bytes, or the record of a JSON document with its
 // content. With content=false it writes only the record.
-func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) error {
+func get(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	who, id := httpkit.CallerOf(ctx), r.PathValue("artifact_id")
 	if r.URL.Query().Has("content") {
@@ -155,7 +155,7 @@ func get(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request) er
 const cacheControl = "private, no-cache"
 
 // sendDocument writes the record of an artifact with its content as the last member.
-func sendDocument(svc *orchestrator.Artifacts, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
+func sendDocument(svc *artifacts.Registry, w http.ResponseWriter, r *http.Request, a artifact.Artifact) error {
 	content, err := svc.Open(r.Context(), a, port.Span{})
 	if err != nil {
 		return fmt.Errorf("cannot read the artifact: %w", err)

@@ -10,17 +10,17 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 const path = "/v1/artifacts"
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return registry.Routes(s.Artifacts) })
+	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return registry.Routes(s.Artifacts) })
 }
 
 func TestArtifactIsCreatedOnceAndRead(t *testing.T) {
@@ -130,7 +130,7 @@ func TestConcurrentCreationsAreOneArtifact(t *testing.T) {
 	created, keys := 0, map[string]bool{}
 	for range 8 {
 		wait.Go(func() {
-			a, existing, err := stage.System.Artifacts.Create(t.Context(), apitest.Tenant, "test", orchestrator.NewArtifact{Kind: "note", Content: []byte("[]")})
+			a, existing, err := stage.System.Artifacts.Create(t.Context(), apitest.Tenant, "test", artifact.Draft{Kind: "note", Content: []byte("[]")})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -33,7 +33,7 @@ const token = "token-of-the-test"
 func setup(t *testing.T, exec bool) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
-	return apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	return apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(append(runs.Routes(s.Definitions, s.Explanations), callback.Routes(s.Workers)...), tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, "")...)
 	}, func(s *apitest.Settings) {
 		s.Service.Host.Exec = exec

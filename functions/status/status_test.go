@@ -12,16 +12,16 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.System) []httpkit.Route {
+	return apitest.New(t, apitest.NewParts(t), func(svc *app.System) []httpkit.Route {
 		return status.Routes(svc.Queries, status.MaxWait)
 	}, change...)
 }
@@ -169,7 +169,7 @@ func TestWaitReturnsAtAChange(t *testing.T) {
 
 func TestWaitTimesOut(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(svc *orchestrator.System) []httpkit.Route { return status.Routes(svc.Queries, 5*time.Second) })
+	stage := apitest.New(t, apitest.NewParts(t), func(svc *app.System) []httpkit.Route { return status.Routes(svc.Queries, 5*time.Second) })
 	task := stage.Accept(t)
 	states := make(chan string)
 	go func() {
@@ -221,7 +221,7 @@ func TestWaitReadsTheRunOnce(t *testing.T) {
 	counted := &reads{runs: map[string]int{}}
 	parts := apitest.NewParts(t)
 	counted.Store, parts.Store = parts.Store, counted
-	stage := apitest.New(t, parts, func(svc *orchestrator.System) []httpkit.Route { return status.Routes(svc.Queries, status.MaxWait) })
+	stage := apitest.New(t, parts, func(svc *app.System) []httpkit.Route { return status.Routes(svc.Queries, status.MaxWait) })
 	task, other := stage.Accept(t), stage.Accept(t)
 	stage.Start(t, task)
 	before := counted.of(task)

@@ -10,13 +10,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Handlers returns the handler of each step function by the function's name.
-func Handlers(s *orchestrator.System) map[string]lambdakit.TaskFunc {
+func Handlers(s *app.System) map[string]lambdakit.TaskFunc {
 	return map[string]lambdakit.TaskFunc{
 		"admit": Admit(s.Admission), "constrain": Constrain(s.Conditions), "act": Act(s.Actions),
 		"launch": Launch(s.Launches), "supervise": Supervise(s.Supervision), "terminate": Terminate(s.Termination),
@@ -24,7 +25,7 @@ func Handlers(s *orchestrator.System) map[string]lambdakit.TaskFunc {
 }
 
 // Functions lists the names of the step functions, sorted.
-func Functions() []string { return slices.Sorted(maps.Keys(Handlers(&orchestrator.System{}))) }
+func Functions() []string { return slices.Sorted(maps.Keys(Handlers(&app.System{}))) }
 
 // Admit acquires a slot of the run's pool, or queues the run for one.
 func Admit(s *orchestrator.Admission) lambdakit.TaskFunc {

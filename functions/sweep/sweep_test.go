@@ -7,15 +7,15 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestSweepDeletesExpiredOutputs(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
+	stage := apitest.New(t, apitest.NewParts(t), func(*app.System) []httpkit.Route { return nil })
 	stage.Success(t, "a.xml", "application/xml", "<a/>")
 	handler := sweep.Handler(stage.System.Sweeper)
 	if _, err := handler(t.Context(), json.RawMessage(`{}`)); err != nil {
@@ -59,7 +59,7 @@ func TestSweepEvents(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			stage := apitest.New(t, apitest.NewParts(t), func(*orchestrator.System) []httpkit.Route { return nil })
+			stage := apitest.New(t, apitest.NewParts(t), func(*app.System) []httpkit.Route { return nil })
 			_, err := sweep.Handler(stage.System.Sweeper)(t.Context(), json.RawMessage(row.event))
 			if name := lambdakit.ErrorName(err); name != row.failure {
 				t.Errorf("got error %q: %v, want %q", name, err, row.failure)

@@ -11,10 +11,10 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -31,7 +31,7 @@ type sender struct {
 func setupSender(t *testing.T, change ...func(*apitest.Settings)) *sender {
 	t.Helper()
 	parts := apitest.NewParts(t)
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
 	}, change...)
 	s := &sender{stage: stage, task: stage.Accept(t)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -88,7 +89,7 @@ func TestMachineLogIsStored(t *testing.T) {
 func TestUploadedLogIsUsed(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
 	})
 	task := stage.Accept(t)
@@ -133,7 +134,7 @@ func TestLogThatIsNoTextIsServedAsBytes(t *testing.T) {
 		"continuation in the middle": {"a\xbcb", "", binary},
 	} {
 		parts := apitest.NewParts(t)
-		stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+		stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 			return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
 		})
 		task := stage.Accept(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -52,7 +53,7 @@ func TestFullStoreIsNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage := apitest.New(t, apitest.Parts{Store: store, Signer: signer, Clock: now}, func(*orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, apitest.Parts{Store: store, Signer: signer, Clock: now}, func(*app.System) []httpkit.Route {
 		return tasks.ReadyRoutes(orchestrator.NewReadiness(store.Probe, now), "v1")
 	})
 	limit := func(pages int) {
@@ -81,7 +82,7 @@ func TestProbesShareAWrite(t *testing.T) {
 	parts := apitest.NewParts(t)
 	now, writes, failure := parts.Clock.(*clock.Virtual), 0, error(nil)
 	ready := orchestrator.NewReadiness(func(context.Context) error { writes++; return failure }, now)
-	stage := apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route { return tasks.ReadyRoutes(ready, "v1") })
+	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route { return tasks.ReadyRoutes(ready, "v1") })
 	for range 100 {
 		wantReady(t, stage, "")
 	}
@@ -99,6 +100,6 @@ func TestStoreWithAReceptionIsReady(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	ready := orchestrator.NewReadiness(orchestrator.RewriteReception(parts.Store), parts.Clock)
-	stage := apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route { return tasks.ReadyRoutes(ready, "v1") })
+	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route { return tasks.ReadyRoutes(ready, "v1") })
 	wantReady(t, stage, "")
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/redact"
 )
@@ -68,7 +68,7 @@ func TestSecretsInTheMachinesLogAreMasked(t *testing.T) {
 func TestSecretsInAnUploadedLogAreMasked(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
 	})
 	task := stage.Accept(t)

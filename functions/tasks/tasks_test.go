@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -27,8 +27,8 @@ func setup(t *testing.T) *apitest.Stage {
 }
 
 // routes returns the routes under test.
-func routes(signer port.Signer) func(*orchestrator.System) []httpkit.Route {
-	return func(s *orchestrator.System) []httpkit.Route {
+func routes(signer port.Signer) func(*app.System) []httpkit.Route {
+	return func(s *app.System) []httpkit.Route {
 		return append(tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, "v1.2.3"), tasks.ReportRoutes(s.Reports)...)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/guardtest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // TestAttacksByWebhooks creates webhooks, and changes one, with every attack. An invalid URL is
@@ -23,7 +23,7 @@ func TestAttacksByWebhooks(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	own := apitest.NewWebhooks(t, parts, "10.9.9.9")
-	s := &stage{webhooks: own, Stage: apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route { return webhooks.Routes(own.Webhooks) })}
+	s := &stage{webhooks: own, Stage: apitest.New(t, parts, func(*app.System) []httpkit.Route { return webhooks.Routes(own.Webhooks) })}
 	good, _ := call[contract.WebhookDetail](t, s, "POST", "/v1/webhooks", `{"url": "https://hooks.example.org/"}`, 201)
 	for _, attack := range guardtest.Attacks() {
 		body, err := json.Marshal(map[string]string{"url": attack.URL})

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -42,7 +43,7 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *stage {
 	t.Cleanup(s.receiver.Close)
 	parts := apitest.NewParts(t)
 	s.webhooks = apitest.NewWebhooks(t, parts)
-	s.Stage = apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route {
+	s.Stage = apitest.New(t, parts, func(*app.System) []httpkit.Route {
 		return append(webhooks.Routes(s.webhooks.Webhooks), webhooks.ReplayRoutes(orchestrator.NewReplays(s.webhooks.Webhooks, true))...)
 	}, change...)
 	return s

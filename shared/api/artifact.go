@@ -6,22 +6,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // NewArtifact converts a request for an artifact. The fault is InvalidRequest if the metadata
 // is not an object, or if the parent is malformed.
-func NewArtifact(in contract.ArtifactRequest) (orchestrator.NewArtifact, error) {
+func NewArtifact(in contract.ArtifactRequest) (artifact.Draft, error) {
 	if len(in.Metadata) > 0 {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(in.Metadata, &object); err != nil || object == nil {
-			return orchestrator.NewArtifact{}, fault.Invalid("metadata", "malformed metadata, want a JSON object")
+			return artifact.Draft{}, fault.Invalid("metadata", "malformed metadata, want a JSON object")
 		}
 	}
-	a := orchestrator.NewArtifact{Kind: in.Kind, Content: in.Content, Tags: in.Tags, Metadata: in.Metadata}
+	a := artifact.Draft{Kind: in.Kind, Content: in.Content, Tags: in.Tags, Metadata: in.Metadata}
 	if in.Parent != nil {
 		if a.Parent = artifact.ParseID(*in.Parent); !artifact.ValidID(a.Parent) {
-			return orchestrator.NewArtifact{}, fault.Invalid("parent", "malformed parent, want the id of an artifact: 64 hexadecimal digits")
+			return artifact.Draft{}, fault.Invalid("parent", "malformed parent, want the id of an artifact: 64 hexadecimal digits")
 		}
 	}
 	return a, nil

@@ -7,7 +7,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -130,7 +129,7 @@ func ModelDocument(m catalog.Model) ([]byte, error) { return json.Marshal(Model(
 
 // ModelVerification returns the response for the verification of a model. why is nil if a
 // trusted key has signed it; otherwise it is the reason.
-func ModelVerification(v orchestrator.ModelView, why error) contract.ModelVerification {
+func ModelVerification(v catalog.Stored, why error) contract.ModelVerification {
 	found := contract.ModelVerification{Trusted: why == nil, Model: Model(v.Model)}
 	if why != nil {
 		found.Reason = fault.Of(why).Message

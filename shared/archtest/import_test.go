@@ -30,7 +30,7 @@ var importRules = []importRule{
 	{folder: "functions/watch", may: []string{"shared/contract", "shared/port", "shared/clock", "shared/limit", "shared/retry", "shared/setting"}, never: []string{"k8s.io/"}},
 	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/series", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
 	{
-		folder: "functions", may: []string{"shared/app/change", "shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/openai", "shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
+		folder: "functions", may: []string{"shared/app", "shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/openai", "shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
 	},
 	{folder: "events/eventtype", standard: true},
@@ -42,7 +42,7 @@ var importRules = []importRule{
 	{folder: "shared/webhook/examples", may: []string{"events"}},
 	{folder: "shared/webhook", may: []string{"events", "shared/retry"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/explain", may: []string{"shared/job", "shared/run", "shared/limit"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/artifact", never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/artifact", may: []string{"shared/fault"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/catalog", may: []string{"shared/artifact", "shared/fault", "shared/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/inference", may: []string{"shared/fault", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/openai", may: []string{"shared/fault", "shared/inference", "shared/port", "shared/run"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // net/http only for status codes
@@ -68,6 +68,8 @@ var importRules = []importRule{
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
 	{folder: "shared/app/change", may: []string{"events", "shared/fault", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/app/artifacts", may: []string{"shared/app/change", "shared/artifact", "shared/catalog", "shared/clock", "shared/fault", "shared/job", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/app", may: []string{"shared/clock", "shared/orchestrator", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"}},
 	{
 		folder: "shared/orchestrator", may: []string{"shared/app/change", "shared/trace", "shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
@@ -75,7 +77,7 @@ var importRules = []importRule{
 	{folder: "shared/api", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},
 	{folder: "shared/httpkit", may: []string{"shared/app/change", "events", "shared/budget", "shared/job", "shared/access", "shared/httpkit", "shared/api", "shared/orchestrator", "shared/port", "shared/clock", "shared/contract", "shared/fault", "shared/limit", "shared/run", "shared/trace"}, never: []string{"github.com/aws/"}},
 	{folder: "shared/lambdakit/process", may: []string{"shared/setting", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/clock"}},
-	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // only bootstraps import it
+	{folder: "shared/lambdakit/deployed", may: []string{"shared/api", "shared/app", "shared/stream", "shared/hook", "shared/access", "shared/lambdakit", "shared/httpkit", "shared/orchestrator", "shared/port", "shared/run", "shared/clock", "shared/adapter", "shared/setting"}}, // only bootstraps import it
 	{folder: "shared/lambdakit/gateway", may: []string{"shared/httpkit", "shared/fault"}},
 	{folder: "shared/lambdakit/metric", may: []string{"shared/series"}},
 	{

@@ -16,6 +16,10 @@ type Clock interface {
 	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
+// UTC returns the time of c without its monotonic part, so that it can be compared with stored
+// times.
+func UTC(c Clock) time.Time { return c.Now().UTC().Round(0) }
+
 // Sleep waits for d. If ctx ends first, it returns the error of ctx.
 func Sleep(ctx context.Context, clock Clock, d time.Duration) error {
 	fired, stop := clock.NewTimer(d)

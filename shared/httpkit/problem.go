@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -70,7 +71,7 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = refusal.ExpectedAttempt, refusal.ReceivedAttempt
 		p.Body.State, p.Body.ExpectedSequence = string(refusal.State), refusal.ExpectedSequence
 	}
-	if wrong, ok := errors.AsType[*orchestrator.DefinitionProblems](cause); ok {
+	if wrong, ok := errors.AsType[*job.DefinitionProblems](cause); ok {
 		for _, each := range wrong.Problems {
 			p.Body.Problems = append(p.Body.Problems, contract.FieldProblem{Field: each.Field, Line: each.Line, Problem: each.Problem})
 		}

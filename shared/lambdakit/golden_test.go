@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -40,7 +41,7 @@ type golden struct {
 	Input  json.RawMessage `json:"input"`
 }
 
-func noRoutes(*orchestrator.System) []httpkit.Route { return nil }
+func noRoutes(*app.System) []httpkit.Route { return nil }
 
 // stageWith returns a stage whose store has the record.
 func stageWith(t *testing.T, record json.RawMessage) *apitest.Stage {

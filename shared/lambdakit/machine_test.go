@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/steps"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -54,7 +54,7 @@ func tasks(t *testing.T) map[run.Step]task {
 // the function that it names, and that every function has a state.
 func TestFunctionsHandleTheirStates(t *testing.T) {
 	t.Parallel()
-	functions := steps.Handlers(&orchestrator.System{})
+	functions := steps.Handlers(&app.System{})
 	if len(statemachines.Functions()) != len(functions) {
 		t.Errorf("got functions %v of the state machine, want %d", statemachines.Functions(), len(functions))
 	}

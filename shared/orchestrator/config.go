@@ -161,3 +161,10 @@ type Hex func(n int) string
 
 // Rand returns a random number, 0 <= n < 1.
 type Rand func() float64
+
+// Random is the source of random numbers and ids.
+type Random interface {
+	// Float64 implements Rand, Hex the function type Hex.
+	Float64() float64
+	Hex(n int) string
+}

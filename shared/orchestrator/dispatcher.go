@@ -32,7 +32,7 @@ type DispatcherConfig struct {
 type Dispatcher struct {
 	*Inference
 	cfg       DispatcherConfig
-	artifacts *Artifacts
+	artifacts TranscriptStore
 	replicas  *replicas
 
 	mu                sync.Mutex
@@ -71,21 +71,18 @@ func newServing(r run.Run) *serving {
 
 var _ taskServer = (*Dispatcher)(nil)
 
-// NewDispatcher returns a dispatcher with use cases of its own, whose commits leave everything
-// but inference tasks to a sweep. The streams of the tasks are in feed. The dispatcher serves
-// tasks while Run runs.
-func NewDispatcher(
-	records *Records, hex Hex, feed port.AnswerFeed, models *Models, artifacts *Artifacts, engines Engines, record series.Recorder,
-	cfg DispatcherConfig, config Config,
-) *Dispatcher {
-	return newDispatcher(func(tasks TaskService) *Lifecycle {
+// TasksOnly returns the lifecycle of a dispatcher with use cases of its own, whose commits leave
+// everything but inference tasks to a sweep.
+func TasksOnly(records *Records, config Config) func(TaskService) *Lifecycle {
+	return func(tasks TaskService) *Lifecycle {
 		return NewLifecycle(records, NoExecutions{}, LeaveToSweep{}, LeaveToSweep{}, tasks, config)
-	}, hex, feed, models, artifacts, engines, record, cfg, config)
+	}
 }
 
-// newDispatcher returns a dispatcher that serves the tasks of a new lifecycle.
-func newDispatcher(
-	lifecycle func(TaskService) *Lifecycle, hex Hex, feed port.AnswerFeed, models *Models, artifacts *Artifacts, engines Engines,
+// NewDispatcher returns a dispatcher that serves the tasks of a new lifecycle while Run runs. The
+// streams of the tasks are in feed.
+func NewDispatcher(
+	lifecycle func(TaskService) *Lifecycle, hex Hex, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, engines Engines,
 	record series.Recorder, cfg DispatcherConfig, config Config,
 ) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, artifacts: artifacts, active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{})}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -194,7 +195,7 @@ func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err 
 	if session := r.Work.Inference.SessionID; session != "" {
 		tags = append(tags, "session:"+session)
 	}
-	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), NewArtifact{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
+	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), artifact.Draft{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
 	switch {
 	case fault.Is(err, fault.TooLarge), fault.Is(err, fault.InvalidRequest):
 		s.warn(ctx, r, "the task ends without a transcript", err) // it would be refused again, and the task keep its slot

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -54,7 +55,7 @@ func (s grants) renewal(ctx context.Context, bearer token.Bearer) (*Grant, error
 // issue signs a token and upload URLs with the same lifetime. Each attempt has its own keys: a
 // late upload of an earlier attempt cannot become the output.
 func (s grants) issue(ctx context.Context, claims token.Claims, life time.Duration) (g Grant, err error) {
-	now := s.clock.Now().UTC().Round(0)
+	now := clock.UTC(s.clock)
 	g.ExpiresAt = now.Add(life).Truncate(time.Second)
 	if g.Token, err = s.mint(ctx, claims, token.AudienceWorker, g.ExpiresAt); err != nil {
 		return Grant{}, err

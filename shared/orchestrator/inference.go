@@ -28,7 +28,7 @@ import (
 // of an engine. A Dispatcher is its worker.
 type Inference struct {
 	*Requests
-	models      *Models
+	models      Catalog
 	readers     *readers
 	transcripts Transcripts
 	record      series.Recorder
@@ -37,7 +37,7 @@ type Inference struct {
 // NewInference returns the use cases of inference tasks, whose streams are in feed. record gets
 // the samples that do not follow from commits.
 func NewInference(
-	life *Lifecycle, hex Hex, feed port.AnswerFeed, models *Models, transcripts Transcripts, record series.Recorder, config Config,
+	life *Lifecycle, hex Hex, feed port.AnswerFeed, models Catalog, transcripts Transcripts, record series.Recorder, config Config,
 ) *Inference {
 	return &Inference{
 		Requests: NewRequests(life, hex, StreamsIn(feed), config), models: models,

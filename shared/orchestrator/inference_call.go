@@ -177,7 +177,7 @@ func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedMode
 
 // isRetired reports whether the model is retired in the catalog.
 func (s *Inference) isRetired(ctx context.Context, tenant, id string) (bool, error) {
-	v, err := s.models.view(ctx, tenant, id)
+	v, err := s.models.Model(ctx, port.Identity{Tenant: tenant}, id)
 	if fault.Is(err, fault.ModelUnknown) {
 		return false, nil
 	}

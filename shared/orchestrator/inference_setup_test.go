@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -35,8 +36,8 @@ type inferring struct {
 	engines   map[string]*mockengine.Engine
 	wrap      func(port.Engine) port.Engine // nil uses the mocks unchanged
 	tasks     *orchestrator.Inference
-	artifacts *orchestrator.Artifacts
-	models    *orchestrator.Models
+	artifacts *artifacts.Registry
+	models    *artifacts.Models
 	pools     *orchestrator.Pools
 	sweeper   *orchestrator.Dispatcher
 	explains  *orchestrator.Explanations
@@ -101,9 +102,9 @@ func (h *inferring) restart() {
 		return hex.EncodeToString(b)
 	}
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
-	h.models = orchestrator.NewModels(records, api.ModelDocument, config)
-	h.artifacts = orchestrator.NewArtifacts(records, h.outputs, random, config)
-	h.sweeper = orchestrator.NewDispatcher(records, random, h.feed, h.models, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	h.models = artifacts.NewModels(h.store, h.clock, slog.New(h.log), api.ModelDocument, config.ModelKeys)
+	h.artifacts = artifacts.NewRegistry(h.store, h.outputs, h.clock, slog.New(h.log), random, config.Policy.RecordRetention, config.ArtifactLimit)
+	h.sweeper = orchestrator.NewDispatcher(orchestrator.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 		if h.wrap != nil {
 			return h.wrap(h.engines[r.ID]), nil
 		}

@@ -6,13 +6,35 @@ import (
 	"io"
 
 	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Transcripts has the transcripts of tasks: Artifacts, or NoTranscripts.
+// Catalog has the models of tenants.
+type Catalog interface {
+	// Model returns a model of the caller's tenant. Fault: ModelUnknown.
+	Model(ctx context.Context, who port.Identity, id string) (catalog.Stored, error)
+	// Admit returns a model that a task names, if tasks may use it. strict requires the
+	// signature of a trusted key. Faults: ModelUnknown, PoolUnavailable for a retired model,
+	// UntrustedArtifact.
+	Admit(ctx context.Context, tenant, ref string, strict bool) (catalog.Model, error)
+	// List returns a page of the models of the caller's tenant, which may be short or empty
+	// although more follow.
+	List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []catalog.Stored, next string, err error)
+}
+
+// TranscriptStore stores the transcripts of tasks as artifacts.
+type TranscriptStore interface {
+	Transcripts
+	// Create stores an artifact and returns after it is durable. by names the creator. Faults:
+	// InvalidRequest, TooLarge.
+	Create(ctx context.Context, tenant, by string, in artifact.Draft) (a artifact.Artifact, existing bool, err error)
+}
+
+// Transcripts reads the transcripts of tasks: a TranscriptStore, or NoTranscripts.
 type Transcripts interface {
 	// Artifact returns an artifact and its content. Fault: NotFound.
 	Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error)

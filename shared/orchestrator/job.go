@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/change"
@@ -44,31 +43,6 @@ func NewJobs(definitions *Definitions, firing *Firing, document func(j job.Job) 
 	return &Jobs{definitions, firing, document}
 }
 
-// DefinitionProblems is the error for a definition of a job or a pool. It has at least one
-// problem. It wraps a fault: InvalidRequest, or Unprocessable if every field is well-formed.
-type DefinitionProblems struct {
-	Problems []job.Problem
-	fault    *fault.Fault
-}
-
-func newDefinitionProblems(problems []job.Problem) *DefinitionProblems {
-	code, texts := fault.Unprocessable, make([]string, len(problems))
-	for i, p := range problems {
-		texts[i] = p.String()
-		if !p.Unprocessable {
-			code = fault.InvalidRequest
-		}
-	}
-	f := fault.New(code, "%s", strings.Join(texts, "; "))
-	f.Field = problems[0].Field
-	return &DefinitionProblems{problems, f}
-}
-
-func (e *DefinitionProblems) Error() string { return e.fault.Error() }
-
-// Unwrap returns the fault.
-func (e *DefinitionProblems) Unwrap() error { return e.fault }
-
 // checkJob checks a precondition for a job. stored is nil if the job does not exist.
 func checkJob(p change.Precondition, stored *job.Job) error {
 	if stored == nil {
@@ -82,7 +56,7 @@ func checkJob(p change.Precondition, stored *job.Job) error {
 func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
-// JSON. Faults: those of DefinitionProblems, of HostPrograms.check and of
+// JSON. Faults: those of job.DefinitionProblems, of HostPrograms.check and of
 // checkTriggers.
 func (s *Jobs) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
 	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.schedules.Precision()})
@@ -112,7 +86,7 @@ func (s *Definitions) parse(
 		return job.Definition{}, failed
 	}
 	if len(problems) > 0 {
-		return job.Definition{}, newDefinitionProblems(problems)
+		return job.Definition{}, job.NewDefinitionProblems(problems)
 	}
 	work := d.Run(s.policy).Work
 	err := s.host.check(who, work)
@@ -208,7 +182,7 @@ func (s *Jobs) Patch(ctx context.Context, who port.Identity, id string, patch []
 			return job.Job{}, fmt.Errorf("cannot change the definition: %w", err)
 		}
 		if len(problems) > 0 {
-			return job.Job{}, newDefinitionProblems(problems)
+			return job.Job{}, job.NewDefinitionProblems(problems)
 		}
 		d, err := s.Definition(ctx, who, id, document)
 		if err != nil {

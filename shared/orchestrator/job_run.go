@@ -71,7 +71,7 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 		return run.Run{}, err
 	}
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
-		return run.Run{}, newDefinitionProblems(problems)
+		return run.Run{}, job.NewDefinitionProblems(problems)
 	}
 	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
@@ -108,11 +108,11 @@ func (s *Definitions) checkTime(at time.Time) error {
 	return nil
 }
 
-// checkParameters returns the DefinitionProblems of environment variables for a run of
+// checkParameters returns the job.DefinitionProblems of environment variables for a run of
 // a definition.
 func checkParameters(d job.Definition, parameters map[string]string) error {
 	if problems := d.CheckParameters(parameters); len(problems) > 0 {
-		return newDefinitionProblems(problems)
+		return job.NewDefinitionProblems(problems)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -253,8 +254,8 @@ func (k *keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 		return run.Run{}, fmt.Errorf("cannot read job %s: %w", r.Job, err)
 	}
 	engineModel := ""
-	if stored, err := k.store.LoadResource(ctx, modelRef(p.Tenant, r.Model)); err == nil {
-		if model, err := modelIn(stored); err == nil {
+	if stored, err := k.store.LoadResource(ctx, catalog.Ref(p.Tenant, r.Model)); err == nil {
+		if model, err := catalog.Decode(stored); err == nil {
 			engineModel = model.EngineModel
 		}
 	} else if !errors.Is(err, port.ErrNotFound) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
@@ -80,7 +79,7 @@ func noPool() error { return fault.New(fault.NotFound, "no such pool") }
 
 // Put creates a pool or changes its definition, and starts queued runs within the new limits. A
 // new placement applies to machines that are created from then on. created is false for the
-// default pool, which always exists. Faults: InvalidRequest with the field, DefinitionProblems
+// default pool, which always exists. Faults: InvalidRequest with the field, job.DefinitionProblems
 // with all problems of the definition, PreconditionFailed.
 func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required change.Precondition) (v PoolView, created bool, err error) {
 	if !limit.ValidName(id) {
@@ -95,7 +94,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 		return v, false, err
 	}
 	if len(wrong) > 0 {
-		return v, false, problemsOf(wrong)
+		return v, false, job.ProblemsOf(wrong)
 	}
 	if d.Engine != nil && d.Engine.Machines != nil {
 		d.Engine.Machines.Exec = who.May(access.Exec)
@@ -149,20 +148,6 @@ func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolD
 	}
 	fallbacks, err := s.checkFallbacks(ctx, who.Tenant, id, d.Fallbacks)
 	return slices.Concat(found, where, fallbacks), err
-}
-
-// problemsOf returns the problems of a definition; a single one has the code of its fault.
-func problemsOf(faults []*fault.Fault) *DefinitionProblems {
-	problems := make([]job.Problem, len(faults))
-	for i, f := range faults {
-		problems[i] = job.Problem{
-			Field: f.Field, Problem: strings.TrimPrefix(f.Message, f.Field+": "), Unprocessable: f.Code != fault.InvalidRequest,
-		}
-	}
-	if len(faults) == 1 {
-		return &DefinitionProblems{problems, faults[0]}
-	}
-	return newDefinitionProblems(problems)
 }
 
 // Drain stops the admission of runs: queued runs stay in the queue, and new runs join it. Runs

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -44,7 +45,7 @@ func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d
 	if !limit.ValidModel(e.Model) {
 		return found, nil
 	}
-	r, err := s.store.LoadResource(ctx, modelRef(who.Tenant, e.Model))
+	r, err := s.store.LoadResource(ctx, catalog.Ref(who.Tenant, e.Model))
 	if errors.Is(err, port.ErrNotFound) {
 		unprocessable("engine.model", "unknown model %q, want a model of GET /v1/catalog/models", e.Model)
 		return found, nil
@@ -52,7 +53,7 @@ func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the model of the pool: %w", err)
 	}
-	model, err := modelIn(r)
+	model, err := catalog.Decode(r)
 	if err == nil && slices.Contains(run.EngineKinds(), e.Kind) && !slices.Contains(model.Engines, e.Kind) {
 		unprocessable("engine.kind", "the engine %s does not serve the model %s, want one of %v", e.Kind, e.Model, model.Engines)
 	}
@@ -120,14 +121,14 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 
 // with adds a pool to the capability of its engine.
 func (s *Pools) with(ctx context.Context, c Capability, p run.Pool) (Capability, error) {
-	r, err := s.store.LoadResource(ctx, modelRef(p.Tenant, p.Engine.Model))
+	r, err := s.store.LoadResource(ctx, catalog.Ref(p.Tenant, p.Engine.Model))
 	if errors.Is(err, port.ErrNotFound) {
 		return c, nil
 	}
 	if err != nil {
 		return c, fmt.Errorf("cannot read the model of pool %s: %w", p.ID, err)
 	}
-	model, err := modelIn(r)
+	model, err := catalog.Decode(r)
 	if err != nil || model.Admit(false, nil) != nil {
 		return c, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -104,7 +105,7 @@ func (s *Pools) checkModel(ctx context.Context, who port.Identity, p run.Pool, m
 		f.Field = "model"
 	}
 	if err == nil && len(wrong) > 0 {
-		err = problemsOf(wrong)
+		err = job.ProblemsOf(wrong)
 	}
 	return err
 }

@@ -38,8 +38,7 @@ func (s *Records) observedBy(o port.Observer) *Records {
 	return &observed
 }
 
-// now returns the time without its monotonic part, because it is compared with stored times.
-func (s *Records) now() time.Time { return s.clock.Now().UTC().Round(0) }
+func (s *Records) now() time.Time { return clock.UTC(s.clock) }
 
 // find reads a task of the caller's tenant.
 func (s *Records) find(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {

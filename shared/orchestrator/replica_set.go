@@ -119,7 +119,7 @@ func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
 	for range port.CommitTries {
 		s, err := l.read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
-			s, err = storedSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: l.clock.Now().UTC().Round(0)}}, nil
+			s, err = storedSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: clock.UTC(l.clock)}}, nil
 		}
 		if err != nil {
 			return err

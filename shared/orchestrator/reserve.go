@@ -36,14 +36,14 @@ var defaultPrice = catalog.Price{Output: catalog.DefaultOutputPrice}
 
 // reserve returns the reservation of a task that is retried, at the current price of its model.
 func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, error) {
-	found, err := s.store.LoadResource(ctx, modelRef(r.Tenant, r.Work.Inference.Model))
+	found, err := s.store.LoadResource(ctx, catalog.Ref(r.Tenant, r.Work.Inference.Model))
 	if errors.Is(err, port.ErrNotFound) {
 		return s.reserved(r, defaultPrice), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the price of the model: %w", err)
 	}
-	model, err := modelIn(found)
+	model, err := catalog.Decode(found)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -83,8 +84,7 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 		h.call(c)
 		return nil
 	}), h.config)
-	models := orchestrator.NewModels(life.Records, api.ModelDocument, h.config)
-	h.tasks = orchestrator.NewInference(life, randomHex, h.feed, models, orchestrator.NoTranscripts{}, series.Discard, h.config)
+	h.tasks = orchestrator.NewInference(life, randomHex, h.feed, h.models(), orchestrator.NoTranscripts{}, series.Discard, h.config)
 	return h
 }
 
@@ -95,15 +95,21 @@ func (h *called) ok(err error) {
 	}
 }
 
+// models returns the catalog of a process.
+func (h *called) models() *artifacts.Models {
+	return artifacts.NewModels(h.store, h.clock, slog.New(slog.DiscardHandler), api.ModelDocument, h.config.ModelKeys)
+}
+
 func (h *called) records() *orchestrator.Records {
 	return orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
 }
 
 // call starts a process that serves a shift.
 func (h *called) call(c orchestrator.DispatchCall) {
-	records := h.records()
-	models, artifacts := orchestrator.NewModels(records, api.ModelDocument, h.config), orchestrator.NewArtifacts(records, h.outputs, randomHex, h.config)
-	d := orchestrator.NewDispatcher(records, randomHex, h.feed, models, artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	transcripts := artifacts.NewRegistry(
+		h.store, h.outputs, h.clock, slog.New(slog.DiscardHandler), randomHex, h.config.Policy.RecordRetention, h.config.ArtifactLimit,
+	)
+	d := orchestrator.NewDispatcher(orchestrator.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 		return watched{h.engines[r.ID], h, r.ID}, nil
 	}, series.Discard, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond}, h.config)
 	ctx, kill := context.WithCancel(h.Context())

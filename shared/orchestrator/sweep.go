@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -27,7 +28,7 @@ const sweepItemLimit = 10 * time.Second
 type Sweeper struct {
 	*Machines
 	outputs   *Outputs
-	artifacts *Artifacts
+	artifacts ExpiredArtifacts
 	firing    *Firing
 	reception *Reception
 	streams   ExpiredStreams
@@ -48,6 +49,15 @@ type Sweeper struct {
 	rests map[string]time.Time
 }
 
+// ExpiredArtifacts has the artifacts whose retention may have ended.
+type ExpiredArtifacts interface {
+	// Expired returns a page of at most limit of them, and the cursor of the next page.
+	Expired(ctx context.Context, after string, limit int) (found []port.ResourceRef, next string, err error)
+	// Collect removes an artifact that has expired and is no parent. It returns port.ErrConflict
+	// if the artifact has changed meanwhile.
+	Collect(ctx context.Context, tenant, id string) error
+}
+
 // sweepPosition is where a part of the sweep continues.
 type sweepPosition struct {
 	// after is the cursor of a page.
@@ -58,7 +68,7 @@ type sweepPosition struct {
 
 // NewSweeper returns a Sweeper.
 func NewSweeper(
-	machines *Machines, outputs *Outputs, artifacts *Artifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
+	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
 	random Hex, config Config,
 ) *Sweeper {
 	return &Sweeper{
@@ -219,6 +229,31 @@ func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 		}, func(limited context.Context, ref run.Ref) error {
 			if err := s.orDelay(ctx, ref, s.outputs.deleteExpired(limited, ref), run.DeletionFailed{}); err != nil {
 				return fmt.Errorf("run %s: %w", ref.ID, err)
+			}
+			return nil
+		})
+		return found, err
+	})
+}
+
+// sweepArtifacts removes the artifacts that have expired.
+func (s *Sweeper) sweepArtifacts(ctx context.Context) error {
+	return s.unlessResting("artifacts", func() (found int, err error) {
+		err = s.sweepRefs(ctx, "artifacts", func(after string) ([]run.Ref, string, error) {
+			due, next, err := s.artifacts.Expired(ctx, after, sweepPage)
+			if err != nil {
+				return nil, "", fmt.Errorf("cannot read the expired artifacts: %w", err)
+			}
+			refs := make([]run.Ref, len(due))
+			for i, ref := range due {
+				refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
+			}
+			found += len(refs)
+			return refs, next, nil
+		}, func(limited context.Context, ref run.Ref) error {
+			err := s.artifacts.Collect(limited, ref.Tenant, ref.ID)
+			if err != nil && !errors.Is(err, port.ErrConflict) { // the next sweep retries
+				return fmt.Errorf("artifact %s: %w", ref.ID, err)
 			}
 			return nil
 		})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -56,5 +57,19 @@ func TestIdleSweepReadsExpiryEveryFifthTime(t *testing.T) {
 	sweeps(1)
 	if store.outputs == before {
 		t.Error("got no read after a sweep that found something")
+	}
+}
+
+func TestSweepRemovesExpiredArtifacts(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	a, _, err := h.service.Artifacts.Create(t.Context(), client.Tenant, "test", artifact.Draft{Kind: "note", Content: []byte(`"x"`)})
+	h.ok(err)
+	for _, left := range []int{1, 0} {
+		h.ok(h.service.Sweep(t.Context(), 0))
+		if got := len(h.outputs.buckets[port.Accepted]); got != left {
+			t.Errorf("got %d objects at %s, want %d of an artifact that expires at %s", got, h.clock.now, left, a.ExpiresAt)
+		}
+		h.clock.to(a.ExpiresAt)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -18,7 +19,7 @@ import (
 )
 
 // system calls the use cases with wire types, as the HTTP handlers do.
-type system struct{ *orchestrator.System }
+type system struct{ *app.System }
 
 // wiring replaces parts of a fixture's system; nil keeps them.
 type wiring struct {
@@ -67,9 +68,9 @@ func (h *fixture) system(w wiring) system {
 		h.assigned = a
 		return api.Environment(a)
 	}
-	return system{orchestrator.NewSystem(
+	return system{app.NewSystem(
 		w.store, h.calls, h.schedules, w.runner, w.outputs, h.signer, w.clock, w.log, &h.random, canary,
-		bucket, h.secrets, &h.hooks, environment, api.Documents(), orchestrator.NoTasks(), series.Discard, *w.config,
+		bucket, h.secrets, &h.hooks, environment, api.Documents(), app.NoTasks(), series.Discard, *w.config,
 	)}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/dispatch"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
@@ -27,10 +26,9 @@ func main() {
 	call, replicas := dispatching.Caller(p), engines.Replicas(p)
 	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
 		// Each shift is a dispatcher of its own, with a worker id of its own.
-		records := deployed.Records(p, store)
 		d := orchestrator.NewDispatcher(
-			records, p.Hex, answers, orchestrator.NewModels(records, api.ModelDocument, config),
-			orchestrator.NewArtifacts(records, objects, p.Hex, config), replicas.Of, lambdakit.Observe,
+			orchestrator.TasksOnly(deployed.Records(p, store), config), p.Hex, answers, deployed.Models(p, store, config),
+			deployed.Artifacts(p, store, objects, config), replicas.Of, lambdakit.Observe,
 			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch}, config,
 		)
 		return d.Shift(ctx, in, orchestrator.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/registry"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -15,12 +14,12 @@ import (
 
 func main() {
 	p := process.Start("registry")
-	records := deployed.Records(p, deployed.Store(p))
+	store := deployed.Store(p)
 	objects, _ := deployed.Outputs(p)
 	config := p.Settings().WithArtifactLimit(registry.FunctionLimit)
 	p.ServeStream(slices.Concat(
-		registry.Routes(orchestrator.NewArtifacts(records, objects, p.Hex, config)),
-		registry.CatalogRoutes(orchestrator.NewModels(records, api.ModelDocument, config)),
-		download.Routes(orchestrator.NewDownloads(orchestrator.NewOutputs(records, objects), config)),
+		registry.Routes(deployed.Artifacts(p, store, objects, config)),
+		registry.CatalogRoutes(deployed.Models(p, store, config)),
+		download.Routes(orchestrator.NewDownloads(orchestrator.NewOutputs(deployed.Records(p, store), objects), config)),
 	), deployed.ClientTokens(p))
 }

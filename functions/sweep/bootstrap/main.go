@@ -19,14 +19,14 @@ const expiryPause = 4*time.Minute + 30*time.Second
 func main() {
 	p := process.Start("sweep")
 	config := p.Settings().WithExpiryPause(expiryPause)
-	platforms := runner.New(p)
-	life := deployed.Lifecycle(
-		p, orchestrator.ActForJobs(deployed.Hooks(p, config), p.Hex), orchestrator.KeepReplicas(platforms, p.Hex), dispatching.Caller(p), config,
+	platforms, store := runner.New(p), deployed.Store(p)
+	life := orchestrator.NewLifecycle(
+		deployed.Records(p, store), deployed.Executions(p), orchestrator.ActForJobs(deployed.Hooks(p, config), p.Hex), orchestrator.KeepReplicas(platforms, p.Hex), dispatching.Caller(p), config,
 	)
 	objects, _ := deployed.Outputs(p)
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
 		orchestrator.NewMachines(life, platforms), orchestrator.NewOutputs(life.Records, objects),
-		orchestrator.NewArtifacts(life.Records, objects, p.Hex, config), orchestrator.NewFiring(life, deployed.Schedules(p)),
+		deployed.Artifacts(p, store, objects, config), orchestrator.NewFiring(life, deployed.Schedules(p)),
 		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, p.Hex, config,
 	)))
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/callback"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,7 +37,7 @@ func (a answer) conclusive() bool { return a.status != 0 && a.status < http.Stat
 func (a answer) ok() bool { return a.status == http.StatusOK }
 
 // workerAPI returns the handler for the routes that workers call.
-func (w *world) workerAPI(system *orchestrator.System) (http.Handler, error) {
+func (w *world) workerAPI(system *app.System) (http.Handler, error) {
 	return httpkit.New(httpkit.Config{
 		Loopback: true, Clock: serverClock{hostClock{w}}, Log: w.log, NewID: func() string { return w.hex(16) },
 	}, callback.Routes(system.Workers)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -51,9 +52,9 @@ func (w *world) startProcess(ctx context.Context) error {
 		machines = crashingWarm{crashingRunner{w.runner, w}, warm}
 	}
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
-	w.system = orchestrator.NewSystem(
+	w.system = app.NewSystem(
 		&crashingStore{store, w}, &executions{w}, w.wakeUps, machines, w.buckets, w.signer, hostClock{w}, w.log,
-		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), orchestrator.NoTasks(), series.Discard, w.config,
+		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), app.NoTasks(), series.Discard, w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {
 		return err

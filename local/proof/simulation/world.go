@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -71,7 +72,7 @@ type world struct {
 
 	home    home
 	process *process
-	system  *orchestrator.System
+	system  *app.System
 	// starts counts the starts of the process. steps counts the events.
 	starts, steps int
 	// unknownMachines counts the machines whose creation was not reported.

@@ -10,13 +10,13 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestArtifactsFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return registry.Routes(s.Artifacts) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return registry.Routes(s.Artifacts) })
 	folder := t.TempDir()
 	for name, text := range map[string]string{"page.html": "<p>", "note.json": ` {"b": 1} `} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {

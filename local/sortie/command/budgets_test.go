@@ -6,15 +6,15 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestBudgetsFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route { return inference.BudgetRoutes(s.Budgets, parts.Clock) })
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route { return inference.BudgetRoutes(s.Budgets, parts.Clock) })
 	if _, err := stage.Store.PutLimit(t.Context(), apitest.Tenant, budget.SessionScope("talk"), budget.Limit{}, 0, apitest.Began); err != nil {
 		t.Fatal(err)
 	}

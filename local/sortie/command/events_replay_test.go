@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -17,7 +18,7 @@ func TestEventsReplay(t *testing.T) {
 	parts := apitest.NewParts(t)
 	hooks := apitest.NewWebhooks(t, parts)
 	hooks.Publish(t)
-	stage := apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route {
 		return append(webhooks.Routes(hooks.Webhooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks.Webhooks, true))...)
 	})
 	env := map[string]string{"SORTIE_URL": stage.URL}

@@ -8,15 +8,15 @@ import (
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // TestExplanationIsShown explains a run and a job, and plans runs, as text and as JSON.
 func TestExplanationIsShown(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
 		return append(jobs.Routes(s.Jobs, s.Queries, s.Explanations), runs.Routes(s.Definitions, s.Explanations)...)
 	})
 	env := map[string]string{"SORTIE_URL": stage.URL}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 const jobFile = `id: nightly
@@ -25,7 +25,7 @@ actions: {onConstraintViolation: {type: wait, parameters: {limit: 90s}}}
 // jobServer serves the routes of jobs and returns the environment of a command.
 func jobServer(t *testing.T) map[string]string {
 	t.Helper()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries, s.Explanations) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries, s.Explanations) })
 	return map[string]string{"SORTIE_URL": stage.URL}
 }
 

@@ -8,13 +8,13 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestModelsFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return registry.CatalogRoutes(s.Models) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return registry.CatalogRoutes(s.Models) })
 	file := filepath.Join(t.TempDir(), "signature.json")
 	if err := os.WriteFile(file, []byte(`{"payloadType": "text/plain"}`), 0o600); err != nil {
 		t.Fatal(err)

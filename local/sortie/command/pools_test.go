@@ -7,9 +7,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 const europe = `
@@ -24,7 +24,7 @@ fallback:
 
 func TestPoolFilesAreChecked(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return control.Routes(s.Pools) })
 	for text, want := range map[string]string{
 		"queueLimit: 1":                            "-:1: id: missing id, want the name of the pool\n  -:1: limit: missing limit, want the number of slots, or 0 for no limit\n",
 		"id: 5\nlimit: 1":                          `-:1: id: 5, want a string, such as "5"`,
@@ -54,7 +54,7 @@ func TestPoolFilesAreChecked(t *testing.T) {
 
 func TestPoolsFromTheCommandLine(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return control.Routes(s.Pools) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return control.Routes(s.Pools) })
 	env := map[string]string{"SORTIE_URL": stage.URL}
 	for _, step := range []struct {
 		args string

@@ -20,15 +20,15 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestBulkCommandsPrintALineForEachRun(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, "")
 	})
 	env := map[string]string{"SORTIE_URL": stage.URL}

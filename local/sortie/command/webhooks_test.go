@@ -12,9 +12,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestWebhooksFromTheCommandLine(t *testing.T) {
@@ -32,7 +32,7 @@ func TestWebhooksFromTheCommandLine(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	parts := apitest.NewParts(t)
 	hooks := apitest.NewWebhooks(t, parts)
-	stage := apitest.New(t, parts, func(*orchestrator.System) []httpkit.Route { return webhooks.Routes(hooks.Webhooks) })
+	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route { return webhooks.Routes(hooks.Webhooks) })
 	env := map[string]string{"SORTIE_URL": stage.URL}
 	created := sortie(t, env, "", "webhooks", "create", receiver.URL, "--type", "job.*,policy.updated", "--description", "for a test")
 	lines := strings.Fields(created.stdout)

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -31,14 +32,14 @@ type EngineAddress struct {
 const tokenBatch = 5 * time.Millisecond
 
 // wireTasks opens the streams of inference tasks, which this process serves.
-func (s *Stack) wireTasks(ctx context.Context, engines *engine.Replicas) (orchestrator.SystemTasks, error) {
+func (s *Stack) wireTasks(ctx context.Context, engines *engine.Replicas) (app.SystemTasks, error) {
 	// Keep a stream as long as the record of its task.
 	feed, err := sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: s.config.Settings.Service.Policy.RecordRetention, Forget: inference.StreamPrefix})
 	if err != nil {
-		return orchestrator.SystemTasks{}, fmt.Errorf("cannot open the streams of tasks: %w", err)
+		return app.SystemTasks{}, fmt.Errorf("cannot open the streams of tasks: %w", err)
 	}
 	// One process owns the folder, so tasks of an earlier dispatcher are lost.
-	return orchestrator.ServeTasks(feed, engines.Of, orchestrator.DispatcherConfig{
+	return app.ServeTasks(feed, engines.Of, orchestrator.DispatcherConfig{
 		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,
 	}), nil
 }

@@ -50,6 +50,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -233,7 +234,7 @@ func engineAddresses(p guard.Policy) guard.Policy {
 
 // wireSystem creates the use cases on the stack's adapters. It returns the signer of their
 // tokens.
-func (s *Stack) wireSystem(executions port.Executions, tasks orchestrator.SystemTasks, config orchestrator.Config) (port.Signer, error) {
+func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, config orchestrator.Config) (port.Signer, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
@@ -267,7 +268,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks orchestrator.System
 		s.traces = otlp.New(otlp.Config{Config: traces, Version: s.config.Version, Clock: s.clock, Log: s.config.Log})
 		observers = append(observers, s.traces)
 	}
-	s.system = orchestrator.NewSystem(
+	s.system = app.NewSystem(
 		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
 		bucket, secrets, hooks, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
 	)

@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -70,7 +71,7 @@ type Stack struct {
 	store      *sqlite.Store
 	bucket     *s3.Server
 	machines   *flymachines.Server
-	system     *orchestrator.System
+	system     *app.System
 	metrics    *prometheus.Registry
 	traces     *otlp.Exporter // nil exports nothing
 	engine     *engine.Engine

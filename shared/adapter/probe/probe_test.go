@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -53,7 +54,7 @@ const acknowledged = `{"acknowledged":true,"shouldCancel":false,"serverTime":"20
 // TestCanaryTakesTheWholePath sends canaries to a server whose routes or whose store fail.
 func TestCanaryTakesTheWholePath(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *orchestrator.System) []httpkit.Route { return callback.Routes(s.Workers) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return callback.Routes(s.Workers) })
 	var broken atomic.Bool
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if broken.Load() {

@@ -30,6 +30,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -56,7 +57,7 @@ type described struct {
 }
 
 // frontDoors returns all routes of the API.
-func frontDoors(s *orchestrator.System, hooks *orchestrator.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
+func frontDoors(s *app.System, hooks *orchestrator.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
 	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
@@ -71,7 +72,7 @@ func frontDoors(s *orchestrator.System, hooks *orchestrator.Webhooks, signer por
 func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	t.Parallel()
 	served := map[string]described{}
-	for _, route := range frontDoors(&orchestrator.System{}, nil, nil, nil, clock.NewVirtual(apitest.Began)) {
+	for _, route := range frontDoors(&app.System{}, nil, nil, nil, clock.NewVirtual(apitest.Began)) {
 		query := slices.Clone(route.Query)
 		slices.Sort(query)
 		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), string(route.Scope), query}

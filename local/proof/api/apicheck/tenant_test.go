@@ -19,7 +19,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -86,12 +88,12 @@ func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) 
 		t.Fatal(err)
 	}
 	tickets := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
-	stage := apitest.New(t, parts, func(s *orchestrator.System) []httpkit.Route {
+	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return frontDoors(s, hooks, parts.Signer, feed, parts.Clock)
 	}, func(s *apitest.Settings) {
 		s.Server.Tokens, s.Server.Tickets = tokens, tickets.OpenTicket
 		// No dispatcher serves the tasks.
-		s.Tasks = orchestrator.CallTasks(feed, func(context.Context, orchestrator.DispatchCall) error { return nil })
+		s.Tasks = app.CallTasks(feed, func(context.Context, orchestrator.DispatchCall) error { return nil })
 	})
 	return stage, tokens, tickets
 }
@@ -181,7 +183,7 @@ func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task 
 	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolDefinition{Limit: 1}, change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := stage.System.Artifacts.Create(t.Context(), who.Tenant, "", orchestrator.NewArtifact{Kind: "note", Content: []byte("null")}); err != nil {
+	if _, _, err := stage.System.Artifacts.Create(t.Context(), who.Tenant, "", artifact.Draft{Kind: "note", Content: []byte("null")}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := api.ModelDefinition(contract.ModelSettings{Engines: []string{"vllm"}})

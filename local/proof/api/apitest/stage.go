@@ -25,6 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -62,7 +63,7 @@ type Settings struct {
 	Server  httpkit.Config
 	Service orchestrator.Config
 	// Tasks says how the server serves inference tasks; the default is that it accepts none.
-	Tasks orchestrator.SystemTasks
+	Tasks app.SystemTasks
 	// Record gets the samples of the use cases.
 	Record series.Recorder
 	// Unchecked disables the comparison with the OpenAPI document. It is for routes that the
@@ -73,7 +74,7 @@ type Settings struct {
 // Stage is a server with its dependencies.
 type Stage struct {
 	Parts
-	System  *orchestrator.System
+	System  *app.System
 	Objects *fake.Outputs
 	Secrets *fake.Secrets
 	URL     string
@@ -90,7 +91,7 @@ type Stage struct {
 var document = sync.OnceValues(func() (*apicheck.Document, error) { return apicheck.Load(contract.OpenAPI()) })
 
 // New starts a server with the routes returned by serve.
-func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.Route, change ...func(*Settings)) *Stage {
+func New(t *testing.T, parts Parts, serve func(*app.System) []httpkit.Route, change ...func(*Settings)) *Stage {
 	t.Helper()
 	s := &Stage{Parts: parts, Objects: fake.NewOutputs(parts.Clock, nil), Secrets: fake.NewSecrets(nil), machines: newMachines(), logs: &logs{more: make(chan struct{})}}
 	log := slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -99,7 +100,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 			Loopback: true, Clock: s.Clock, Log: log, NewID: uuid.NewString,
 			Local: port.Identity{Tenant: Tenant, Workspace: "main", Scopes: access.Ordinary()},
 		},
-		Service: serviceConfig(), Tasks: orchestrator.NoTasks(), Record: series.Discard,
+		Service: serviceConfig(), Tasks: app.NoTasks(), Record: series.Discard,
 	}
 	for _, f := range change {
 		f(&settings)
@@ -108,7 +109,7 @@ func New(t *testing.T, parts Parts, serve func(*orchestrator.System) []httpkit.R
 		_, err := s.System.ReceiveCanary(ctx, token)
 		return err
 	}
-	s.System = orchestrator.NewSystem(
+	s.System = app.NewSystem(
 		s.Store, executions{}, fake.NewSchedules(nil), s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",

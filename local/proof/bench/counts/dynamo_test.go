@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -70,12 +71,12 @@ func (h *onDynamoDB) store() port.Store { return h.records }
 
 func (h *onDynamoDB) executions() port.Executions { return h.calls }
 
-func (h *onDynamoDB) serve(w *world, config orchestrator.Config) orchestrator.SystemTasks {
+func (h *onDynamoDB) serve(w *world, config orchestrator.Config) app.SystemTasks {
 	answers, err := dynamo.NewAnswers(h.records, dynamo.FeedConfig{Retention: retention, WaitInterval: dispatch.Batch})
 	w.ok(err)
-	return orchestrator.CallTasks(answers, func(_ context.Context, call orchestrator.DispatchCall) error {
+	return app.CallTasks(answers, func(_ context.Context, call orchestrator.DispatchCall) error {
 		d := orchestrator.NewDispatcher(
-			orchestrator.NewRecords(h.records, clock.System{}, w.log), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
+			orchestrator.TasksOnly(orchestrator.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
 			orchestrator.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
 		)
 		go func() {

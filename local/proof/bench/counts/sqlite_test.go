@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -60,8 +61,8 @@ func (h *onSQLite) executions() port.Executions { return h.calls }
 // lateEngine is the engine, which is created after the use cases that it calls.
 type lateEngine struct{ *engine.Engine }
 
-func (h *onSQLite) serve(*world, orchestrator.Config) orchestrator.SystemTasks {
-	return orchestrator.ServeTasks(h.streams, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
+func (h *onSQLite) serve(*world, orchestrator.Config) app.SystemTasks {
+	return app.ServeTasks(h.streams, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
 }
 
 func (h *onSQLite) begin(w *world) {

@@ -28,6 +28,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -53,7 +54,7 @@ type home interface {
 	// begin starts the executions and the dispatcher of inference tasks.
 	begin(w *world)
 	// serve returns how the use cases serve inference tasks.
-	serve(w *world, config orchestrator.Config) orchestrator.SystemTasks
+	serve(w *world, config orchestrator.Config) app.SystemTasks
 	// step handles everything that is due. It returns the time of the next step, or false
 	// without one.
 	step() (next time.Time, ok bool)
@@ -67,7 +68,7 @@ type home interface {
 type world struct {
 	*testing.T
 	home      home
-	system    *orchestrator.System
+	system    *app.System
 	api       http.Handler
 	machines  *machines
 	objects   *objects
@@ -94,7 +95,7 @@ func newWorld(t *testing.T, open func(w *world) home) *world {
 	config, err := service.Read(setting.Map(nil))
 	w.ok(err)
 	config.PublicURL, config.SourceURL, config.MockEngine = "http://sortie.example", "http://source.example", true
-	w.system = orchestrator.NewSystem(
+	w.system = app.NewSystem(
 		w.home.store(), w.home.executions(), fake.NewSchedules(nil), w.machines, w.objects, w.signer, clock.System{}, w.log, w.random,
 		func(context.Context, string) error { return nil },
 		orchestrator.FixedBucket(orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "uploads"}),

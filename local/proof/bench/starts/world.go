@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -56,7 +57,7 @@ type world struct {
 	machines *flymachines.Server
 	calls    *calls
 	runner   *timedRunner
-	system   *orchestrator.System
+	system   *app.System
 	handler  http.Handler
 	marks    *marks
 
@@ -131,10 +132,10 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	config.PublicURL, config.SourceURL, config.SweepInterval = publicURL, "http://source", sweepInterval
 	config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: apps}
 	executions := &lateExecutions{}
-	w.system = orchestrator.NewSystem(
+	w.system = app.NewSystem(
 		delayedStore{store}, executions, timer.New(clock.System{}), w.runner, fake.NewOutputs(clock.System{}, nil), fake.NewSigner(nil, "bench"),
 		clock.System{}, slog.New(slog.DiscardHandler), w.random, func(context.Context, string) error { return nil },
-		orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), orchestrator.NoTasks(), series.Discard, config,
+		orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
 	)
 	if err := w.openEngine(ctx); err != nil {
 		return err

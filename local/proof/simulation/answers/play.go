@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
@@ -29,7 +30,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 		return err
 	}
 	records := orchestrator.NewRecords(w.raw.store, bubble, slog.New(slog.DiscardHandler))
-	models := orchestrator.NewModels(records, api.ModelDocument, w.config())
+	models := artifacts.NewModels(w.raw.store, bubble, slog.New(slog.DiscardHandler), api.ModelDocument, w.config().ModelKeys)
 	_, _, err = models.Create(ctx, identity(""), modelID, catalog.Definition{
 		Engines: []port.EngineKind{port.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
 	}, false)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -48,7 +49,7 @@ type process struct {
 	ctx  context.Context //nolint:containedctx // of all calls of the process
 	end  context.CancelFunc
 
-	system     *orchestrator.System
+	system     *app.System
 	tasks      *orchestrator.Inference
 	dispatcher *orchestrator.Dispatcher
 }
@@ -107,11 +108,11 @@ func (w *world) newProcess(name string) (*process, error) {
 	if w.deployed() {
 		wait = deployedBatch
 	}
-	p.system = orchestrator.NewSystem(
+	p.system = app.NewSystem(
 		faultyStore{fake.NewStore(store, nil, w.misuse), p}, fake.NewExecutions(nil, nil), fake.NewSchedules(nil), noMachines{}, w.outputs,
 		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}),
 		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(),
-		orchestrator.ServeTasks(faultyFeed{feed, p}, p.engine, orchestrator.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
+		app.ServeTasks(faultyFeed{feed, p}, p.engine, orchestrator.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
 		series.Discard, w.config(),
 	)
 	p.tasks, p.dispatcher = p.system.Inference, p.system.Dispatcher

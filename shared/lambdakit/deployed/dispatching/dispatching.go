@@ -8,7 +8,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/lambda"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -28,7 +27,7 @@ func Inference(p *process.Process, store *dynamo.Store, config orchestrator.Conf
 	leave := orchestrator.LeaveToSweep{}
 	life := orchestrator.NewLifecycle(deployed.Records(p, store), orchestrator.NoExecutions{}, leave, leave, Caller(p), config)
 	return orchestrator.NewInference(
-		life, p.Hex, deployed.Answers(p, store, config), orchestrator.NewModels(life.Records, api.ModelDocument, config),
+		life, p.Hex, deployed.Answers(p, store, config), deployed.Models(p, store, config),
 		orchestrator.NoTranscripts{}, lambdakit.Observe, config,
 	)
 }

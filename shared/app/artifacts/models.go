@@ -1,80 +1,63 @@
-package orchestrator
+package artifacts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
-
-// modelKind is the kind of the resources of models.
-const modelKind = "model"
 
 // Models serves the catalog of models. It is safe for concurrent use.
 type Models struct {
-	*Records
+	store    ModelStore
+	clock    clock.Clock
+	log      *slog.Logger
 	document func(m catalog.Model) ([]byte, error)
 	keys     catalog.Keys
 }
 
-// NewModels returns the catalog in a store. document is Documents.Model.
-func NewModels(records *Records, document func(m catalog.Model) ([]byte, error), config Config) *Models {
-	return &Models{records, document, config.ModelKeys}
+// ModelStore is the part of a port.Store that has the models of tenants and the pools that serve
+// them.
+type ModelStore interface {
+	port.ResourceStore
+	// PoolRecords is that of port.PoolStore.
+	PoolRecords(ctx context.Context, tenant string, page port.Page) (pools []run.Pool, next string, err error)
 }
 
-// ModelView is a model with the version of its record.
-type ModelView struct {
-	catalog.Model
-	Version int64
+// NewModels returns the catalog in a store. document encodes a model as clients see it. keys are
+// the keys whose models are trusted.
+func NewModels(store ModelStore, c clock.Clock, log *slog.Logger, document func(m catalog.Model) ([]byte, error), keys catalog.Keys) *Models {
+	return &Models{store, c, log, document, keys}
 }
 
-// ModelTag is the entity tag of a version of a model, with its quotes. A model that was
-// deleted and created again has other tags.
-func ModelTag(v ModelView) string { return fmt.Sprintf(`"%d-%x"`, v.Version, v.CreatedAt.UnixNano()) }
+func (s *Models) now() time.Time { return clock.UTC(s.clock) }
 
 func noModel() error {
 	return fault.New(fault.ModelUnknown, "no such model, want one of GET /v1/catalog/models")
 }
 
-func (v ModelView) resource() (port.Resource, error) {
-	document, err := json.Marshal(v.Model)
-	if err != nil {
-		return port.Resource{}, fmt.Errorf("cannot encode model %s: %w", v.ID, err)
-	}
-	return port.Resource{ResourceRef: modelRef(v.Tenant, v.ID), Version: v.Version, Labels: v.Labels(), CreatedAt: v.CreatedAt, Document: document}, nil
-}
-
-func modelRef(tenant, id string) port.ResourceRef {
-	return port.ResourceRef{Tenant: tenant, Kind: modelKind, ID: id}
-}
-
-func modelIn(r port.Resource) (v ModelView, err error) {
-	if err := json.Unmarshal(r.Document, &v.Model); err != nil {
-		return v, fault.Wrap(err, fault.Internal, "unreadable record of model %s", r.ID)
-	}
-	v.Version = r.Version
-	return v, nil
-}
-
 // Create stores an Active model and verifies its signature. strict requires the signature of a
 // trusted key. existing reports that the catalog already has this model; then nothing is
-// written. Faults: InvalidRequest with the field, DefinitionProblems with all problems of the
+// written. Faults: InvalidRequest with the field, job.DefinitionProblems with all problems of the
 // definition, UntrustedArtifact, ModelExists for another definition under the id.
-func (s *Models) Create(ctx context.Context, who port.Identity, id string, d catalog.Definition, strict bool) (v ModelView, existing bool, err error) {
+func (s *Models) Create(ctx context.Context, who port.Identity, id string, d catalog.Definition, strict bool) (v catalog.Stored, existing bool, err error) {
 	found := d.Check()
 	if !limit.ValidModel(id) {
 		found = append([]*fault.Fault{fault.Invalid("id", "missing or malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(id, limit.FileName))}, found...)
 	}
 	if len(found) > 0 {
-		return v, false, problemsOf(found)
+		return v, false, job.ProblemsOf(found)
 	}
 	now := s.now()
 	v.Model = catalog.Model{
@@ -110,12 +93,12 @@ func (s *Models) verified(d catalog.Definition, now time.Time) (*catalog.Verifie
 }
 
 // save writes a model with the event of its change. before is nil for a new model.
-func (s *Models) save(ctx context.Context, who port.Identity, before *ModelView, after ModelView) error {
+func (s *Models) save(ctx context.Context, who port.Identity, before *catalog.Stored, after catalog.Stored) error {
 	note, err := s.note(ctx, who, before, &after)
 	if err != nil {
 		return err
 	}
-	r, err := after.resource()
+	r, err := after.Resource()
 	if err != nil {
 		return err
 	}
@@ -123,22 +106,22 @@ func (s *Models) save(ctx context.Context, who port.Identity, before *ModelView,
 }
 
 // view reads a model. Fault: ModelUnknown.
-func (s *Models) view(ctx context.Context, tenant, id string) (ModelView, error) {
+func (s *Models) view(ctx context.Context, tenant, id string) (catalog.Stored, error) {
 	if !limit.ValidModel(id) {
-		return ModelView{}, noModel()
+		return catalog.Stored{}, noModel()
 	}
-	r, err := s.store.LoadResource(ctx, modelRef(tenant, id))
+	r, err := s.store.LoadResource(ctx, catalog.Ref(tenant, id))
 	if errors.Is(err, port.ErrNotFound) {
-		return ModelView{}, noModel()
+		return catalog.Stored{}, noModel()
 	}
 	if err != nil {
-		return ModelView{}, fmt.Errorf("cannot read the model: %w", err)
+		return catalog.Stored{}, fmt.Errorf("cannot read the model: %w", err)
 	}
-	return modelIn(r)
+	return catalog.Decode(r)
 }
 
 // Model returns a model of the caller's tenant. Fault: ModelUnknown.
-func (s *Models) Model(ctx context.Context, who port.Identity, id string) (ModelView, error) {
+func (s *Models) Model(ctx context.Context, who port.Identity, id string) (catalog.Stored, error) {
 	return s.view(ctx, who.Tenant, id)
 }
 
@@ -155,13 +138,13 @@ func (s *Models) Admit(ctx context.Context, tenant, ref string, strict bool) (ca
 
 // List returns a page of the models of the caller's tenant that the filter selects, the newest
 // first. A page may be short or empty although more models follow.
-func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []ModelView, next string, err error) {
-	found, next, err := s.store.Resources(ctx, who.Tenant, modelKind, f.Label(), page)
+func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []catalog.Stored, next string, err error) {
+	found, next, err := s.store.Resources(ctx, who.Tenant, catalog.Kind, f.Label(), page)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot list the models: %w", err)
 	}
 	for _, r := range found {
-		v, err := modelIn(r)
+		v, err := catalog.Decode(r)
 		if err != nil {
 			return nil, "", err
 		}
@@ -177,14 +160,14 @@ func (s *Models) List(ctx context.Context, who port.Identity, f catalog.Filter, 
 // PreconditionFailed, those of decide and of Create.
 func (s *Models) Change(
 	ctx context.Context, who port.Identity, id string, required change.Precondition, strict bool, decide func(catalog.Definition) (catalog.Definition, error),
-) (ModelView, error) {
-	return s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
+) (catalog.Stored, error) {
+	return s.change(ctx, who, id, required, func(v catalog.Stored) (catalog.Stored, error) {
 		d, err := decide(v.Definition)
 		if err != nil {
 			return v, err
 		}
 		if found := d.Check(); len(found) > 0 {
-			return v, problemsOf(found)
+			return v, job.ProblemsOf(found)
 		}
 		same := d.Digest == v.Digest && string(d.Signature) == string(v.Signature) && v.Verified != nil
 		v.Definition = d
@@ -201,8 +184,8 @@ func (s *Models) Change(
 
 // SetState sets the state of a model. It is idempotent. Faults: ModelUnknown,
 // PreconditionFailed.
-func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to catalog.State, required change.Precondition) (ModelView, error) {
-	return s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
+func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to catalog.State, required change.Precondition) (catalog.Stored, error) {
+	return s.change(ctx, who, id, required, func(v catalog.Stored) (catalog.Stored, error) {
 		v.State = to
 		return v, nil
 	})
@@ -211,8 +194,8 @@ func (s *Models) SetState(ctx context.Context, who port.Identity, id string, to 
 // Verify verifies the signature of a model with the keys that the deployment trusts now, and
 // stores the result. why is the fault UntrustedArtifact, or nil if the signature matches.
 // Faults: ModelUnknown, PreconditionFailed.
-func (s *Models) Verify(ctx context.Context, who port.Identity, id string, required change.Precondition) (v ModelView, why, err error) {
-	v, err = s.change(ctx, who, id, required, func(v ModelView) (ModelView, error) {
+func (s *Models) Verify(ctx context.Context, who port.Identity, id string, required change.Precondition) (v catalog.Stored, why, err error) {
+	v, err = s.change(ctx, who, id, required, func(v catalog.Stored) (catalog.Stored, error) {
 		v.Verified, why = s.verified(v.Definition, s.now())
 		return v, nil
 	})
@@ -221,18 +204,18 @@ func (s *Models) Verify(ctx context.Context, who port.Identity, id string, requi
 
 // change applies decide to the stored model and saves the result. It repeats both after a
 // conflict.
-func (s *Models) change(ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(ModelView) (ModelView, error)) (ModelView, error) {
+func (s *Models) change(ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(catalog.Stored) (catalog.Stored, error)) (catalog.Stored, error) {
 	for range port.CommitTries {
 		stored, err := s.Model(ctx, who, id)
 		if err == nil {
-			err = required.Check("model", ModelTag(stored))
+			err = required.Check("model", stored.Tag())
 		}
 		if err != nil {
-			return ModelView{}, err
+			return catalog.Stored{}, err
 		}
 		v, err := decide(stored)
 		if err != nil {
-			return ModelView{}, err
+			return catalog.Stored{}, err
 		}
 		if reflect.DeepEqual(v, stored) {
 			return v, nil
@@ -243,13 +226,13 @@ func (s *Models) change(ctx context.Context, who port.Identity, id string, requi
 			continue
 		}
 		if err != nil {
-			return ModelView{}, fmt.Errorf("cannot store the model: %w", err)
+			return catalog.Stored{}, fmt.Errorf("cannot store the model: %w", err)
 		}
 		v.Version++
 		s.log.InfoContext(ctx, "model changed", "tenant", v.Tenant, "model", v.ID, "version", v.Version, "state", v.State, "verified", v.Verified != nil, "by", who.Subject)
 		return v, nil
 	}
-	return ModelView{}, tooManyModelChanges()
+	return catalog.Stored{}, tooManyModelChanges()
 }
 
 func tooManyModelChanges() error {
@@ -262,7 +245,7 @@ func (s *Models) Delete(ctx context.Context, who port.Identity, id string, requi
 	for range port.CommitTries {
 		v, err := s.Model(ctx, who, id)
 		if err == nil {
-			err = required.Check("model", ModelTag(v))
+			err = required.Check("model", v.Tag())
 		}
 		if err == nil {
 			err = s.unused(ctx, who.Tenant, id)
@@ -274,7 +257,7 @@ func (s *Models) Delete(ctx context.Context, who port.Identity, id string, requi
 		if err != nil {
 			return err
 		}
-		r, err := v.resource()
+		r, err := v.Resource()
 		if err != nil {
 			return err
 		}
@@ -290,6 +273,9 @@ func (s *Models) Delete(ctx context.Context, who port.Identity, id string, requi
 	}
 	return tooManyModelChanges()
 }
+
+// poolPage is the page size of a list of pools.
+const poolPage = 1000
 
 // unused returns a fault if a pool serves the model. A pool that is created meanwhile
 // admits no task.
@@ -312,13 +298,13 @@ func (s *Models) unused(ctx context.Context, tenant, id string) error {
 
 // note returns the event of a change of a model. before is nil for a new model, after for a
 // deleted one.
-func (s *Models) note(ctx context.Context, who port.Identity, before, after *ModelView) (note port.Note, err error) {
+func (s *Models) note(ctx context.Context, who port.Identity, before, after *catalog.Stored) (note port.Note, err error) {
 	of := after
 	if after == nil {
 		of = before
 	}
 	c := change.Resource{
-		Tenant: of.Tenant, Kind: modelKind, ID: of.ID, Version: of.Version + 1, Revision: of.Version + 1, Created: of.CreatedAt,
+		Tenant: of.Tenant, Kind: catalog.Kind, ID: of.ID, Version: of.Version + 1, Revision: of.Version + 1, Created: of.CreatedAt,
 	}
 	if before != nil {
 		c.Before, err = s.document(before.Model)

@@ -1,22 +1,20 @@
-package orchestrator_test
+package artifacts_test
 
 import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // bytesOf returns an artifact with a text that is not JSON.
-func bytesOf(text string) orchestrator.NewArtifact {
-	return orchestrator.NewArtifact{Kind: "page", Bytes: &orchestrator.Bytes{
+func bytesOf(text string) artifact.Draft {
+	return artifact.Draft{Kind: "page", Bytes: &artifact.Bytes{
 		MediaType: "text/plain", Content: strings.NewReader(text), Size: int64(len(text)),
 	}}
 }
@@ -44,33 +42,32 @@ func TestCrashBetweenContentAndRecord(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{true, false} {
 		h := setup(t)
-		records := orchestrator.NewRecords(&dying{h.store, 1}, h.clock, slog.New(slog.DiscardHandler))
-		crashed := orchestrator.NewArtifacts(records, h.outputs, func(int) string { return "nonce" }, h.config)
+		crashed := h.registry(&dying{h.store, 1}, h.outputs)
 		if _, _, err := crashed.Create(t.Context(), client.Tenant, "test", bytesOf("<p>")); !errors.Is(err, errDead) {
 			t.Fatalf("got %v, want the crash", err)
 		}
 		id, err := artifact.IDOf(strings.NewReader("<p>"))
 		h.ok(err)
-		if len(h.outputs.buckets[port.Accepted]) != 1 {
-			t.Fatalf("got the objects %v, want the content", h.outputs.buckets[port.Accepted])
+		if h.outputs.Count(port.Accepted) != 1 {
+			t.Fatalf("got %d objects, want the content", h.outputs.Count(port.Accepted))
 		}
-		list, _, err := h.service.Artifacts.List(t.Context(), client, artifact.Filter{}, port.Page{Limit: 10})
+		list, _, err := h.List(t.Context(), client, artifact.Filter{}, port.Page{Limit: 10})
 		h.ok(err)
 		if len(list) != 0 || h.artifactContent(id) != "" {
 			t.Errorf("got %+v with the content %q, want nothing that a client sees", list, h.artifactContent(id))
 		}
 		if repeated {
-			again, existing, err := h.service.Artifacts.Create(t.Context(), client.Tenant, "test", bytesOf("<p>"))
+			again, existing, err := h.Create(t.Context(), client.Tenant, "test", bytesOf("<p>"))
 			h.ok(err)
-			if existing || again.ID != id || h.artifactContent(id) != "<p>" || len(h.outputs.buckets[port.Accepted]) != 1 {
-				t.Errorf("got %+v, existing %v, the objects %v, want one that the repetition completed", again, existing, h.outputs.buckets[port.Accepted])
+			if existing || again.ID != id || h.artifactContent(id) != "<p>" || h.outputs.Count(port.Accepted) != 1 {
+				t.Errorf("got %+v, existing %v, %d objects, want one that the repetition completed", again, existing, h.outputs.Count(port.Accepted))
 			}
 			continue
 		}
 		h.later(artifact.WritingLimit)
-		h.ok(h.service.Sweep(t.Context(), 0))
-		if len(h.outputs.buckets[port.Accepted]) != 0 {
-			t.Errorf("got the objects %v, want them removed", h.outputs.buckets[port.Accepted])
+		h.sweep()
+		if h.outputs.Count(port.Accepted) != 0 {
+			t.Errorf("got %d objects, want them removed", h.outputs.Count(port.Accepted))
 		}
 	}
 }
@@ -78,18 +75,18 @@ func TestCrashBetweenContentAndRecord(t *testing.T) {
 func TestBytesOfTenantsAreSeparate(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	mine, _, err := h.service.Artifacts.Create(t.Context(), client.Tenant, "test", bytesOf("same"))
+	mine, _, err := h.Create(t.Context(), client.Tenant, "test", bytesOf("same"))
 	h.ok(err)
 	other := port.Identity{Tenant: "another"}
-	if _, _, err := h.service.Artifacts.Artifact(t.Context(), other, mine.ID); !fault.Is(err, fault.NotFound) {
+	if _, _, err := h.Artifact(t.Context(), other, mine.ID); !fault.Is(err, fault.NotFound) {
 		t.Errorf("got %v, want no artifact of another tenant", err)
 	}
-	theirs, existing, err := h.service.Artifacts.Create(t.Context(), other.Tenant, "test", bytesOf("same"))
+	theirs, existing, err := h.Create(t.Context(), other.Tenant, "test", bytesOf("same"))
 	h.ok(err)
 	if existing || theirs.ID != mine.ID || theirs.Key == mine.Key {
 		t.Errorf("got %+v beside %+v, existing %v, want one of its own with the same id", theirs, mine, existing)
 	}
-	_, body, err := h.service.Artifacts.Artifact(t.Context(), other, mine.ID)
+	_, body, err := h.Artifact(t.Context(), other, mine.ID)
 	h.ok(err)
 	if text, err := io.ReadAll(body); err != nil || string(text) != "same" {
 		t.Errorf("got %q, %v, want its content", text, err)
@@ -100,8 +97,8 @@ func TestLargeBytesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	large := bytesOf("x")
-	large.Bytes.Size = h.config.ArtifactLimit + 1
-	if _, _, err := h.service.Artifacts.Create(t.Context(), client.Tenant, "test", large); !fault.Is(err, fault.TooLarge) {
+	large.Bytes.Size = sizeLimit + 1
+	if _, _, err := h.Create(t.Context(), client.Tenant, "test", large); !fault.Is(err, fault.TooLarge) {
 		t.Errorf("got %v, want the size limit", err)
 	}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package artifacts
 
 import (
 	"bytes"
@@ -7,100 +7,55 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // artifactKind is the kind of the resources of artifacts.
 const artifactKind = "artifact"
 
-// Artifacts stores content-addressed documents of tenants. The content is in the bucket of
+// Registry stores content-addressed documents of tenants. The content is in the bucket of
 // accepted outputs, the record in the store. It is safe for concurrent use.
 //
 // The record is stored before the content, and removed after it, so that the bucket has no
 // content without a record. Each record has a key of its own: deleting the content of a
 // record that is being removed cannot delete that of the next record with the same id.
-type Artifacts struct {
-	*Records
+type Registry struct {
+	store     port.ResourceStore
 	outputs   port.Outputs
-	random    Hex
+	clock     clock.Clock
+	log       *slog.Logger
+	random    func(n int) string
 	retention time.Duration
 	limit     int64
 }
 
-// NewArtifacts returns the artifacts in a store and a bucket. An artifact is kept for the
-// record retention of the deployment after its last creation.
-func NewArtifacts(records *Records, outputs port.Outputs, random Hex, config Config) *Artifacts {
-	return &Artifacts{records, outputs, random, config.Policy.RecordRetention, config.ArtifactLimit}
+// NewRegistry returns the artifacts in a store and a bucket. random returns n random bytes
+// in hexadecimal. An artifact is kept for the retention after its last creation. limit is Limit.
+func NewRegistry(
+	store port.ResourceStore, outputs port.Outputs, c clock.Clock, log *slog.Logger, random func(n int) string, retention time.Duration, limit int64,
+) *Registry {
+	return &Registry{store, outputs, c, log, random, retention, limit}
 }
+
+func (s *Registry) now() time.Time { return clock.UTC(s.clock) }
 
 // Limit returns the maximum size in bytes of an artifact that is not JSON.
-func (s *Artifacts) Limit() int64 { return s.limit }
-
-// NewArtifact has the fields of an artifact that a client sets.
-type NewArtifact struct {
-	// Kind is the kind of the content, for example "trace".
-	Kind string
-	// Content is a JSON value; empty if Bytes is set.
-	Content json.RawMessage
-	// Bytes is content that is not JSON; nil otherwise.
-	Bytes *Bytes
-	Tags  []string
-	// Parent is the id of another artifact, which is kept as long as this one.
-	Parent string
-	// Metadata is a JSON object; nil is an empty one.
-	Metadata json.RawMessage
-}
-
-// Bytes is content of Size bytes. MediaType is a result of artifact.ParseMediaType. A use case
-// may read the content more than once.
-type Bytes struct {
-	MediaType string
-	Content   io.ReaderAt
-	Size      int64
-}
-
-func (b *Bytes) reader() io.Reader { return io.NewSectionReader(b.Content, 0, b.Size) }
-
-// check returns an InvalidRequest fault for the first invalid field, or nil.
-func (in NewArtifact) check() error {
-	if !artifact.ValidKind(in.Kind) {
-		return fault.Invalid("kind", "missing or malformed kind, want 1 to 63 lower-case letters, digits, dots, hyphens or underscores")
-	}
-	if len(in.Content) == 0 && in.Bytes == nil {
-		return fault.Invalid("content", "missing content, want a JSON value")
-	}
-	if len(in.Tags) > artifact.MaxTags {
-		return fault.Invalid("tags", "%d tags, want at most %d", len(in.Tags), artifact.MaxTags)
-	}
-	seen := map[string]bool{}
-	for _, tag := range in.Tags {
-		if !artifact.ValidTag(tag) || seen[tag] {
-			return fault.Invalid("tags", "malformed or repeated tag %.40q, want 1 to %d printable ASCII characters without spaces", tag, artifact.MaxTag)
-		}
-		seen[tag] = true
-	}
-	if in.Parent != "" && !artifact.ValidID(in.Parent) {
-		return fault.Invalid("parent", "malformed parent, want the id of an artifact: 64 hexadecimal digits")
-	}
-	if len(in.Metadata) > artifact.MaxMetadata {
-		return fault.Invalid("metadata", "%d bytes of metadata, want at most %d", len(in.Metadata), artifact.MaxMetadata)
-	}
-	return nil
-}
+func (s *Registry) Limit() int64 { return s.limit }
 
 // Create stores an artifact of a tenant, and returns after it is durable. If the tenant already
 // has an artifact with this content, Create sets existing and returns that one with its own
 // kind, tags, parent and metadata. The retention of that artifact starts again. by names the
 // creator. Faults: InvalidRequest with the field, TooLarge, Unprocessable for an unknown
 // parent.
-func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifact) (a artifact.Artifact, existing bool, err error) {
-	if err := in.check(); err != nil {
+func (s *Registry) Create(ctx context.Context, tenant, by string, in artifact.Draft) (a artifact.Artifact, existing bool, err error) {
+	if err := in.Check(); err != nil {
 		return a, false, err
 	}
 	id, content, err := s.contentOf(in)
@@ -154,12 +109,12 @@ func (s *Artifacts) Create(ctx context.Context, tenant, by string, in NewArtifac
 }
 
 // contentOf returns the content of an artifact and its id. Faults: InvalidRequest, TooLarge.
-func (s *Artifacts) contentOf(in NewArtifact) (id string, content *Bytes, err error) {
+func (s *Registry) contentOf(in artifact.Draft) (id string, content *artifact.Bytes, err error) {
 	if in.Bytes != nil {
 		if in.Bytes.Size > s.limit {
 			return "", nil, fault.New(fault.TooLarge, "content of %d bytes, want at most %d", in.Bytes.Size, s.limit)
 		}
-		id, err = artifact.IDOf(in.Bytes.reader())
+		id, err = artifact.IDOf(in.Bytes.Reader())
 		return id, in.Bytes, err
 	}
 	canonical, id, err := artifact.Canonical(in.Content)
@@ -169,12 +124,12 @@ func (s *Artifacts) contentOf(in NewArtifact) (id string, content *Bytes, err er
 	if len(canonical) > artifact.MaxSize {
 		return "", nil, fault.New(fault.TooLarge, "content of %d bytes, want at most %d", len(canonical), artifact.MaxSize)
 	}
-	return id, &Bytes{artifact.TypeJSON, bytes.NewReader(canonical), int64(len(canonical))}, nil
+	return id, &artifact.Bytes{MediaType: artifact.TypeJSON, Content: bytes.NewReader(canonical), Size: int64(len(canonical))}, nil
 }
 
 // fill stores the record of an artifact in the state Writing, then the content, then the record
 // in the state Stored.
-func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content *Bytes) (artifact.Artifact, error) {
+func (s *Registry) fill(ctx context.Context, stored storedArtifact, content *artifact.Bytes) (artifact.Artifact, error) {
 	if stored.version == 0 {
 		if _, err := s.parentOf(ctx, stored); err != nil {
 			return artifact.Artifact{}, err
@@ -204,7 +159,7 @@ func (s *Artifacts) fill(ctx context.Context, stored storedArtifact, content *By
 
 // parentOf returns the parent of an artifact; no element without one. Fault: Unprocessable if
 // the parent is not stored or is the artifact itself.
-func (s *Artifacts) parentOf(ctx context.Context, a storedArtifact) ([]storedArtifact, error) {
+func (s *Registry) parentOf(ctx context.Context, a storedArtifact) ([]storedArtifact, error) {
 	if a.Parent == "" {
 		return nil, nil
 	}
@@ -257,7 +212,7 @@ func artifactIn(r port.Resource) (a storedArtifact, err error) {
 }
 
 // load reads an artifact in any state. It returns port.ErrNotFound for an unknown id.
-func (s *Artifacts) load(ctx context.Context, tenant, id string) (storedArtifact, error) {
+func (s *Registry) load(ctx context.Context, tenant, id string) (storedArtifact, error) {
 	r, err := s.store.LoadResource(ctx, artifactRef(tenant, id))
 	if err != nil {
 		return storedArtifact{}, err
@@ -267,7 +222,7 @@ func (s *Artifacts) load(ctx context.Context, tenant, id string) (storedArtifact
 
 // Artifact returns an artifact of the caller's tenant and its content as a stream, which
 // the caller closes. id may be a digest. Fault: NotFound.
-func (s *Artifacts) Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {
+func (s *Registry) Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {
 	a, err := s.Record(ctx, who, id)
 	if err != nil {
 		return artifact.Artifact{}, nil, err
@@ -278,7 +233,7 @@ func (s *Artifacts) Artifact(ctx context.Context, who port.Identity, id string) 
 
 // Open returns a part of the content of an artifact as a stream, which the caller closes; the
 // zero span is the whole. Fault: NotFound if it was removed meanwhile.
-func (s *Artifacts) Open(ctx context.Context, a artifact.Artifact, span port.Span) (io.ReadCloser, error) {
+func (s *Registry) Open(ctx context.Context, a artifact.Artifact, span port.Span) (io.ReadCloser, error) {
 	content, _, err := s.outputs.Open(ctx, port.Accepted, a.Key, span)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil, noArtifact()
@@ -290,7 +245,7 @@ func (s *Artifacts) Open(ctx context.Context, a artifact.Artifact, span port.Spa
 }
 
 // Record returns an artifact of the caller's tenant. id may be a digest. Fault: NotFound.
-func (s *Artifacts) Record(ctx context.Context, who port.Identity, id string) (artifact.Artifact, error) {
+func (s *Registry) Record(ctx context.Context, who port.Identity, id string) (artifact.Artifact, error) {
 	if id = artifact.ParseID(id); !artifact.ValidID(id) {
 		return artifact.Artifact{}, noArtifact()
 	}
@@ -308,7 +263,7 @@ func noArtifact() error { return fault.New(fault.NotFound, "no such artifact, or
 
 // List returns a page of the artifacts of the caller's tenant, the newest first. A page
 // may have fewer than its limit, although next is set.
-func (s *Artifacts) List(ctx context.Context, who port.Identity, f artifact.Filter, page port.Page) ([]artifact.Artifact, string, error) {
+func (s *Registry) List(ctx context.Context, who port.Identity, f artifact.Filter, page port.Page) ([]artifact.Artifact, string, error) {
 	found, next, err := s.store.Resources(ctx, who.Tenant, artifactKind, f.Label(), page)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot list the artifacts: %w", err)
@@ -326,9 +281,15 @@ func (s *Artifacts) List(ctx context.Context, who port.Identity, f artifact.Filt
 	return selected, next, nil
 }
 
-// collect removes an expired artifact that is no parent. It returns port.ErrConflict if the
+// Expired returns a page of at most limit artifacts that may have expired, and the cursor of the
+// next page.
+func (s *Registry) Expired(ctx context.Context, after string, limit int) ([]port.ResourceRef, string, error) {
+	return s.store.ResourcesDue(ctx, artifactKind, s.now(), after, limit)
+}
+
+// Collect removes an expired artifact that is no parent. It returns port.ErrConflict if the
 // artifact was renewed meanwhile.
-func (s *Artifacts) collect(ctx context.Context, tenant, id string) error {
+func (s *Registry) Collect(ctx context.Context, tenant, id string) error {
 	a, err := s.load(ctx, tenant, id)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
@@ -351,7 +312,7 @@ func (s *Artifacts) collect(ctx context.Context, tenant, id string) error {
 }
 
 // remove deletes the content of an artifact that is being removed, and then its record.
-func (s *Artifacts) remove(ctx context.Context, a storedArtifact) error {
+func (s *Registry) remove(ctx context.Context, a storedArtifact) error {
 	if err := s.outputs.Delete(ctx, port.Accepted, a.Key); err != nil {
 		return fmt.Errorf("cannot delete the content of the artifact: %w", err)
 	}
@@ -368,29 +329,4 @@ func (s *Artifacts) remove(ctx context.Context, a storedArtifact) error {
 		return fmt.Errorf("cannot remove the artifact: %w", err)
 	}
 	return nil
-}
-
-// sweepArtifacts removes the artifacts that have expired.
-func (s *Sweeper) sweepArtifacts(ctx context.Context) error {
-	return s.unlessResting("artifacts", func() (found int, err error) {
-		err = s.sweepRefs(ctx, "artifacts", func(after string) ([]run.Ref, string, error) {
-			due, next, err := s.store.ResourcesDue(ctx, artifactKind, s.now(), after, sweepPage)
-			if err != nil {
-				return nil, "", fmt.Errorf("cannot read the expired artifacts: %w", err)
-			}
-			refs := make([]run.Ref, len(due))
-			for i, ref := range due {
-				refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
-			}
-			found += len(refs)
-			return refs, next, nil
-		}, func(limited context.Context, ref run.Ref) error {
-			err := s.artifacts.collect(limited, ref.Tenant, ref.ID)
-			if err != nil && !errors.Is(err, port.ErrConflict) { // the next sweep retries
-				return fmt.Errorf("artifact %s: %w", ref.ID, err)
-			}
-			return nil
-		})
-		return found, err
-	})
 }

@@ -1,0 +1,132 @@
+// Package app connects the use cases of shared/orchestrator and of the rooms of shared/app for a
+// process that serves all of them. Deployed functions connect only what they need, in their
+// bootstrap.
+package app
+
+import (
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+// System has every use case but Relay, for a process that serves all of them.
+type System struct {
+	*orchestrator.Requests
+	*orchestrator.Runs
+	*orchestrator.Firing
+	*orchestrator.Queries
+	*orchestrator.Downloads
+	*orchestrator.Logs
+	*orchestrator.Workers
+	*orchestrator.Admission
+	*orchestrator.Conditions
+	*orchestrator.Actions
+	*orchestrator.Launches
+	*orchestrator.Supervision
+	*orchestrator.Termination
+	*orchestrator.Sweeper
+	*orchestrator.Definitions
+	Jobs         *orchestrator.Jobs
+	Explanations *orchestrator.Explanations
+	Pools        *orchestrator.Pools
+	Reports      *orchestrator.MachineReports
+	Artifacts    *artifacts.Registry
+	Models       *artifacts.Models
+	Budgets      *orchestrator.Budgets
+	// Inference and Dispatcher are as in SystemTasks; nil for a process without them.
+	Inference  *orchestrator.Inference
+	Dispatcher *orchestrator.Dispatcher
+}
+
+// SystemTasks says how a System serves inference tasks: by ServeTasks, CallTasks or NoTasks.
+type SystemTasks struct {
+	feed    port.AnswerFeed
+	engines orchestrator.Engines
+	cfg     orchestrator.DispatcherConfig
+	call    orchestrator.CallDispatcher
+}
+
+// ServeTasks makes a System serve the tasks, with a Dispatcher. Their streams are in feed.
+func ServeTasks(feed port.AnswerFeed, engines orchestrator.Engines, cfg orchestrator.DispatcherConfig) SystemTasks {
+	return SystemTasks{feed: feed, engines: engines, cfg: cfg}
+}
+
+// CallTasks makes a System accept tasks, and call other processes that serve them.
+func CallTasks(feed port.AnswerFeed, call orchestrator.CallDispatcher) SystemTasks {
+	return SystemTasks{feed: feed, call: call}
+}
+
+// NoTasks is for a System that accepts no inference tasks.
+func NoTasks() SystemTasks { return SystemTasks{} }
+
+// NewSystem wires every use case. Each commit is given to the observers. record gets the samples
+// that do not follow from commits.
+func NewSystem(
+	store port.Store, executions port.Executions, schedules port.Schedules, runner port.Runner, outputs port.Outputs, signer port.Signer,
+	c clock.Clock, log *slog.Logger, random orchestrator.Random, canary orchestrator.Canary, bucket orchestrator.BucketSource, secrets port.Secrets, hooks orchestrator.Hooks,
+	environment orchestrator.Environment, documents orchestrator.Documents, tasks SystemTasks, record series.Recorder, config orchestrator.Config, observers ...port.Observer,
+) *System {
+	records := orchestrator.NewRecords(store, c, log, observers...)
+	s := &System{
+		Artifacts: artifacts.NewRegistry(store, outputs, c, log, random.Hex, config.Policy.RecordRetention, config.ArtifactLimit),
+		Models:    artifacts.NewModels(store, c, log, documents.Model, config.ModelKeys),
+	}
+	life, health := s.wireTasks(func(service orchestrator.TaskService) *orchestrator.Lifecycle {
+		return orchestrator.NewLifecycle(records, executions, orchestrator.ActForJobs(hooks, random.Hex), orchestrator.KeepReplicas(runner, random.Hex), service, config)
+	}, random.Hex, tasks, record, config)
+	records = life.Records
+	machines := orchestrator.NewMachines(life, runner)
+	tokens := orchestrator.NewTokens(signer, c, random.Hex)
+	objects := orchestrator.NewOutputs(records, outputs)
+	s.Logs = orchestrator.NewLogs(records, runner, outputs, bucket, secrets)
+	reception := orchestrator.NewReception(records, tokens, canary, config)
+	s.Runs = orchestrator.NewRuns(s.Requests, outputs)
+	s.Definitions = orchestrator.NewDefinitions(s.Runs, config)
+	s.Firing = orchestrator.NewFiring(life, schedules)
+	s.Jobs = orchestrator.NewJobs(s.Definitions, s.Firing, documents.Job)
+	s.Explanations = orchestrator.NewExplanations(s.Definitions)
+	s.Pools = orchestrator.NewPools(life, documents.Pool, health, record, config)
+	s.Reports = orchestrator.NewMachineReports(machines)
+	s.Budgets = orchestrator.NewBudgets(life, documents.Budget, config)
+	s.Queries = orchestrator.NewQueries(records)
+	s.Downloads = orchestrator.NewDownloads(objects, config)
+	s.Workers = orchestrator.NewWorkers(life, tokens, outputs, documents.Log, config)
+	s.Admission = orchestrator.NewAdmission(life)
+	s.Conditions = orchestrator.NewConditions(life, hooks)
+	s.Actions = orchestrator.NewActions(s.Requests, hooks)
+	s.Launches = orchestrator.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
+	s.Supervision = orchestrator.NewSupervision(machines, reception)
+	s.Termination = orchestrator.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
+	s.Sweeper = orchestrator.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), random.Hex, config)
+	return s
+}
+
+// wireTasks creates Requests and the use cases of inference tasks with a new lifecycle.
+func (s *System) wireTasks(
+	lifecycle func(orchestrator.TaskService) *orchestrator.Lifecycle, hex orchestrator.Hex, tasks SystemTasks, record series.Recorder, config orchestrator.Config,
+) (life *orchestrator.Lifecycle, health orchestrator.EngineHealths) {
+	switch {
+	case tasks.engines != nil:
+		s.Dispatcher = orchestrator.NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, tasks.engines, record, tasks.cfg, config)
+		s.Inference = s.Dispatcher.Inference
+		s.Requests, health = s.Inference.Requests, s.Dispatcher
+	case tasks.call != nil:
+		s.Inference = orchestrator.NewInference(lifecycle(tasks.call), hex, tasks.feed, s.Models, s.Artifacts, record, config)
+		s.Requests, health = s.Inference.Requests, orchestrator.NoEngines{}
+	default:
+		s.Requests, health = orchestrator.NewRequests(lifecycle(orchestrator.LeaveToSweep{}), hex, orchestrator.LeaveToSweep{}, config), orchestrator.NoEngines{}
+	}
+	return s.Requests.Lifecycle, health
+}
+
+// expired makes the System trim the streams, if the feed is one that does not expire by itself.
+func (t SystemTasks) expired() orchestrator.ExpiredStreams {
+	if feed, ok := t.feed.(port.Feed); ok {
+		return orchestrator.TrimStreams(feed)
+	}
+	return orchestrator.LeaveToDatabase{}
+}
