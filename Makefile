@@ -102,6 +102,12 @@ validate-quick: ## the same with few examples and without the template
 test-browser: ## test the web console in Chromium, with axe (needs npm and chromium-headless-shell), TESTS=REGEXP
 	$(GO) test -tags browser ./local/proof/browser -run '$(TESTS)' -count 1 -timeout 20m
 
+# The picture of the README is one of them.
+.PHONY: screenshots
+screenshots: ## take pictures of the web console into out/screenshots, and that of the README
+	$(GO) test -tags browser ./local/proof/browser -run TestScreenshots -count 1 -timeout 20m -args -pictures "$(CURDIR)/out/screenshots"
+	cp out/screenshots/run-failed.webp functions/console/console.webp
+
 .PHONY: nightly
 nightly: validate test-browser race test-sdks test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory test-kubernetes NODE=kubelet

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -138,6 +137,3 @@ func (w *world) others() error {
 	w.answer = fmt.Sprint(listed["tasks"].([]any)[0].(map[string]any)["taskId"]) //nolint:forcetypeassert // the document of the API
 	return nil
 }
-
-// release lets the waiting programs end.
-func (w *world) release() error { return os.WriteFile(w.gate, nil, 0o600) }
