@@ -3,6 +3,7 @@ package clock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,18 +36,18 @@ func play(t *testing.T, do func(t *testing.T, c clock.Clock, pass func(time.Dura
 func TestAfterFunc(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, c clock.Clock, pass func(time.Duration)) {
-		calls, stopped := 0, 0
-		release := clock.AfterFunc(c, time.Minute, func() { calls++ })
-		stop := clock.AfterFunc(c, time.Minute, func() { stopped++ })
+		var calls, stopped atomic.Int64
+		release := clock.AfterFunc(c, time.Minute, func() { calls.Add(1) })
+		stop := clock.AfterFunc(c, time.Minute, func() { stopped.Add(1) })
 		pass(time.Minute - 1)
-		if calls != 0 {
-			t.Errorf("got %d calls before the time, want 0", calls)
+		if n := calls.Load(); n != 0 {
+			t.Errorf("got %d calls before the time, want 0", n)
 		}
 		stop()
 		stop()
 		pass(time.Hour)
-		if calls != 1 || stopped != 0 {
-			t.Errorf("got %d calls and %d of a stopped one, want 1 and 0", calls, stopped)
+		if n, of := calls.Load(), stopped.Load(); n != 1 || of != 0 {
+			t.Errorf("got %d calls and %d of a stopped one, want 1 and 0", n, of)
 		}
 		release()
 	})
@@ -76,28 +77,29 @@ func TestWithTimeout(t *testing.T) {
 func TestEveryStartsAfterTheLastCall(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, c clock.Clock, pass func(time.Duration)) {
-		calls, hold := 0, make(chan struct{})
+		var calls atomic.Int64
+		hold := make(chan struct{})
 		stop := clock.Every(c, time.Minute, func() {
-			if calls++; calls == 2 {
+			if calls.Add(1) == 2 {
 				<-hold
 			}
 		})
 		for range 5 {
 			pass(time.Minute)
 		}
-		if calls != 2 {
-			t.Errorf("got %d calls while the second one runs, want 2", calls)
+		if n := calls.Load(); n != 2 {
+			t.Errorf("got %d calls while the second one runs, want 2", n)
 		}
-		stopped := false
-		go func() { stop(); stopped = true }()
+		var stopped atomic.Bool
+		go func() { stop(); stopped.Store(true) }()
 		pass(time.Minute)
-		if stopped {
+		if stopped.Load() {
 			t.Error("stop returned while a call ran")
 		}
 		close(hold)
 		pass(time.Hour)
-		if calls != 2 || !stopped {
-			t.Errorf("got %d calls and stopped %t, want 2 and true", calls, stopped)
+		if n, all := calls.Load(), stopped.Load(); n != 2 || !all {
+			t.Errorf("got %d calls and stopped %t, want 2 and true", n, all)
 		}
 	})
 }
