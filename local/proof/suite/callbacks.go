@@ -113,19 +113,22 @@ func callbackOfOtherTask(c *Case) {
 }
 
 func callbackOfEarlierAttempt(c *Case) {
-	policy := tries(2)
-	policy.TimeLimitSeconds = new(3)
-	policy.CancelGraceSeconds = new(1)
-	file, hold, mark := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T), filepath.Join(c.T.TempDir(), "mark")
-	task := c.StartScripted("one", "once:"+mark+" url:"+file+" wait:"+hold, policy)
+	dir := c.T.TempDir()
+	file, first, second := filepath.Join(dir, "url"), Pipe(c.T), Pipe(c.T)
+	task := c.StartScripted("one", strings.Join([]string{
+		"once:" + filepath.Join(dir, "begun"), "url:" + file, "wait:" + first,
+		"once:" + filepath.Join(dir, "ended"), "exit:3", "wait:" + second, "error",
+	}, " "), tries(2))
 	path := c.awaitCallbackURL(file)
+	Release(c.T, first)
 	c.Await(task, func(s contract.Status) bool { return s.Attempt == 2 && s.State == "Running" })
 	status, p := c.asWorker(path, `{"status":"success"}`)
 	if status != http.StatusConflict || p.Error != contract.ErrorAttemptMismatch || p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
 		c.T.Errorf("callback of attempt 1: got %d %+v, want 409 attempt_mismatch", status, p)
 	}
-	if status := c.End(task); status.ErrorCode != "RUN_TIMEOUT" || status.Attempt != 2 {
-		c.T.Errorf("got %+v, want RUN_TIMEOUT in attempt 2", status)
+	Release(c.T, second)
+	if status := c.End(task); status.Status != contract.StatusError || status.Error != "Failed on purpose" || status.Attempt != 2 {
+		c.T.Errorf("got %+v, want the error that attempt 2 reported", status)
 	}
 	c.Events(task)
 }
