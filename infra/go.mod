@@ -56,6 +56,7 @@ require (
 	golang.org/x/tools v0.52.0 // indirect
 	golang.org/x/tools/cmd/godoc v0.1.0-deprecated // indirect
 	golang.org/x/tools/godoc v0.1.0-deprecated // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
 )
 
 replace github.com/sortie-dev/sortie => ../

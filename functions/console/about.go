@@ -74,7 +74,7 @@ func showAbout(v *visit) (view, error) {
 			return view{}, err
 		}
 	}
-	return view{Title: "About", JSON: "/readyz", Command: command("version"), Data: data}, nil
+	return view{Title: "About", JSON: "/readyz", Command: command("version"), Content: data.content}, nil
 }
 
 // addProbes adds the results of the health checks.

@@ -72,7 +72,7 @@ func showEvent(v *visit) (view, error) {
 	}
 	data.Commands = proofCommands(v.c.URL, before.String(), at.Position)
 	title := "Event " + strconv.FormatInt(at.Position, 10)
-	return view{Title: title, JSON: data.Signed, Command: command("events", "list", "--after", before.String(), "--limit", "1"), Data: data}, nil
+	return view{Title: title, JSON: data.Signed, Command: command("events", "list", "--after", before.String(), "--limit", "1"), Content: data.content}, nil
 }
 
 // read reads a record of the stream: a DSSE envelope, or what cannot be read.
@@ -155,7 +155,7 @@ func showProof(v *visit) (view, error) {
 	data.Commands = proofCommands(v.c.URL, data.After, to.Position)
 	return view{
 		Title: "Proof of completeness", JSON: address("/v1/events", url.Values{"after": {data.After}}),
-		Command: command("events", "export", "events.ndjson", "--after", data.After), Data: data,
+		Command: command("events", "export", "events.ndjson", "--after", data.After), Content: data.content,
 	}, nil
 }
 

@@ -97,7 +97,7 @@ func showEvents(v *visit) (view, error) {
 	}
 	data.Pager = pagerOf("events", filter, query.Get("cursor"), older)
 	asked := extended(filter, "limit", strconv.FormatInt(max(from.Position-first.Position, 1), 10), "after", first.String())
-	return view{Title: "Events", JSON: address("/v1/events", asked), Command: eventsCommand(filter), Data: data}, nil
+	return view{Title: "Events", JSON: address("/v1/events", asked), Command: eventsCommand(filter), Content: data.content}, nil
 }
 
 // read adds the newest events up to a cursor that the filter selects. It returns the cursor

@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"html/template"
 	"net/url"
 	"strings"
 	"time"
@@ -11,27 +10,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/run"
 )
-
-// functions are the functions of the templates. No function returns markup.
-var functions = template.FuncMap{
-	"state":    stateOf,
-	"when":     when,
-	"duration": duration,
-	"seconds":  seconds,
-	"size":     size,
-	"visible":  visible,
-	"short":    short,
-	"path":     url.PathEscape,
-	"plain":    plain,
-	"asset":    asset,
-	"states":   run.States,
-	"replica":  replicaLook,
-	"dict":     dict,
-	"look":     func(word, class, icon string) look { return look{Word: word, Class: class, Icon: icon} },
-	"list":     func(values ...any) []any { return values },
-	"join":     strings.Join,
-	"utc":      utcTime,
-}
 
 // utcTime returns the time of day in UTC, for a time that is shown in a zone. It is empty if the
 // zone has the same time.
@@ -208,22 +186,6 @@ func plain(v any) string {
 		return ""
 	}
 	return visible(strings.Trim(fmt.Sprintf("%v", v), "\n"))
-}
-
-// dict returns the arguments of a template as a map: names and values alternate.
-func dict(values ...any) (map[string]any, error) {
-	if len(values)%2 != 0 {
-		return nil, fmt.Errorf("%d values of a dict, want names and values", len(values))
-	}
-	d := map[string]any{}
-	for i := 0; i < len(values); i += 2 {
-		name, ok := values[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("the name %v of a dict is not a string", values[i])
-		}
-		d[name] = values[i+1]
-	}
-	return d, nil
 }
 
 // quoted returns an argument of a command for a shell.

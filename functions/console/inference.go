@@ -115,7 +115,7 @@ func showInference(v *visit) (view, error) {
 		}
 		data.Tasks = append(data.Tasks, row)
 	}
-	return view{Title: "Inference", JSON: "/v1/capabilities", Command: command("models", "list"), Data: data}, nil
+	return view{Title: "Inference", JSON: "/v1/capabilities", Command: command("models", "list"), Content: data.content}, nil
 }
 
 // rateOf returns tokens a second; 0 if unknown.
@@ -246,7 +246,7 @@ func showSession(v *visit) (view, error) {
 	if data.Budget, err = v.budget("session:" + id); err != nil {
 		return view{}, err
 	}
-	return view{Title: "Session " + short(60, id), JSON: path, Command: command("sessions", "show", id), Data: data}, nil
+	return view{Title: "Session " + short(60, id), JSON: path, Command: command("sessions", "show", id), Content: data.content}, nil
 }
 
 // closeSession deletes a session.

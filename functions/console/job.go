@@ -99,5 +99,5 @@ func showJob(v *visit) (view, error) {
 		fixed := len(value) > fieldLimit || visible(value) != value || strings.ContainsAny(value, "\n\t")
 		data.Parameters = append(data.Parameters, parameter{name, value, j.Env[name].SecretRef, fixed})
 	}
-	return view{Title: id, JSON: path, Command: command("jobs", "history", id), Data: data}, nil
+	return view{Title: id, JSON: path, Command: command("jobs", "history", id), Content: data.content}, nil
 }

@@ -117,7 +117,7 @@ func showCalendar(v *visit) (view, error) {
 			return view{}, err
 		}
 	}
-	return view{Title: id + " · calendar", JSON: path, Command: command("jobs", "simulate", id+".yaml"), Data: data}, nil
+	return view{Title: id + " · calendar", JSON: path, Command: command("jobs", "simulate", id+".yaml"), Content: data.content}, nil
 }
 
 // firingAfter returns a function that returns the first firing of a job after a time, or the zero

@@ -35,7 +35,7 @@ var documentPage = page{
 var newJobPage = page{
 	name: "new-job", path: "new-job", scope: access.JobsWrite,
 	show: func(*visit) (view, error) {
-		return view{Title: "New job", Command: command("jobs", "apply", "-f", "job.yaml"), Data: documentData{Edit: edit{Text: exampleJob}}}, nil
+		return view{Title: "New job", Command: command("jobs", "apply", "-f", "job.yaml"), Content: edit{Text: exampleJob}.newJob}, nil
 	},
 	actions: []action{{path: "new-job", scope: access.JobsWrite, show: editJob}},
 }
@@ -102,7 +102,7 @@ func showDocument(v *visit) (view, error) {
 	}
 	shown := view{
 		Title: data.Head.ID + " · document", JSON: "/v1/jobs/" + url.PathEscape(data.Head.ID),
-		Command: command("jobs", "show", data.Head.ID), Data: data,
+		Command: command("jobs", "show", data.Head.ID), Content: data.content,
 	}
 	if n := data.Version.Version; n != data.Current {
 		shown.JSON += "/versions/" + strconv.FormatInt(n, 10)
@@ -231,8 +231,10 @@ func editJob(v *visit) (name string, shown view, err error) {
 	} else if err != nil {
 		return "", view{}, err
 	}
-	data.Edit = e
-	shown.Data = data
+	data.Edit, shown.Content = e, e.newJob
+	if id != "" {
+		shown.Content = data.content
+	}
 	if e.Refused != "" {
 		shown.Status = http.StatusUnprocessableEntity
 	}

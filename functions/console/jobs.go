@@ -102,7 +102,7 @@ func showJobs(v *visit) (view, error) {
 			Words: scheduleWords(j.Schedule), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(newest[j.ID], v.now()), Key: v.formKey(j.ID),
 		})
 	}
-	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command("jobs", "list"), Data: data}, nil
+	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command("jobs", "list"), Content: data.content}, nil
 }
 
 // listJobs reads a page of jobs. With a filter it reads up to filterPages pages of the API, until

@@ -99,9 +99,6 @@ func (l *logView) Last(n int) string {
 // Shown returns the lines of the page.
 func (l *logView) Shown() []logLine { return l.Lines[max(0, len(l.Lines)-logLines):] }
 
-// Line returns a line with its attempt, for the template.
-func (l *logView) Line(line logLine) lineOf { return lineOf{l.Attempt, line} }
-
 // Before returns the number of lines before the shown ones.
 func (l *logView) Before() int { return l.Skipped + len(l.Lines) - len(l.Shown()) }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"maragu.dev/gomponents"
+
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -20,7 +22,7 @@ import (
 
 // page is an address of the console.
 type page struct {
-	// name is the name of its template, in templates/NAME.html.
+	// name is the value of the attribute data-page of its body.
 	name string
 	// path is below Prefix: "runs/{run_id}".
 	path string
@@ -32,7 +34,7 @@ type page struct {
 	scope access.Scope
 	// show reads what the page shows.
 	show func(v *visit) (view, error)
-	// live: the page changes while it is open. README.md says what its template needs.
+	// live: the page changes while it is open. README.md says what its content needs.
 	live bool
 	// actions are the forms of the page.
 	actions []action
@@ -40,7 +42,7 @@ type page struct {
 
 // action is a form of a page: a POST request to path. do returns the path of the page that shows
 // the result, below Prefix. For a result that no page has an address for, show replaces do: it
-// returns a template and what it shows.
+// returns the name of a page and what it shows.
 type action struct {
 	path  string
 	scope access.Scope
@@ -59,8 +61,8 @@ type view struct {
 	// RunID is the run that the page shows; empty for other pages. Ended: it has ended.
 	RunID string
 	Ended bool
-	// Data is the content, for the template.
-	Data any
+	// Content returns the content as markup. Files with names in _html.go have such functions.
+	Content markup
 	// Status is the status of the response; 0 means 200.
 	Status int
 }
@@ -78,7 +80,10 @@ func (v *visit) may(s access.Scope) bool { return v.session.identity().May(s) }
 // now returns the time of the request.
 func (v *visit) now() time.Time { return v.c.Clock.Now().UTC() }
 
-// layout is the data of a template. Its methods are in format.go.
+// markup returns the content of a page.
+type markup func(*layout) gomponents.Node
+
+// layout is what all pages show, and what their markup needs.
 type layout struct {
 	Title string
 	// Root is the relative path of the console: "" or "../" for each further segment.
@@ -99,7 +104,6 @@ type layout struct {
 	// Done names the action that led to this page; empty without one.
 	Done string
 	Now  time.Time
-	Data any
 
 	may func(access.Scope) bool
 }
@@ -155,12 +159,12 @@ func (c *console) page(p page, w http.ResponseWriter, r *http.Request) error {
 func (c *console) renderView(v *visit, w http.ResponseWriter, p page, shown view) error {
 	l := c.layout(v)
 	l.Live, l.RunID, l.Ended = p.live && v.may(access.EventsRead), shown.RunID, shown.Ended
-	l.Title, l.Page, l.JSON, l.Command, l.Data = shown.Title, p.name, shown.JSON, shown.Command, shown.Data
+	l.Title, l.Page, l.JSON, l.Command = shown.Title, p.name, shown.JSON, shown.Command
 	for i := range l.Nav {
 		first, _, _ := strings.Cut(p.path, "/")
 		l.Nav[i].Current = l.Nav[i].Path == first
 	}
-	return c.render(w, cmp.Or(shown.Status, http.StatusOK), p.name, l)
+	return c.render(w, cmp.Or(shown.Status, http.StatusOK), l, shown.Content)
 }
 
 // layout returns the common data of a page.
@@ -226,17 +230,13 @@ func (v *visit) formKey(subject string) string {
 }
 
 // render writes a page.
-func (c *console) render(w http.ResponseWriter, status int, name string, l *layout) error {
+func (c *console) render(w http.ResponseWriter, status int, l *layout, content markup) error {
 	var text bytes.Buffer
-	t, ok := templates[name]
-	if !ok {
-		return fmt.Errorf("unknown template %s", name)
-	}
 	if l.Now.IsZero() {
 		l.Now = c.Clock.Now().UTC()
 	}
-	if err := t.ExecuteTemplate(&text, "base", l); err != nil {
-		return fmt.Errorf("cannot render the page %s: %w", name, err)
+	if err := l.document(content(l)).Render(&text); err != nil {
+		return fmt.Errorf("cannot render the page %s: %w", l.Title, err)
 	}
 	return httpkit.WriteBytes(w, status, "text/html; charset=utf-8", text.Bytes())
 }
@@ -270,14 +270,14 @@ func (c *console) fail(w http.ResponseWriter, r *http.Request, p *httpkit.Proble
 		l = c.layout(v)
 	}
 	l.Title = cmp.Or(p.Body.Title, http.StatusText(p.Body.Status))
-	l.Data = problemData{
+	data := problemData{
 		Status: p.Body.Status, Title: l.Title, Detail: p.Body.Detail, Code: p.Body.Code, Field: p.Body.Field,
 		CorrelationID: httpkit.CorrelationID(r.Context()),
 	}
 	if fault.Code(p.Body.Code) == fault.NotFound {
 		l.Title = "Not found"
 	}
-	if err := c.render(w, p.Body.Status, "problem", l); err != nil {
+	if err := c.render(w, p.Body.Status, l, data.content); err != nil {
 		httpkit.Log(r.Context()).ErrorContext(r.Context(), "cannot render the page for an error", "error", err.Error())
 		w.WriteHeader(http.StatusInternalServerError)
 	}

@@ -1,7 +1,7 @@
 package console
 
 // pages are all pages of the console, in the order of the navigation. A page has a file with
-// its handler, a template and a test; README.md says how to add one.
+// its handler, one with its markup and a test; README.md says how to add one.
 var pages = []page{
 	overviewPage,
 	runsPage, runPage,

@@ -98,7 +98,7 @@ func (d playgroundData) view() view {
 	if d.System != "" {
 		line += " --system " + quoted(d.System)
 	}
-	return view{Title: "Playground", JSON: "/v1/capabilities", Command: line, Data: d}
+	return view{Title: "Playground", JSON: "/v1/capabilities", Command: line, Content: d.content}
 }
 
 // ask creates a task and shows its answer. The form has a key, so a form that is sent twice

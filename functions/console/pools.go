@@ -84,7 +84,7 @@ func showPools(v *visit) (view, error) {
 	for _, p := range list.Pools {
 		data.Pools = append(data.Pools, poolRowOf(p))
 	}
-	return view{Title: "Pools", JSON: "/v1/pools", Command: command("pools", "list"), Data: data}, nil
+	return view{Title: "Pools", JSON: "/v1/pools", Command: command("pools", "list"), Content: data.content}, nil
 }
 
 // The sizes of the page of a pool. The API returns the newest runs first, and the queue begins
@@ -128,7 +128,7 @@ func showPool(v *visit) (view, error) {
 	if err := data.readQueue(v); err != nil {
 		return view{}, err
 	}
-	return view{Title: id + " · pool", JSON: path + "/health", Command: command("pools", "show", id), Data: data}, nil
+	return view{Title: id + " · pool", JSON: path + "/health", Command: command("pools", "show", id), Content: data.content}, nil
 }
 
 // readQueue reads the runs that wait in the pool, in the order of the queue.

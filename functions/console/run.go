@@ -68,7 +68,7 @@ func showRun(v *visit) (view, error) {
 	data.RerunKey = v.formKey(task.RunID)
 	return view{
 		Title: short(60, data.What) + " · " + task.RunID, JSON: "/v1/runs/" + url.PathEscape(task.RunID),
-		Command: command("status", task.TaskID), Data: data, RunID: task.RunID, Ended: data.Ended,
+		Command: command("status", task.TaskID), Content: data.content, RunID: task.RunID, Ended: data.Ended,
 	}, nil
 }
 

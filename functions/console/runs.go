@@ -97,7 +97,7 @@ func showRuns(v *visit) (view, error) {
 		data.Runs = append(data.Runs, rowOf(task, v.now()))
 	}
 	data.Pager = pagerOf("runs", filter, query.Get("cursor"), list.NextCursor)
-	return view{Title: "Runs", JSON: address("/v1/runs", asked), Command: runsCommand(filter), Data: data}, nil
+	return view{Title: "Runs", JSON: address("/v1/runs", asked), Command: runsCommand(filter), Content: data.content}, nil
 }
 
 // apiFilter returns the filter as the API takes it. The API checks everything but since.

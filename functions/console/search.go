@@ -29,7 +29,7 @@ const searchLimit = 200
 
 func showSearch(v *visit) (view, error) {
 	data := searchData{Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
-	shown := func() (view, error) { return view{Title: "Search", Data: data}, nil }
+	shown := func() (view, error) { return view{Title: "Search", Content: data.content}, nil }
 	if data.Query == "" || len(data.Query) > 512 {
 		return shown()
 	}

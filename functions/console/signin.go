@@ -40,7 +40,7 @@ func (c *console) signInPage(w http.ResponseWriter, r *http.Request, status int,
 		return err
 	}
 	data.Local = httpkit.CalledOnLoopback(r)
-	return c.render(w, status, "sign-in", &layout{Title: "Sign in", Root: rootOf(r), Form: form, Data: data})
+	return c.render(w, status, &layout{Title: "Sign in", Root: rootOf(r), Form: form}, data.content)
 }
 
 // signIn opens a session for a client token.
@@ -138,9 +138,8 @@ func (c *console) showTicket(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return c.render(w, http.StatusOK, "ticket", &layout{Title: "Sign in", Root: rootOf(r), Form: form, Data: ticketData{
-		Ticket: key, Tenant: t.token.Tenant, Project: t.token.Project, Subject: t.token.Subject(), Name: t.token.Name, Until: t.until,
-	}})
+	data := ticketData{Ticket: key, Tenant: t.token.Tenant, Project: t.token.Project, Subject: t.token.Subject(), Name: t.token.Name, Until: t.until}
+	return c.render(w, http.StatusOK, &layout{Title: "Sign in", Root: rootOf(r), Form: form}, data.content)
 }
 
 // useTicket consumes a ticket and opens a session.
@@ -167,5 +166,5 @@ func (c *console) useTicket(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *console) usedTicket(w http.ResponseWriter, r *http.Request) error {
-	return c.render(w, http.StatusGone, "used", &layout{Title: "Link used", Root: rootOf(r)})
+	return c.render(w, http.StatusGone, &layout{Title: "Link used", Root: rootOf(r)}, usedTicket)
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"html/template"
 	"mime"
 	"net/http"
 	"path"
@@ -15,9 +14,6 @@ import (
 
 //go:embed static
 var staticFiles embed.FS
-
-//go:embed templates
-var templateFiles embed.FS
 
 // file is an embedded file of the console.
 type file struct {
@@ -62,21 +58,3 @@ func (c *console) static(w http.ResponseWriter, r *http.Request) error {
 	}
 	return httpkit.WriteBytes(w, http.StatusOK, kind, f.content)
 }
-
-// templates are the templates of all pages by name, each with the base and the components.
-var templates = func() map[string]*template.Template {
-	common := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/base.html", "templates/components.html"))
-	entries, err := templateFiles.ReadDir("templates")
-	if err != nil {
-		panic(err) // the folder is embedded
-	}
-	all := map[string]*template.Template{}
-	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), ".html")
-		if name == "base" || name == "components" {
-			continue
-		}
-		all[name] = template.Must(template.Must(common.Clone()).ParseFS(templateFiles, "templates/"+e.Name()))
-	}
-	return all
-}()

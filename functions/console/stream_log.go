@@ -73,16 +73,11 @@ func (l *logView) items() ([]byte, error) {
 	for _, line := range l.Lines {
 		if line.Number > l.after {
 			l.after = line.Number
-			if err := templates["run"].ExecuteTemplate(&text, "line", lineOf{l.Attempt, line}); err != nil {
+			if err := l.item(line).Render(&text); err != nil {
 				return nil, err
 			}
+			text.WriteByte('\n')
 		}
 	}
 	return text.Bytes(), nil
-}
-
-// lineOf is a line with its attempt, for the template.
-type lineOf struct {
-	Attempt int
-	logLine
 }

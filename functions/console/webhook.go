@@ -92,7 +92,7 @@ func showWebhook(v *visit) (view, error) {
 	}
 	data.Deliveries = deliveryRows(log.Deliveries)
 	data.Pager = pagerOf(webhookPath(data.ID), filter, cursor, log.NextCursor)
-	return view{Title: "Webhook " + cmp.Or(short(60, data.Description), data.ID), JSON: v.webhookAPI(), Command: command("webhooks", "show", data.ID), Data: data}, nil
+	return view{Title: "Webhook " + cmp.Or(short(60, data.Description), data.ID), JSON: v.webhookAPI(), Command: command("webhooks", "show", data.ID), Content: data.content}, nil
 }
 
 func deliveryRows(list []contract.WebhookDelivery) (rows []deliveryRow) {
@@ -156,7 +156,7 @@ func testWebhook(v *visit) (string, view, error) {
 	}
 	good := a.Status >= http.StatusOK && a.Status < http.StatusMultipleChoices
 	id := v.r.PathValue("webhook_id")
-	return "attempt", view{Title: "Test of a webhook", Command: command("webhooks", "test", id), Data: attemptData{ID: id, Attempt: a, Good: good}}, nil
+	return "attempt", view{Title: "Test of a webhook", Command: command("webhooks", "test", id), Content: attemptData{ID: id, Attempt: a, Good: good}.content}, nil
 }
 
 // redeliver sends one event again, or all that have failed since a time.
@@ -205,7 +205,7 @@ func replayEvents(v *visit) (string, view, error) {
 	if err := read(response, &data.Replay); err != nil {
 		return "", view{}, err
 	}
-	return "replay", view{Title: "Replay", Command: command("events", "replay", "--from", body.From, "--webhook", id), Data: data}, nil
+	return "replay", view{Title: "Replay", Command: command("events", "replay", "--from", body.From, "--webhook", id), Content: data.content}, nil
 }
 
 // deleteWebhook deletes a webhook with its log. The form has the id, typed by the reader.
@@ -261,7 +261,7 @@ func showRecover(v *visit) (view, error) {
 			data.Examples = append(data.Examples, row)
 		}
 	}
-	return view{Title: "Send again what failed", JSON: v.webhookAPI() + "/deliveries?state=failed", Command: command("webhooks", "recover", id, "--since", data.Since), Data: data}, nil
+	return view{Title: "Send again what failed", JSON: v.webhookAPI() + "/deliveries?state=failed", Command: command("webhooks", "recover", id, "--since", data.Since), Content: data.content}, nil
 }
 
 // happened returns the time of an event, which is in its id.

@@ -66,7 +66,7 @@ func showWebhooks(v *visit) (view, error) {
 		return view{}, err
 	}
 	data := webhooksData{Webhooks: rows, Pager: pagerOf("webhooks", nil, cursor, list.NextCursor), Key: v.formKey("webhook")}
-	return view{Title: "Webhooks", JSON: address("/v1/webhooks", query), Command: command("webhooks", "list"), Data: data}, nil
+	return view{Title: "Webhooks", JSON: address("/v1/webhooks", query), Command: command("webhooks", "list"), Content: data.content}, nil
 }
 
 // webhookRows reads webhooks with their health, at the same time.
@@ -118,7 +118,7 @@ type secretData struct {
 
 // secret returns the page that shows the secret of a webhook.
 func (v *visit) secret(w contract.WebhookDetail, done string) (string, view, error) {
-	return "secret", view{Title: "Secret of a webhook", Data: secretData{Webhook: w, Done: done}}, nil
+	return "secret", view{Title: "Secret of a webhook", Content: secretData{Webhook: w, Done: done}.content}, nil
 }
 
 // webhookPath returns the address of a webhook, below the console.

@@ -1,0 +1,304 @@
+package console
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+func (d runData) content(l *layout) Node {
+	return Group{
+		Div(
+			Class("head"), ID("head"), flag("data-part"),
+			H1(bdi(short(90, d.What))), space(), stateOf(d.State, d.Skipped).badge(), space(),
+			If(l.May("runs:write"), actions(d.action(l))),
+		),
+		d.facts(l),
+		Div(ID("news"), flag("data-part"), d.cancelled(l), d.failure(), d.why(l)),
+		Div(ID("timeline"), flag("data-part"), with(d.Timeline, func(t *timeline) Node { return t.content(l) })),
+		with(d.Log, func(log *logView) Node { return d.log(l, log) }),
+		Div(Class("cards"), ID("cards"), flag("data-part"), d.input(), d.output(l), d.metrics(), d.machine(l)),
+		d.events(l),
+	}
+}
+
+// action returns the form for what the reader can do with the run.
+func (d runData) action(l *layout) Node {
+	if d.Ended {
+		return l.post(runPath(d.RunID)+"/rerun", hiddenField("key", d.RerunKey), Button(Text("Rerun")))
+	}
+	return l.post(runPath(d.RunID)+"/cancel", Button(Class("danger"), If(d.Cancel != nil, Disabled()), Text("Cancel")))
+}
+
+func (d runData) facts(l *layout) Node {
+	return Dl(
+		Class("facts"), ID("facts"), flag("data-part"),
+		fact("Run", code(d.RunID)),
+		If(d.JobID != "", fact("Job", l.a(jobPath(d.JobID), Text(d.JobID)), text(" version ", d.JobVersion))),
+		If(d.Trigger != "", fact("Trigger", Text(visible(d.Trigger)))),
+		If(d.Pool != "", fact("Pool", l.a(poolPath(d.Pool), Text(d.Pool)))),
+		fact("Attempt", text(d.Attempt)),
+		fact("Created", l.time(d.CreatedAt)),
+		If(!d.ScheduledAt.IsZero(), fact("Scheduled", l.time(d.ScheduledAt))),
+		If(!d.StartedAt.IsZero(), fact(choose(d.Ended, "Took", "Running for"), Text(seconds(d.Seconds)))),
+		If(!d.EndedAt.IsZero(), fact("Ended", l.time(d.EndedAt))),
+		If(d.RetryOf != "", fact("Repeats", l.a(runPath(d.RetryOf), Text(d.RetryOf)))),
+		with(d.TriggeredBy, func(by *contract.JobRunRef) Node { return fact("Triggered by", l.a(runPath(by.RunID), Text(by.RunID))) }),
+	)
+}
+
+func (d runData) cancelled(l *layout) Node {
+	return with(d.Cancel, func(c *contract.TaskCancel) Node {
+		return quiet(
+			Text("A cancel was requested "), l.time(c.At), Text(" by "), code(visible(c.By)),
+			If(c.Reason != "", Group{Text(": "), bdi(short(300, c.Reason))}),
+		)
+	})
+}
+
+// failure returns the error of the run, with the last lines of its log.
+func (d runData) failure() Node {
+	return with(d.Fault, func(f *contract.Fault) Node {
+		return section(
+			"error", choose(d.Ended, "Error", "Last error"), Class("card bad"),
+			P(bdi(visible(f.Message))),
+			quiet(
+				code(f.Code), Text(" · caused by "+f.Blame+" · "), Text(choose(f.Retryable, "a retry may help", "a retry does not help")),
+				with(d.Machine, func(m *contract.Machine) Node {
+					return with(m.Exit, func(e *contract.Exit) Node { return Group{Text(" · "), exit(e)} })
+				}),
+			),
+			with(d.Log, func(log *logView) Node {
+				return with(log.Last(20), func(last string) Node {
+					return Pre(TabIndex("0"), Aria("label", "The last lines of the log"), Text(last))
+				})
+			}),
+		)
+	})
+}
+
+// exit returns how a program ended.
+func exit(e *contract.Exit) Node {
+	return Group{text("exit code ", e.Code), If(e.Signal != 0, text(", signal ", e.Signal)), If(e.OOM, Text(", out of memory"))}
+}
+
+// why returns what the run waits for.
+func (d runData) why(l *layout) Node {
+	return with(d.Why, func(e *contract.Explanation) Node {
+		return section(
+			"why", "Why", Class("card wait"),
+			P(bdi(visible(e.Message))),
+			with(e.Expected, func(start *contract.ExpectedStart) Node {
+				return P(
+					Text("Expected start "), l.time(start.P50), Text(", at the latest "), l.time(start.P90), Text(" in nine of ten cases "),
+					Span(Class("quiet"), text("(from ", start.Measured, " measured runs)")),
+				)
+			}),
+			If(len(e.Limits) > 0, limitsTable(l, e.Limits)),
+			with(e.Change, toChange),
+			copied("sortie explain "+d.TaskID),
+		)
+	})
+}
+
+// toChange returns what would change a reason.
+func toChange(c *contract.Change) Node {
+	return P(B(Text("To change it:")), space(), bdi(visible(c.Message)))
+}
+
+func limitsTable(l *layout, limits []contract.ExplainLimit) Node {
+	holder := func(h contract.Holder) Node {
+		return Group{
+			l.a(runPath(h.RunID), Text(cmp.Or(h.JobID, h.TaskID))), space(),
+			Span(Class("quiet"), Text("since "), l.time(h.Since), If(h.Cancelling, Text(", cancelling"))),
+		}
+	}
+	return Div(Class("table"), Table(
+		Caption(Text("Limits that apply")),
+		headings(th("Limit"), thNum("Used", "Allowed", "Queued"), th("Held by")),
+		TBody(Map(limits, func(limited contract.ExplainLimit) Node {
+			return Tr(
+				Td(Text(limited.Kind+" "+visible(limited.Name))), num(text(limited.Used)), num(limit(limited.Allowed)), num(text(limited.Queued)),
+				wide(commas(limited.Holders, holder)),
+			)
+		})),
+	))
+}
+
+// content returns the timeline of a run, as a picture and as a table.
+func (t *timeline) content(l *layout) Node {
+	return section("time", "Timeline", Div(
+		Class("card"),
+		Div(Class("scroll"), SVG(
+			Class("timeline"), attr("viewBox", "0 0 ", t.Width, " ", t.Height), Role("group"), Aria("label", "States of the run, to scale"),
+			Map(t.Ticks, func(at tick) Node {
+				return Group{
+					El("line", Class("grid"), attr("x1", at.X), attr("x2", at.X), attr("y1", "0"), attr("y2", t.Height)),
+					El("text", attr("x", at.X), attr("y", t.Height), attr("dx", "3"), attr("dy", "-4"), Text(at.Text)),
+				}
+			}),
+			Map(t.Rows, func(row timelineRow) Node {
+				return Group{El("text", attr("x", "0"), attr("y", row.Y), Text(row.Label)), Map(row.Bars, bar.picture)}
+			}),
+		)),
+		Details(Summary(ID("h-states"), Text("As a table")), table(headings(th("State"), thNum("Attempt"), th("From"), thNum("For")), Map(t.Bars, func(b bar) Node {
+			return Tr(Td(b.State.badge()), num(text(b.Attempt)), Td(l.time(b.From)), num(Text(seconds(b.Seconds)), If(b.Open, Text(" so far"))))
+		}))),
+	))
+}
+
+func (b bar) picture() Node {
+	return A(
+		relative("href", "#h-states"), Class(b.State.Class), Aria("label", b.Name()),
+		El("rect", attr("x", b.X), attr("y", b.Y), attr("width", b.W), attr("height", b.H), attr("rx", "2"), El("title", Text(b.Name()))),
+	)
+}
+
+// log returns the log of an attempt, with links to the other attempts.
+func (d runData) log(l *layout, log *logView) Node {
+	attempt := func(n int) Node {
+		if n == log.Attempt {
+			return Group{B(text(n)), space()}
+		}
+		return Group{A(relative("href", joined("?attempt=", n, "#h-log")), text(n)), space()}
+	}
+	return section(
+		"log", "Log",
+		quiet(
+			If(len(d.Attempts) > 1, Group{Text("Attempt "), Map(d.Attempts, attempt), Text("· ")}),
+			Text(choose(log.Ended, "complete", "still growing")), Text(" · "), l.a("json"+log.Path, Text("as text")),
+		),
+		If(log.Before() > 0, quiet(text(log.Before(), " earlier lines are in the text."))),
+		log.list(l.Root+"runs/"+segment(d.TaskID)),
+	)
+}
+
+// list returns the lines of the page. console.js adds those of an attempt that has not ended. run
+// is the address of the run.
+func (l *logView) list(run string) Node {
+	shown := l.Shown()
+	if len(shown) == 0 && l.Ended {
+		return quiet(Text("The attempt has written nothing."))
+	}
+	return Ol(
+		Class("log"), TabIndex("0"), Aria("label", joined("Log of attempt ", l.Attempt)),
+		If(!l.Ended, Data("follow", joined(run, "/log?attempt=", l.Attempt))), Map(shown, l.item),
+	)
+}
+
+// item returns a line of the log.
+func (l *logView) item(line logLine) Node {
+	id := joined("L", line.Number)
+	return Li(
+		ID(id), A(relative("href", joined("?attempt=", l.Attempt, "#", id)), Aria("label", joined("Line ", line.Number)), text(line.Number)),
+		Span(If(line.Stream == "stderr", Class("stderr")), Map(line.Parts, func(p part) Node {
+			if p.Class == "" {
+				return Text(p.Text)
+			}
+			return I(Class(p.Class), Text(p.Text))
+		})),
+	)
+}
+
+func (d runData) events(l *layout) Node {
+	event := func(e contract.TaskEvent) Node {
+		return Tr(
+			num(text(e.Seq)), Td(l.time(e.OccurredAt)), Td(code(e.Type)), Td(stateOf(e.State, false).badge()), num(text(e.Attempt)),
+			wide(bdi(short(200, e.Message)), with(e.Fault, func(f *contract.Fault) Node { return sub(Text(f.Code+": "), bdi(short(300, f.Message))) })),
+		)
+	}
+	return section(
+		"events", "Events", ID("events"), flag("data-part"),
+		scrolled(headings(thNum("Seq"), th("Time", "Event", "State"), thNum("Attempt"), th("Message")), Map(d.Events, event)),
+		quiet(
+			If(d.MoreAfter != 0, Group{A(relative("href", joined("?after=", d.MoreAfter, "#h-events")), Text("Later events")), Text(" · ")}),
+			l.a("json/v1/tasks/"+segment(d.TaskID)+"/events", Text("as JSON")),
+		),
+	)
+}
+
+// input returns what the run was started with.
+func (d runData) input() Node {
+	visibleTerm := func(name, value string) Node { return If(value != "", term(name, Text(visible(value)))) }
+	return card("input", "Input", Dl(
+		with(d.Program, programTerms),
+		If(d.PI != "", term("Entity", code(visible(d.PI)))),
+		visibleTerm("Format", d.Format),
+		If(len(d.Options) > 0, term("Options", code(visible(string(d.Options))))),
+		with(d.Inference, func(i *contract.InferenceDetails) Node {
+			return Group{term("Model", Text(visible(i.Model)+" on "+visible(i.Engine))), term("Tokens", text("at most ", i.MaxTokens))}
+		}),
+		If(d.Priority != "", term("Priority", Text(d.Priority))),
+		visibleTerm("Concurrency key", d.ConcurrencyKey),
+		with(d.Policy.TimeLimitSeconds, func(s *int) Node { return term("Time limit", text(*s, " s")) }),
+		term("Correlation id", code(visible(d.CorrelationID))),
+	))
+}
+
+func programTerms(p *contract.Program) Node {
+	var command []string
+	for _, argument := range p.Command {
+		command = append(command, visible(argument))
+	}
+	variable := func(name string) Node {
+		value := p.Env[name]
+		shown := Node(code(visible(value.Value)))
+		if value.SecretRef != "" {
+			shown = Group{Text("secret "), code(visible(value.SecretRef))}
+		}
+		return Group{Dt(code(visible(name))), Dd(shown)}
+	}
+	return Group{
+		term("Image", code(visible(p.Image))),
+		If(len(command) > 0, term("Command", code(strings.Join(command, " ")))),
+		Map(slices.Sorted(maps.Keys(p.Env)), variable),
+		with(p.Input, func(i *contract.ProgramInput) Node { return term("Standard input", Text(size(i.Size))) }),
+	}
+}
+
+// output returns what the run has left, with a preview.
+func (d runData) output(l *layout) Node {
+	if d.Task.Output == nil {
+		return card("output", "Output", quiet(Text(choose(d.Ended, "The run left no output.", "The output appears when the run has completed."))))
+	}
+	o := d.Task.Output
+	file, term3, at := Node(bdi(short(120, o.FileName))), "Deleted", o.DeletedAt
+	if o.DeletedAt.IsZero() {
+		file, term3, at = l.a("json/download/"+segment(d.TaskID), flag("download"), file), "Kept until", o.ExpiresAt
+	}
+	return card(
+		"output", "Output",
+		Dl(term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))), term(term3, l.time(at))),
+		with(d.Output, func(p *preview) Node {
+			return Details(flag("open"), Summary(Text("Preview")), Pre(TabIndex("0"), Text(p.Text), If(!p.Whole, Text("…"))))
+		}),
+	)
+}
+
+func (d runData) metrics() Node {
+	return If(len(d.Metrics) > 0, card("metrics", "Metrics", Pre(TabIndex("0"), Text(visible(string(d.Metrics))))))
+}
+
+func (d runData) machine(l *layout) Node {
+	if d.Machine == nil {
+		return card("machine", "Machine", quiet(Text(choose(d.Ended, "There is no machine.", "There is no machine yet."))))
+	}
+	m := d.Machine
+	return card("machine", "Machine", Dl(
+		term("Name", code(visible(m.Name))), If(m.ID != "", term("Id", code(visible(m.ID)))),
+		with(m.Exit, func(e *contract.Exit) Node { return term("End", exit(e)) }),
+		with(d.Worker, func(w *contract.Worker) Node {
+			return Group{
+				If(w.ID != "", term("Worker", code(visible(w.ID)))),
+				If(!w.LastHeartbeatAt.IsZero(), term("Last contact", l.time(w.LastHeartbeatAt))),
+			}
+		}),
+		term("Start took", Text(seconds(d.Measured.StartLatencySeconds))),
+	))
+}
