@@ -6,15 +6,15 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // BudgetRoutes returns the routes of sessions and budgets.
-func BudgetRoutes(svc *orchestrator.Budgets, c clock.Clock) []httpkit.Route {
+func BudgetRoutes(svc *budgets.Accounts, c clock.Clock) []httpkit.Route {
 	route := func(method, pattern string, scope access.Scope, handle func(http.ResponseWriter, *http.Request) error) httpkit.Route {
 		return httpkit.Route{Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Handle: handle}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -36,7 +37,7 @@ type System struct {
 	Reports      *orchestrator.MachineReports
 	Artifacts    *artifacts.Registry
 	Models       *artifacts.Models
-	Budgets      *orchestrator.Budgets
+	Budgets      *budgets.Accounts
 	// Inference and Dispatcher are as in SystemTasks; nil for a process without them.
 	Inference  *orchestrator.Inference
 	Dispatcher *orchestrator.Dispatcher
@@ -91,7 +92,7 @@ func NewSystem(
 	s.Explanations = orchestrator.NewExplanations(s.Definitions)
 	s.Pools = orchestrator.NewPools(life, documents.Pool, health, record, config)
 	s.Reports = orchestrator.NewMachineReports(machines)
-	s.Budgets = orchestrator.NewBudgets(life, documents.Budget, config)
+	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)
 	s.Queries = orchestrator.NewQueries(records)
 	s.Downloads = orchestrator.NewDownloads(objects, config)
 	s.Workers = orchestrator.NewWorkers(life, tokens, outputs, documents.Log, config)

@@ -28,7 +28,7 @@ var importRules = []importRule{
 	{folder: "functions/watch/bootstrap", may: []string{"functions/watch"}},
 	{folder: "functions/watch/program", may: []string{"functions/watch", "shared/adapter/kubernetes", "shared/clock"}},
 	{folder: "functions/watch", may: []string{"shared/contract", "shared/port", "shared/clock", "shared/limit", "shared/retry", "shared/setting"}, never: []string{"k8s.io/"}},
-	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/series", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
+	{folder: "functions/*/bootstrap", may: []string{"functions", "shared/access", "shared/app", "shared/series", "shared/lambdakit", "shared/adapter", "shared/orchestrator", "shared/port", "shared/run", "shared/stream", "shared/api", "shared/clock"}},
 	{
 		folder: "functions", may: []string{"shared/app", "shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/openai", "shared/webhook", "events", "shared/clock", "shared/series", "shared/stream", "shared/job", "shared/orchestrator", "shared/access", "shared/port", "shared/api", "shared/httpkit", "shared/lambdakit", "shared/contract", "shared/fault", "shared/limit", "shared/livelog", "shared/run"},
 		never: []string{"github.com/aws/", "github.com/superfly/", "modernc.org/"},
@@ -67,6 +67,7 @@ var importRules = []importRule{
 	{folder: "shared/token", may: []string{"shared/access", "shared/clock", "shared/fault", "shared/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/budget", "events", "shared/webhook", "shared/job", "shared/access", "shared/run", "shared/fault", "shared/clock"}, standard: true},
+	{folder: "shared/app/budgets", may: []string{"shared/app/change", "shared/budget", "shared/clock", "shared/fault", "shared/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/change", may: []string{"events", "shared/fault", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/artifacts", may: []string{"shared/app/change", "shared/artifact", "shared/catalog", "shared/clock", "shared/fault", "shared/job", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app", may: []string{"shared/clock", "shared/orchestrator", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"}},

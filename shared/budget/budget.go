@@ -16,6 +16,9 @@ import (
 	"time"
 )
 
+// MostLimit is the maximum of each part of a limit.
+const MostLimit = 1_000_000_000_000_000
+
 // Amount is a quantity of each part. The zero value is an empty amount.
 type Amount struct {
 	// Turns is the number of tasks.

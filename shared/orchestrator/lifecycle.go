@@ -58,6 +58,12 @@ func NewLifecycle(
 	return s
 }
 
+// GeneratesFor reports whether an engine has sent a part of an unfinished answer of a session to
+// the dispatcher of this process.
+func (s *Lifecycle) GeneratesFor(tenant, session string) bool {
+	return s.tasks.generatesFor(tenant, session)
+}
+
 // apply reads a run and calls applyTo.
 func (s *Lifecycle) apply(ctx context.Context, ref run.Ref, f fact) (run.Run, error) {
 	r, err := s.store.Load(ctx, ref)

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -27,6 +28,6 @@ func main() {
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeReaders(slices.Concat(
 		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), p.Streamed(pad)),
-		inference.BudgetRoutes(orchestrator.NewBudgets(tasks.Lifecycle, api.BudgetDocument, config), p.Clock()),
+		inference.BudgetRoutes(budgets.NewAccounts(store, tasks.Lifecycle, p.Clock(), api.BudgetDocument, config.Budgets), p.Clock()),
 	), deployed.ClientTokens(p), tokens.OpenTicket)
 }

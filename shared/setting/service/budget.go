@@ -74,8 +74,8 @@ func parseLimit(text string) (l budget.Limit, err error) {
 
 func parseCount(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > orchestrator.MostLimit {
-		return 0, fmt.Errorf("%q is not a number from 0 to %d", text, int64(orchestrator.MostLimit))
+	if err != nil || n < 0 || n > budget.MostLimit {
+		return 0, fmt.Errorf("%q is not a number from 0 to %d", text, int64(budget.MostLimit))
 	}
 	return n, nil
 }
@@ -93,7 +93,7 @@ func parseTime(text string) (int64, error) {
 
 func parseDollars(text string) (int64, error) {
 	dollars, err := strconv.ParseFloat(text, 64)
-	if nano := math.Round(dollars * 1e9); err == nil && nano >= 0 && nano <= orchestrator.MostLimit {
+	if nano := math.Round(dollars * 1e9); err == nil && nano >= 0 && nano <= budget.MostLimit {
 		return int64(nano), nil
 	}
 	return 0, fmt.Errorf("%q is not a number of dollars, want one such as 0.50", text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
@@ -42,9 +43,10 @@ func (w *world) begin(ctx context.Context) (err error) {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
 	leave := orchestrator.LeaveToSweep{}
-	budgets := orchestrator.NewBudgets(orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, w.config()), api.Documents().Budget, w.config())
+	life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, w.config())
+	accounts := budgets.NewAccounts(w.raw.store, life, bubble, api.Documents().Budget, w.config().Budgets)
 	for scope, l := range w.limits {
-		if _, err := budgets.PutBudget(ctx, identity(""), scope, l.Limit); err != nil {
+		if _, err := accounts.PutBudget(ctx, identity(""), scope, l.Limit); err != nil {
 			return fmt.Errorf("cannot limit %s: %w", scope, err)
 		}
 	}

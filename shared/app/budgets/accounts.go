@@ -1,4 +1,7 @@
-package orchestrator
+// Package budgets serves the budgets of tenants, projects and sessions, which limit inference
+// tasks. Their accounts change with the commits of the tasks; clients read them, set limits, and
+// close sessions. The package imports no other use case.
+package budgets
 
 import (
 	"context"
@@ -9,26 +12,42 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Budgets serves the sessions of inference tasks, and the budgets of tenants, projects and
-// sessions. It is safe for concurrent use.
-type Budgets struct {
-	*Lifecycle
-	document func(a budget.Account) ([]byte, error)
-	defaults budget.Defaults
+// Answering has the answers that dispatchers generate now.
+type Answering interface {
+	// GeneratesFor reports whether an engine has sent a part of an unfinished answer of a session
+	// to a dispatcher of this process.
+	GeneratesFor(tenant, session string) bool
 }
 
-// NewBudgets returns the budgets in a store. document is Documents.Budget.
-func NewBudgets(life *Lifecycle, document func(a budget.Account) ([]byte, error), config Config) *Budgets {
-	return &Budgets{life, document, budget.OrStandard(config.Budgets)}
+// Accounts serves the sessions of inference tasks, and the budgets of tenants, projects and
+// sessions. It is safe for concurrent use.
+type Accounts struct {
+	store     port.AccountStore
+	answering Answering
+	clock     clock.Clock
+	document  func(a budget.Account) ([]byte, error)
+	defaults  budget.Defaults
 }
+
+// NewAccounts returns the accounts in a store. document encodes the limit of an account as
+// clients see it. defaults are the limits of accounts without their own; nil is
+// budget.Standard.
+func NewAccounts(
+	store port.AccountStore, answering Answering, c clock.Clock, document func(a budget.Account) ([]byte, error), defaults *budget.Defaults,
+) *Accounts {
+	return &Accounts{store, answering, c, document, budget.OrStandard(defaults)}
+}
+
+func (s *Accounts) now() time.Time { return clock.UTC(s.clock) }
 
 // Defaults returns the limits of accounts without their own.
-func (s *Budgets) Defaults() budget.Defaults { return s.defaults }
+func (s *Accounts) Defaults() budget.Defaults { return s.defaults }
 
 // budgetKind is the kind of the resources of budgets in events.
 const budgetKind = "quota"
@@ -39,7 +58,7 @@ func noSession() error {
 
 // Session returns the account of an open session of the caller's tenant. It does not check the
 // limits. Fault: NotFound, also for a session that has expired or was deleted.
-func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (budget.Account, error) {
+func (s *Accounts) Session(ctx context.Context, who port.Identity, id string) (budget.Account, error) {
 	if !limit.ValidModel(id) {
 		return budget.Account{}, noSession()
 	}
@@ -55,14 +74,14 @@ func (s *Budgets) Session(ctx context.Context, who port.Identity, id string) (bu
 
 // Warm reports whether an engine has generated a token for the session of an account. An
 // unfinished answer counts only in the process of its dispatcher.
-func (s *Budgets) Warm(who port.Identity, a budget.Account) bool {
+func (s *Accounts) Warm(who port.Identity, a budget.Account) bool {
 	session, _ := budget.SessionOf(a.Scope)
-	return a.Spent.Tokens > 0 || s.tasks.generatesFor(who.Tenant, session)
+	return a.Spent.Tokens > 0 || s.answering.GeneratesFor(who.Tenant, session)
 }
 
 // DeleteSession closes a session: it accepts no more tasks. Accepted tasks continue. The id can
 // be used again budget.Retention after its expiry. Fault: NotFound as for Session.
-func (s *Budgets) DeleteSession(ctx context.Context, who port.Identity, id string) error {
+func (s *Accounts) DeleteSession(ctx context.Context, who port.Identity, id string) error {
 	if _, err := s.Session(ctx, who, id); err != nil {
 		return err
 	}
@@ -82,7 +101,7 @@ const mostProject = 128
 // Budget returns the account of a scope of the caller's tenant: budget.ScopeTenant, a
 // project or a session. A tenant or a project without an account has used nothing. Faults:
 // InvalidRequest for a malformed scope, NotFound as for Session.
-func (s *Budgets) Budget(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
+func (s *Accounts) Budget(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	if id, ok := budget.SessionOf(scope); ok {
 		return s.Session(ctx, who, id)
 	}
@@ -99,17 +118,14 @@ func (s *Budgets) Budget(ctx context.Context, who port.Identity, scope string) (
 	return a, nil
 }
 
-// MostLimit is the maximum of each part of a limit.
-const MostLimit = 1_000_000_000_000_000
-
 // PutBudget replaces the limit of a scope, and returns its account. A nil part has the default
 // limit from then on. Admitted tasks continue. A session can get a limit before its first task;
 // its expiry counts from that task. Faults as for Budget, and InvalidRequest with the field of
 // a limit.
-func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string, l budget.Limit) (budget.Account, error) {
+func (s *Accounts) PutBudget(ctx context.Context, who port.Identity, scope string, l budget.Limit) (budget.Account, error) {
 	for i, part := range l.Values() {
-		if part != nil && (*part < 0 || *part > MostLimit) {
-			return budget.Account{}, fault.Invalid(limitFields[i], "%d is out of range, want 0 to %d", *part, int64(MostLimit))
+		if part != nil && (*part < 0 || *part > budget.MostLimit) {
+			return budget.Account{}, fault.Invalid(limitFields[i], "%d is out of range, want 0 to %d", *part, int64(budget.MostLimit))
 		}
 	}
 	for range port.CommitTries {
@@ -136,7 +152,7 @@ func (s *Budgets) PutBudget(ctx context.Context, who port.Identity, scope string
 
 // accountForLimit does the same as Budget, but returns an empty account for a session without
 // one.
-func (s *Budgets) accountForLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
+func (s *Accounts) accountForLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	id, ok := budget.SessionOf(scope)
 	if !ok {
 		return s.Budget(ctx, who, scope)
@@ -157,7 +173,7 @@ func (s *Budgets) accountForLimit(ctx context.Context, who port.Identity, scope 
 }
 
 // note returns the event for a changed limit.
-func (s *Budgets) note(ctx context.Context, who port.Identity, before budget.Account, l budget.Limit, now time.Time) (note port.Note, err error) {
+func (s *Accounts) note(ctx context.Context, who port.Identity, before budget.Account, l budget.Limit, now time.Time) (note port.Note, err error) {
 	after := before
 	after.Limit = l
 	if after.CreatedAt.IsZero() {
