@@ -51,7 +51,7 @@ var timers = map[string]timerUse{
 	"shared/orchestrator/shift.go":              {1, period}, // polls for tasks
 	"shared/orchestrator/replicas.go":           {1, pause},  // waits for a replica
 	"shared/orchestrator/replica_lease.go":      {1, pause},  // waits for a free slot
-	"shared/orchestrator/answer_writer.go":      {1, pause},  // collects a batch; its writer retries it
+	"shared/answer/writer.go":                   {1, pause},  // collects a batch; its writer retries it
 	"shared/orchestrator/start.go":              {1, bound},  // waits in the queue for a start; the queue is stored
 	"shared/orchestrator/warm_create.go":        {2, pause},  // the rate of starts in a sweep
 	"shared/orchestrator/warm_claim.go":         {1, pause},  //

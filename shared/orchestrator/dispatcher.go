@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -59,7 +60,7 @@ type serving struct {
 	// Only the goroutine that serves the attempt uses these fields.
 	run     run.Run
 	replica *lease
-	answer  *answerWriter
+	answer  *answer.Writer
 	used    run.Generation
 	// longest is the maximum number of tokens that the prompt can have.
 	longest int

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -158,19 +159,19 @@ func (s *Dispatcher) advanceRunning(ctx context.Context, r run.Run) (again bool,
 	if s.serves(r) {
 		return false, nil
 	}
-	head, state, err := s.answers.read(ctx, r)
+	head, state, err := s.answers.Read(ctx, r)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case state.Ended:
-		last, err := s.answers.last(ctx, r, head)
+		last, err := s.answers.Last(ctx, r, head)
 		if err != nil {
 			return false, err
 		}
 		return true, s.commitStreamEnd(ctx, r, last)
 	case r.Cancel != nil:
-		last, err := s.answers.conclude(ctx, r, endOf(r))
+		last, err := s.answers.Conclude(ctx, r, answer.EndOf(r))
 		if err != nil {
 			return false, err
 		}

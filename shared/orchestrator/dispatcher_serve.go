@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -159,7 +160,7 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 	if err := s.openAnswer(ctx, t); err != nil {
 		return nil, err
 	}
-	if failure = t.answer.refused; failure != nil {
+	if failure = t.answer.Refused(); failure != nil {
 		return failure, nil
 	}
 	t.used.AskedAt = s.now()
@@ -169,7 +170,7 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 	if failure != nil {
 		t.used.TokensOut = 0 // tokens that are not in the stream do not count
 	}
-	t.used.TokensOut, t.used.FirstTokenAt = t.answer.produced(t.used.TokensOut), t.answer.firstAt
+	t.used.TokensOut, t.used.FirstTokenAt = t.answer.Produced(t.used.TokensOut), t.answer.FirstAt()
 	s.logServed(ctx, t, failure)
 	return failure, nil
 }
@@ -177,7 +178,10 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 // openAnswer creates the writer of the answer of an attempt.
 func (s *Dispatcher) openAnswer(ctx context.Context, t *serving) (err error) {
 	t.used = run.Generation{Replica: t.replica.id, EngineVersion: t.replica.capabilities().Version}
-	t.answer, err = s.writer(ctx, &t.run)
+	r := &t.run
+	t.answer, err = s.answers.NewWriter(ctx, r, s.cfg.Batch, func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
+		return s.metricsOf(ctx, *r, tokens, now)
+	})
 	return err
 }
 
@@ -195,24 +199,24 @@ func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
 		return err
 	}
 	ctx = t.beginAnswer(ctx)
-	defer t.answer.stop(nil)
+	defer t.answer.Stop(nil)
 	err = s.retryWhileBusy(ctx, t, ask)
 	s.checkUsage(ctx, t)
-	return t.generated(ctx, err)
+	return t.generated(ctx, s.clock, err)
 }
 
 // beginAnswer starts the writer of the answer, and returns the context of the request to the
 // engine. A failed append cancels that context.
 func (t *serving) beginAnswer(ctx context.Context) context.Context {
 	asking, stop := context.WithCancelCause(port.WithTraceParent(ctx, traceParent(t)))
-	t.answer.begin(asking, stop)
+	t.answer.Begin(asking, stop)
 	return asking
 }
 
 // generated flushes the answer and returns the reason that it is incomplete, or nil. err is the
 // error of the request, or nil.
-func (t *serving) generated(asking context.Context, err error) error {
-	flushed := t.answer.flush()
+func (t *serving) generated(asking context.Context, c clock.Clock, err error) error {
+	flushed := t.answer.Flush()
 	if cause := context.Cause(asking); cause != nil && asking.Err() != nil {
 		return cause
 	}
@@ -220,7 +224,7 @@ func (t *serving) generated(asking context.Context, err error) error {
 		err = flushed
 	}
 	work := t.run.Work.Inference
-	if fault.Is(err, fault.DecodeTimeout) && !t.answer.answers.clock.Now().Before(t.run.AnswerBy()) {
+	if fault.Is(err, fault.DecodeTimeout) && !c.Now().Before(t.run.AnswerBy()) {
 		err = fault.Wrap(err, fault.DeadlineUnmet, "the answer was not complete at the deadline of %s", work.Within)
 	}
 	if err == nil {
@@ -266,7 +270,7 @@ func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits p
 	found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, vector := range found.Vectors {
-		t.answer.result(inference.Result{Index: i, Embedding: vector})
+		t.answer.Result(inference.Result{Index: i, Embedding: vector})
 	}
 	return err
 }
@@ -278,7 +282,7 @@ func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port
 	found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, score := range found.Scores {
-		t.answer.result(inference.Result{Index: i, Score: &score})
+		t.answer.Result(inference.Result{Index: i, Score: &score})
 	}
 	return err
 }
@@ -292,7 +296,7 @@ func (t *serving) completion(ctx context.Context, g *port.Generation) error {
 }
 
 func (t *serving) completed(end port.GenerationEnd, err error) error {
-	if errors.Is(err, errSpent) { // the engine exceeds MaxTokens
+	if errors.Is(err, answer.ErrSpent) { // the engine exceeds MaxTokens
 		end.TokensOut, end.Finish, err = t.run.Work.Inference.MaxTokens, port.FinishLength, nil
 	}
 	t.used.TokensIn, t.used.TokensOut, t.used.ReasoningTokens, t.used.Finish = end.TokensIn, end.TokensOut, end.ReasoningTokens, string(end.Finish)
@@ -304,7 +308,7 @@ func (t *serving) piece(p port.Piece) error {
 	if !t.generates.Swap(true) {
 		t.replica.markReady()
 	}
-	return t.answer.piece(p)
+	return t.answer.Piece(p)
 }
 
 // generation returns the request for a completion.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -22,7 +23,7 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	r, w, used := t.run, t.answer, &t.used
 	if failure == nil {
 		t.replica.release() // a client that reads the end may continue at once, at the same replica
-		if _, err := w.close(ctx, inference.Record{Attempt: r.Attempt.Number, End: endRecord(used)}); err != nil {
+		if _, err := w.Close(ctx, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(used)}); err != nil {
 			return err
 		}
 		return s.settle(ctx, r, nil)
@@ -30,19 +31,21 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	if errors.Is(failure, errAttemptEnded) {
 		return s.settleNow(ctx, r, t.replica.awaitFree)
 	}
-	if errors.Is(failure, errStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
+	if errors.Is(failure, answer.ErrStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
 		return s.settleEnded(ctx, r, t.replica)
 	}
 	why, isFault := errors.AsType[*fault.Fault](failure)
 	if !isFault {
 		return failure // the store does not answer; a sweep continues
 	}
-	why = withField(fault.New(why.Code, "%s", why.Message), why.Field)
-	if w.hasContent() {
+	field := why.Field
+	why = fault.New(why.Code, "%s", why.Message)
+	why.Field = field
+	if w.HasContent() {
 		record := inference.Record{Attempt: r.Attempt.Number, Error: &inference.Failure{
-			Code: streamCode(why.Code), Message: why.Message, Field: why.Field, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
+			Code: answer.FailureCode(why.Code), Message: why.Message, Field: why.Field, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
 		}}
-		if _, err := w.close(ctx, record); err != nil {
+		if _, err := w.Close(ctx, record); err != nil {
 			return err
 		}
 		return s.settleEnded(ctx, r, t.replica)
@@ -66,7 +69,7 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease)
 		replica.awaitFree(ctx)
 		return nil
 	}
-	last, err := s.answers.conclude(ctx, r, endOf(r))
+	last, err := s.answers.Conclude(ctx, r, answer.EndOf(r))
 	if err != nil {
 		return err
 	}
@@ -104,7 +107,7 @@ func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same 
 // commitStreamEnd commits the end of an attempt with the outcome in the last record of its
 // stream.
 func (s *Dispatcher) commitStreamEnd(ctx context.Context, r run.Run, last inference.Record) error {
-	end, used := streamEnd(last)
+	end, used := answer.StreamEnd(last)
 	used = used.Merged(r.Generation)
 	_, err := s.applyTo(ctx, r, constantFact(run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used}))
 	return err
@@ -119,18 +122,18 @@ func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) erro
 // settle ends a run whose attempt has ended, and its stream, or lets another attempt follow.
 // free, if it is not nil, waits until the engine has freed its slot for the attempt.
 func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
-	head, state, err := s.answers.read(ctx, r)
+	head, state, err := s.answers.Read(ctx, r)
 	if err != nil {
 		return err
 	}
 	var last inference.Record
 	switch {
 	case state.Ended:
-		last, err = s.answers.last(ctx, r, head)
+		last, err = s.answers.Last(ctx, r, head)
 	case r.Cancel != nil:
-		last, err = s.answers.conclude(ctx, r, endOf(r))
+		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
 	case state.HasContent(), s.isLastAttempt(r):
-		last, err = s.answers.conclude(ctx, r, endOf(r))
+		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
 	}
 	if err != nil {
 		return err
@@ -138,7 +141,7 @@ func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Co
 	facts := run.Sequence{}
 	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
 	if last.Ends() {
-		end, used := streamEnd(last)
+		end, used := answer.StreamEnd(last)
 		used = used.Merged(r.Generation)
 		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
 	}
@@ -168,24 +171,9 @@ func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err 
 	if r.Work.Inference.Workload != string(port.WorkloadCompletion) || r.HidesAnswer() {
 		return "", nil
 	}
-	var text inference.Transcript
-	stream := inference.StreamOf(r.Tenant, r.TaskID)
-	for after := int64(0); ; {
-		found, err := s.answers.feed.Read(ctx, stream, after, answerPage)
-		if err != nil {
-			return "", fmt.Errorf("cannot read the stream of the task: %w", err)
-		}
-		for _, each := range found {
-			record, err := inference.Decode(each.Data)
-			if err != nil {
-				return "", err
-			}
-			text.Add(record)
-			after = each.Position
-		}
-		if len(found) == 0 {
-			break
-		}
+	text, err := s.answers.Transcript(ctx, r)
+	if err != nil {
+		return "", err
 	}
 	metadata := map[string]string{"engine": r.Work.Inference.Engine, "pool_id": r.Slot.Pool}
 	if g := r.Generation; g != nil {

@@ -123,7 +123,7 @@ func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {
 	if r.State.Terminal() {
 		return true, nil
 	}
-	_, state, err := s.answers.read(ctx, r)
+	_, state, err := s.answers.Read(ctx, r)
 	return state.Ended, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -73,7 +74,7 @@ func (s *Inference) beginFollow(
 	if r.Work.Inference == nil {
 		return of, fault.New(fault.NotStreamable, "a task of kind %s has no stream of tokens; GET /v1/tasks/%s/logs?follow=true has its output", r.Work.Kind, r.TaskID)
 	}
-	head, state, err := s.answers.read(ctx, r)
+	head, state, err := s.answers.Read(ctx, r)
 	if err != nil {
 		return of, err
 	}
@@ -96,11 +97,11 @@ func (s *Inference) beginFollow(
 }
 
 func (s *Inference) follow(ctx context.Context, of *streamFollower, after inference.EventID, each func([]inference.Event) error) error {
-	return s.answers.follow(ctx, of.stream, after, &answerReader{
-		idleAt:  of.createdAt,
-		idle:    func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) },
-		settled: func(ctx context.Context) error { return s.settled(ctx, of.ref) },
-		each:    each,
+	return s.answers.Follow(ctx, of.stream, after, &answer.Reader{
+		IdleAt:  of.createdAt,
+		Idle:    func(ctx context.Context) error { return s.ensureEnd(ctx, of.ref) },
+		Settled: func(ctx context.Context) error { return s.settled(ctx, of.ref) },
+		Each:    each,
 	})
 }
 
@@ -150,6 +151,6 @@ func (s *Requests) ensureEnd(ctx context.Context, ref run.Ref) error {
 	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
 		return nil
 	}
-	_, err = s.answers.conclude(ctx, r, endOf(r))
+	_, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -55,7 +56,7 @@ func (NoTranscripts) Artifact(_ context.Context, _ port.Identity, id string) (ar
 func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([]inference.Event, error) {
 	g := r.Generation
 	if r.State.Terminal() && r.State != run.Completed {
-		return endOf(r).Events(1, inference.EventID{}), nil
+		return answer.EndOf(r).Events(1, inference.EventID{}), nil
 	}
 	if g == nil || g.Trace == "" {
 		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired, and it has no transcript")
@@ -72,7 +73,7 @@ func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the answer of the task: %w", err)
 	}
-	records = append(records, inference.Record{Attempt: r.Attempt.Number, End: endRecord(g)})
+	records = append(records, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(g)})
 	var events []inference.Event
 	for i, record := range records {
 		events = append(events, record.Events(int64(i+1), inference.EventID{})...)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -19,7 +20,7 @@ func (LeaveToSweep) keeper(*Lifecycle, Config) *keeper { return nil }
 
 func (LeaveToSweep) server(*Lifecycle) taskServer { return elsewhere{} }
 
-func (LeaveToSweep) answers(*Lifecycle, Hex) *answers { return nil }
+func (LeaveToSweep) answers(*Lifecycle, Hex) *answer.Streams { return nil }
 
 // NoExecutions is for a process that commits only facts about inference tasks, which have no
 // executions. Each call fails.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -31,13 +32,13 @@ type Requests struct {
 	noExports bool
 	// answers are the streams of inference tasks. If it is nil, a sweep ends the streams of
 	// cancelled tasks.
-	answers *answers
+	answers *answer.Streams
 }
 
 // TaskStreams says who ends the stream of an inference task after its cancel request: the
 // request, in StreamsIn, or LeaveToSweep.
 type TaskStreams interface {
-	answers(life *Lifecycle, hex Hex) *answers
+	answers(life *Lifecycle, hex Hex) *answer.Streams
 }
 
 // StreamsIn makes requests end the streams in a feed.
@@ -45,8 +46,8 @@ func StreamsIn(feed port.AnswerFeed) TaskStreams { return streamsIn{feed} }
 
 type streamsIn struct{ feed port.AnswerFeed }
 
-func (s streamsIn) answers(life *Lifecycle, hex Hex) *answers {
-	return &answers{feed: s.feed, clock: life.clock, hex: hex}
+func (s streamsIn) answers(life *Lifecycle, hex Hex) *answer.Streams {
+	return answer.NewStreams(s.feed, life.clock, hex)
 }
 
 // NewRequests returns Requests with the configured image and default policy.

@@ -1,4 +1,4 @@
-package orchestrator
+package answer
 
 import (
 	"context"
@@ -15,16 +15,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// answers reads and writes the streams of inference tasks in the Feed. It is safe for
-// concurrent use, by any number of processes.
-type answers struct {
+// Streams reads and writes the streams of inference tasks in a feed. It is safe for concurrent
+// use, by any number of processes.
+type Streams struct {
 	feed  port.AnswerFeed
 	clock clock.Clock
-	hex   Hex
+	hex   func(n int) string
 }
 
-// read returns the head of the stream of a run, and the decoded state of the head.
-func (s *answers) read(ctx context.Context, r run.Run) (port.Head, inference.State, error) {
+// NewStreams returns the streams in a feed. hex returns n random bytes in hexadecimal.
+func NewStreams(feed port.AnswerFeed, c clock.Clock, hex func(n int) string) *Streams {
+	return &Streams{feed, c, hex}
+}
+
+// Read returns the head of the stream of a run, and the decoded state of the head.
+func (s *Streams) Read(ctx context.Context, r run.Run) (port.Head, inference.State, error) {
 	head, err := s.feed.Head(ctx, inference.StreamOf(r.Tenant, r.TaskID))
 	if err != nil {
 		return head, inference.State{}, fmt.Errorf("cannot read the stream of the task: %w", err)
@@ -33,8 +38,8 @@ func (s *answers) read(ctx context.Context, r run.Run) (port.Head, inference.Sta
 	return head, state, err
 }
 
-// last returns the last record of a stream that has ended.
-func (s *answers) last(ctx context.Context, r run.Run, head port.Head) (inference.Record, error) {
+// Last returns the last record of a stream that has ended.
+func (s *Streams) Last(ctx context.Context, r run.Run, head port.Head) (inference.Record, error) {
 	found, err := s.feed.Read(ctx, inference.StreamOf(r.Tenant, r.TaskID), head.Newest-1, 1)
 	if err != nil {
 		return inference.Record{}, fmt.Errorf("cannot read the end of the stream of the task: %w", err)
@@ -45,18 +50,18 @@ func (s *answers) last(ctx context.Context, r run.Run, head port.Head) (inferenc
 	return inference.Decode(found[0].Data)
 }
 
-// conclude appends records, the last of which ends the stream. It returns the record that ends
+// Conclude appends records, the last of which ends the stream. It returns the record that ends
 // the stream: an earlier one if the stream had already ended. If a newer attempt has written to
 // the stream, it appends only the last record.
-func (s *answers) conclude(ctx context.Context, r run.Run, records ...inference.Record) (inference.Record, error) {
+func (s *Streams) Conclude(ctx context.Context, r run.Run, records ...inference.Record) (inference.Record, error) {
 	writer := "end-" + s.hex(8)
 	for range port.CommitTries {
-		head, state, err := s.read(ctx, r)
+		head, state, err := s.Read(ctx, r)
 		if err != nil {
 			return inference.Record{}, err
 		}
 		if state.Ended {
-			return s.last(ctx, r, head)
+			return s.Last(ctx, r, head)
 		}
 		// The tokens of a replaced attempt would not follow those of the newer attempt.
 		if state.Attempt > records[len(records)-1].Attempt {
@@ -90,7 +95,7 @@ type appendTarget struct {
 
 // append appends records, and returns the state after them. The error is port.ErrConflict if
 // the stream has another newest position.
-func (s *answers) append(ctx context.Context, to appendTarget, state inference.State, records ...inference.Record) (inference.State, error) {
+func (s *Streams) append(ctx context.Context, to appendTarget, state inference.State, records ...inference.Record) (inference.State, error) {
 	b := port.Batch{After: to.after, Relaxed: to.relaxed, Records: make([]port.FeedRecord, len(records))}
 	for i, record := range records {
 		state = state.After(record)
@@ -115,7 +120,7 @@ const writeTries = 3
 
 // write appends a batch. After a failed try it reads the feed to find out whether the batch was
 // appended.
-func (s *answers) write(ctx context.Context, stream string, b port.Batch) error {
+func (s *Streams) write(ctx context.Context, stream string, b port.Batch) error {
 	var err error
 	for try := range writeTries {
 		if _, err = s.feed.Append(ctx, stream, b); err == nil {
@@ -138,27 +143,28 @@ func (s *answers) write(ctx context.Context, stream string, b port.Batch) error 
 // keepalive is the time without an event after which a reader gets an empty batch.
 const keepalive = 15 * time.Second
 
-// answerPage is the number of records that a reader reads at a time.
-const answerPage = 200
+// readPage is the number of records that a reader reads at a time.
+const readPage = 200
 
-// idleEvery is the minimum time between two calls of answerReader.idle.
+// idleEvery is the minimum time between two calls of Reader.Idle.
 const idleEvery = time.Second
 
-// answerReader has the callbacks of follow for one reader.
-type answerReader struct {
-	// follow calls idle before it waits for records, at most once in idleEvery. idleAt is the
-	// time of the last call, zero before the first one. idle may end the stream.
-	idleAt time.Time
-	idle   func(ctx context.Context) error
-	// settled waits, after the stream has ended, until its run holds no part of its budgets.
-	settled func(ctx context.Context) error
-	each    func([]inference.Event) error
+// Reader has the callbacks of Streams.Follow for one reader.
+type Reader struct {
+	// Follow calls Idle before it waits for records, at most once a second. IdleAt is the time of
+	// the last call, zero before the first one. Idle may end the stream.
+	IdleAt time.Time
+	Idle   func(ctx context.Context) error
+	// Settled waits, after the stream has ended, until its run holds no part of its budgets.
+	Settled func(ctx context.Context) error
+	// Each gets the events.
+	Each func([]inference.Event) error
 }
 
-// follow calls each with the events of a stream after an id, in order. It calls settled before
-// it delivers the last event, and then returns. It calls each with nil after every keepalive
-// without an event.
-func (s *answers) follow(ctx context.Context, stream string, after inference.EventID, f *answerReader) error {
+// Follow calls Each with the events of a stream after an id, in order. It calls Settled before
+// it delivers the last event, and then returns. It calls Each with nil after every 15 s without
+// an event.
+func (s *Streams) Follow(ctx context.Context, stream string, after inference.EventID, f *Reader) error {
 	read := max(after.Position-1, 0)
 	for {
 		last, full, ended, err := s.deliver(ctx, stream, read, after, f)
@@ -168,31 +174,31 @@ func (s *answers) follow(ctx context.Context, stream string, after inference.Eve
 		if read = last; full {
 			continue
 		}
-		if now := s.clock.Now(); f.idleAt.IsZero() || now.Sub(f.idleAt) >= idleEvery {
-			if err := f.idle(ctx); err != nil {
+		if now := s.clock.Now(); f.IdleAt.IsZero() || now.Sub(f.IdleAt) >= idleEvery {
+			if err := f.Idle(ctx); err != nil {
 				return err
 			}
-			f.idleAt = now
+			f.IdleAt = now
 		}
 		waited, err := s.wait(ctx, stream, read)
 		if err != nil {
 			return err
 		}
 		if !waited {
-			if err := f.each(nil); err != nil {
+			if err := f.Each(nil); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// deliver reads the page of records behind the position read, and calls each with their events
+// deliver reads the page of records behind the position read, and calls Each with their events
 // after the id after, if there are any. last is the position of the last record of the page.
 // full reports that the page was full, ended that the stream has ended.
-func (s *answers) deliver(
-	ctx context.Context, stream string, read int64, after inference.EventID, f *answerReader,
+func (s *Streams) deliver(
+	ctx context.Context, stream string, read int64, after inference.EventID, f *Reader,
 ) (last int64, full, ended bool, err error) {
-	records, err := s.feed.Read(ctx, stream, read, answerPage)
+	records, err := s.feed.Read(ctx, stream, read, readPage)
 	if err != nil {
 		return read, false, false, fmt.Errorf("cannot read the stream of the task: %w", err)
 	}
@@ -206,30 +212,30 @@ func (s *answers) deliver(
 			if err := f.beforeEnd(ctx, events); err != nil {
 				return read, false, false, err
 			}
-			return found.Position, false, true, f.each(record.Events(found.Position, after))
+			return found.Position, false, true, f.Each(record.Events(found.Position, after))
 		}
 		events = append(events, record.Events(found.Position, after)...)
 		read = found.Position
 	}
 	if len(events) > 0 {
-		err = f.each(events)
+		err = f.Each(events)
 	}
-	return read, len(records) == answerPage, false, err
+	return read, len(records) == readPage, false, err
 }
 
-// beforeEnd calls each with the events before the last one, if there are any, and then calls
-// settled.
-func (f *answerReader) beforeEnd(ctx context.Context, events []inference.Event) error {
+// beforeEnd calls Each with the events before the last one, if there are any, and then calls
+// Settled.
+func (f *Reader) beforeEnd(ctx context.Context, events []inference.Event) error {
 	if len(events) > 0 {
-		if err := f.each(events); err != nil {
+		if err := f.Each(events); err != nil {
 			return err
 		}
 	}
-	return f.settled(ctx)
+	return f.Settled(ctx)
 }
 
 // wait waits for a record behind a position of the stream. It returns false after a keepalive.
-func (s *answers) wait(ctx context.Context, stream string, after int64) (more bool, err error) {
+func (s *Streams) wait(ctx context.Context, stream string, after int64) (more bool, err error) {
 	waiting, stop := clock.WithTimeout(ctx, s.clock, keepalive)
 	defer stop()
 	err = s.feed.Wait(waiting, stream, after)
@@ -244,59 +250,24 @@ func (s *answers) wait(ctx context.Context, stream string, after int64) (more bo
 	return false, fmt.Errorf("cannot wait for the stream of the task: %w", err)
 }
 
-// endRecord returns the record that ends a successful stream, with the usage of the engine.
-func endRecord(g *run.Generation) *inference.End {
-	return &inference.End{TokensOut: g.TokensOut, DecodeMS: g.DecodeMS, TokensIn: g.TokensIn, Finish: g.Finish, ReasoningTokens: g.ReasoningTokens}
-}
-
-// streamEnd converts the last record of a stream to the end of its run and the usage of the
-// engine.
-func streamEnd(last inference.Record) (run.StreamEnd, run.Generation) {
-	if e := last.End; e != nil {
-		return run.StreamEnd{Outcome: run.OutcomeSucceeded}, run.Generation{
-			TokensIn: e.TokensIn, TokensOut: e.TokensOut, ReasoningTokens: e.ReasoningTokens, DecodeMS: e.DecodeMS, Finish: e.Finish,
+// Transcript returns the whole answer in the stream of a run.
+func (s *Streams) Transcript(ctx context.Context, r run.Run) (text inference.Transcript, err error) {
+	stream := inference.StreamOf(r.Tenant, r.TaskID)
+	for after := int64(0); ; {
+		found, err := s.feed.Read(ctx, stream, after, readPage)
+		if err != nil {
+			return text, fmt.Errorf("cannot read the stream of the task: %w", err)
+		}
+		for _, each := range found {
+			record, err := inference.Decode(each.Data)
+			if err != nil {
+				return text, err
+			}
+			text.Add(record)
+			after = each.Position
+		}
+		if len(found) == 0 {
+			return text, nil
 		}
 	}
-	e := last.Error
-	used := run.Generation{TokensOut: e.TokensOut, DecodeMS: e.DecodeMS}
-	if e.Code == fault.Cancelled {
-		return run.StreamEnd{Outcome: run.OutcomeCancelled, Cancel: run.CancelRequested{By: e.By, Reason: e.Reason}}, used
-	}
-	return run.StreamEnd{Outcome: run.OutcomeFailed, Fault: withField(fault.New(e.Code, "%s", e.Message), e.Field)}, used
-}
-
-func withField(f *fault.Fault, field string) *fault.Fault {
-	f.Field = field
-	return f
-}
-
-// endOf returns the error record for the end of the stream of a run that has ended or has a
-// cancel request.
-func endOf(r run.Run) inference.Record {
-	failure := inference.Failure{Code: fault.Internal, Message: "the task ended as " + string(r.State), Engine: r.Work.Inference.Engine}
-	if g := r.Generation; g != nil {
-		failure.TokensOut, failure.DecodeMS = g.TokensOut, g.DecodeMS
-	}
-	switch {
-	case r.Cancel != nil && (!r.State.Terminal() || r.State == run.Cancelled):
-		failure.Code, failure.Message, failure.By, failure.Reason = fault.Cancelled, "cancelled on request", r.Cancel.By, r.Cancel.Reason
-	case r.Fault != nil:
-		failure.Code, failure.Message, failure.Field = streamCode(r.Fault.Code), r.Fault.Message, r.Fault.Field
-	}
-	return inference.Record{Attempt: r.Attempt.Number, Error: &failure}
-}
-
-// streamCode returns the code of a failure in the contract's error event.
-func streamCode(c fault.Code) fault.Code {
-	switch c {
-	case fault.QueueTimeout, fault.RunTimeout:
-		return fault.DeadlineUnmet
-	case fault.HeartbeatTimeout, fault.WorkerLost:
-		return fault.WorkerReset
-	case fault.StartTimeout, fault.ReplicaExhausted:
-		return fault.PoolUnavailable
-	case fault.PoolUnavailable, fault.DecodeTimeout, fault.WorkerReset, fault.Cancelled, fault.InvalidParams, fault.ModelUnknown, fault.DeadlineUnmet:
-		return c
-	}
-	return fault.Internal
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package answer
 
 import (
 	"context"
@@ -12,24 +12,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// errSpent: the answer has reached the token limit of its task.
-var errSpent = errors.New("the answer has all the tokens that the task may have")
+// ErrSpent is the error of Piece after the answer has reached the token limit of its task.
+var ErrSpent = errors.New("the answer has all the tokens that the task may have")
 
-// errStreamEnded: the stream has a last record, or another attempt writes it.
-var errStreamEnded = errors.New("the stream has ended, or another attempt writes it")
+// ErrStreamEnded is the error of a writer whose stream has a last record, or is written by
+// another attempt.
+var ErrStreamEnded = errors.New("the stream has ended, or another attempt writes it")
 
-// answerWriter appends the answer of one attempt to the stream of its task. It appends the
+// Writer appends the answer of one attempt to the stream of its task. It appends the
 // first event and the first piece at once. Pieces that arrive during an append, or within batch
 // after it, are appended together. Its goroutine runs only while records are pending.
-type answerWriter struct {
-	answers *answers
+type Writer struct {
+	streams *Streams
 	run     *run.Run
 	to      appendTarget
 	batch   time.Duration
 	metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics
 	// refused is the reason that the writer must not append; nil if it may.
 	refused error
-	// ctx and stop are the arguments of begin.
+	// ctx and stop are the arguments of Begin.
 	ctx  context.Context //nolint:containedctx // of the goroutine that appends
 	stop context.CancelCauseFunc
 
@@ -44,35 +45,35 @@ type answerWriter struct {
 	reasoningPieces int
 	firstAt         time.Time
 	writing         chan struct{} // closed when the goroutine of write ends; nil without one
-	closing         chan struct{} // closed by flush
+	closing         chan struct{} // closed by Flush
 	failed          error
 }
 
-// writer returns the writer of an attempt. For a further attempt, it appends the first record
-// before the engine is called. For a first attempt, begin appends that record during the call.
-// The writer is refused if the stream has ended, or has a part of an answer of an earlier
-// attempt.
-func (s *Dispatcher) writer(ctx context.Context, r *run.Run) (*answerWriter, error) {
-	w := &answerWriter{
-		answers: s.answers, run: r, batch: s.cfg.Batch, closing: make(chan struct{}),
+// NewWriter returns the writer of an attempt of a run. Pieces that arrive within batch after an
+// append are appended together. metrics returns the metrics of the task that has generated a
+// number of tokens. For a further attempt, NewWriter appends the first record. For a first
+// attempt, Begin appends that record during the call of the engine. The writer is refused if the
+// stream has ended, or has a part of an answer of an earlier attempt.
+func (s *Streams) NewWriter(
+	ctx context.Context, r *run.Run, batch time.Duration, metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics,
+) (*Writer, error) {
+	w := &Writer{
+		streams: s, run: r, batch: batch, metrics: metrics, closing: make(chan struct{}),
 		to: appendTarget{stream: inference.StreamOf(r.Tenant, r.TaskID), writer: r.Attempt.WorkerID + "." + r.Attempt.MachineName, relaxed: true},
-	}
-	w.metrics = func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
-		return s.metricsOf(ctx, *r, tokens, now)
 	}
 	if r.Attempt.Number == 1 {
 		w.pending = []inference.Record{{Attempt: 1, Started: started(*r)}}
 		return w, nil
 	}
 	for range port.CommitTries {
-		head, state, err := s.answers.read(ctx, *r)
+		head, state, err := s.Read(ctx, *r)
 		if err != nil {
 			return nil, err
 		}
 		w.to.after, w.state = head.Newest, state
 		switch {
 		case w.state.Ended, w.state.Attempt > r.Attempt.Number:
-			w.refused = errStreamEnded
+			w.refused = ErrStreamEnded
 			return w, nil
 		case w.state.HasContent():
 			w.refused = fault.New(fault.WorkerReset, "an earlier attempt has sent a part of its answer")
@@ -95,8 +96,8 @@ func started(r run.Run) *inference.Started {
 }
 
 // append appends records after those of this writer.
-func (w *answerWriter) append(ctx context.Context, records ...inference.Record) error {
-	state, err := w.answers.append(ctx, w.to, w.state, records...)
+func (w *Writer) append(ctx context.Context, records ...inference.Record) error {
+	state, err := w.streams.append(ctx, w.to, w.state, records...)
 	if err == nil {
 		w.to.after += int64(len(records))
 		w.state = state
@@ -104,8 +105,18 @@ func (w *answerWriter) append(ctx context.Context, records ...inference.Record) 
 	return err
 }
 
-// begin lets the writer append until ctx ends. If an append fails, it calls stop.
-func (w *answerWriter) begin(ctx context.Context, stop context.CancelCauseFunc) {
+// Refused returns the reason that the writer must not append; nil if it may.
+func (w *Writer) Refused() error { return w.refused }
+
+// FirstAt returns the time of the first piece or result; zero before it. It must be called after
+// Flush.
+func (w *Writer) FirstAt() time.Time { return w.firstAt }
+
+// Stop ends the appends. cause is that of the context of the request to the engine.
+func (w *Writer) Stop(cause error) { w.stop(cause) }
+
+// Begin lets the writer append until ctx ends. If an append fails, it calls stop.
+func (w *Writer) Begin(ctx context.Context, stop context.CancelCauseFunc) {
 	w.ctx, w.stop = ctx, stop
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +126,7 @@ func (w *answerWriter) begin(ctx context.Context, stop context.CancelCauseFunc) 
 }
 
 // wake starts the goroutine of write unless it runs. The caller holds w.mu.
-func (w *answerWriter) wake() {
+func (w *Writer) wake() {
 	if w.writing == nil {
 		w.writing = make(chan struct{})
 		go w.write()
@@ -123,10 +134,10 @@ func (w *answerWriter) wake() {
 }
 
 // write appends the pending records, and metrics when they are due, until nothing is pending.
-func (w *answerWriter) write() {
+func (w *Writer) write() {
 	for {
 		w.mu.Lock()
-		records, pieces, now := w.pending, w.pieces, w.answers.clock.Now()
+		records, pieces, now := w.pending, w.pieces, w.streams.clock.Now()
 		w.pending = nil
 		// The first append of a part has no metrics, so that nothing delays it.
 		due := w.appends > 0 && (w.metricsAt.IsZero() || now.Sub(w.metricsAt) >= metricsEvery && len(records) > 0)
@@ -155,9 +166,9 @@ func (w *answerWriter) write() {
 }
 
 // fail stores the error of an append and stops the answer. Nothing is appended after it.
-func (w *answerWriter) fail(err error) {
+func (w *Writer) fail(err error) {
 	if errors.Is(err, port.ErrConflict) {
-		err = errStreamEnded
+		err = ErrStreamEnded
 	}
 	w.mu.Lock()
 	w.failed = err
@@ -165,9 +176,9 @@ func (w *answerWriter) fail(err error) {
 	w.stop(err)
 }
 
-// collect waits for batch before the next append. flush and the end of ctx end the wait.
-func (w *answerWriter) collect() {
-	over, stop := w.answers.clock.NewTimer(w.batch)
+// collect waits for batch before the next append. Flush and the end of ctx end the wait.
+func (w *Writer) collect() {
+	over, stop := w.streams.clock.NewTimer(w.batch)
 	defer stop()
 	select {
 	case <-over:
@@ -182,19 +193,19 @@ const metricsEvery = time.Second
 // pieceBatch is the size in bytes at which a record of pieces is full.
 const pieceBatch = 16 << 10
 
-// piece adds a piece of the answer. It returns errSpent above the token limit of the task, or
+// Piece adds a piece of the answer. It returns ErrSpent above the token limit of the task, or
 // the error of an append. Calls are not concurrent.
-func (w *answerWriter) piece(p port.Piece) error {
+func (w *Writer) Piece(p port.Piece) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failed != nil {
 		return w.failed
 	}
 	if w.pieces >= w.run.Work.Inference.MaxTokens { // a piece is at least one token
-		return errSpent
+		return ErrSpent
 	}
 	if w.firstAt.IsZero() {
-		w.firstAt = w.answers.clock.Now().UTC()
+		w.firstAt = w.streams.clock.Now().UTC()
 	}
 	w.add(p)
 	w.pieces++
@@ -207,7 +218,7 @@ func (w *answerWriter) piece(p port.Piece) error {
 
 // add adds a piece to the last pending record if that has the same kind and room, or as a new
 // record.
-func (w *answerWriter) add(p port.Piece) {
+func (w *Writer) add(p port.Piece) {
 	r := inference.Record{Attempt: w.run.Attempt.Number, First: w.pieces - w.reasoningPieces}
 	part := func(of *inference.Record) *[]string { return &of.Tokens }
 	if p.Reasoning {
@@ -231,19 +242,19 @@ func size(texts []string) (n int) {
 	return n
 }
 
-// result adds an embedding or a score.
-func (w *answerWriter) result(r inference.Result) {
+// Result adds an embedding or a score.
+func (w *Writer) Result(r inference.Result) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.firstAt.IsZero() {
-		w.firstAt = w.answers.clock.Now().UTC()
+		w.firstAt = w.streams.clock.Now().UTC()
 	}
 	w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Result: &r})
 	w.wake()
 }
 
-// flush returns when all pending records are appended. It returns the error of a failed append.
-func (w *answerWriter) flush() error {
+// Flush returns when all pending records are appended. It returns the error of a failed append.
+func (w *Writer) Flush() error {
 	close(w.closing)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,15 +266,15 @@ func (w *answerWriter) flush() error {
 	return w.failed
 }
 
-// close ends the stream with a record, and returns the record that ends it: an earlier one if
+// Close ends the stream with a record, and returns the record that ends it: an earlier one if
 // the stream had already ended.
-func (w *answerWriter) close(ctx context.Context, last inference.Record) (inference.Record, error) {
-	return w.answers.conclude(ctx, *w.run, last)
+func (w *Writer) Close(ctx context.Context, last inference.Record) (inference.Record, error) {
+	return w.streams.Conclude(ctx, *w.run, last)
 }
 
-// hasContent reports whether readers may have seen a part of the answer.
-func (w *answerWriter) hasContent() bool { return w.state.HasContent() }
+// HasContent reports whether readers may have seen a part of the answer.
+func (w *Writer) HasContent() bool { return w.state.HasContent() }
 
-// produced returns the number of tokens of the answer: the count of the engine, but at least
+// Produced returns the number of tokens of the answer: the count of the engine, but at least
 // one for each piece in the stream.
-func (w *answerWriter) produced(counted int) int { return max(counted, w.state.Pieces) }
+func (w *Writer) Produced(counted int) int { return max(counted, w.state.Pieces) }
