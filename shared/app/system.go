@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -46,13 +47,13 @@ type System struct {
 // SystemTasks says how a System serves inference tasks: by ServeTasks, CallTasks or NoTasks.
 type SystemTasks struct {
 	feed    port.AnswerFeed
-	engines orchestrator.Engines
+	engines balance.Engines
 	cfg     orchestrator.DispatcherConfig
 	call    orchestrator.CallDispatcher
 }
 
 // ServeTasks makes a System serve the tasks, with a Dispatcher. Their streams are in feed.
-func ServeTasks(feed port.AnswerFeed, engines orchestrator.Engines, cfg orchestrator.DispatcherConfig) SystemTasks {
+func ServeTasks(feed port.AnswerFeed, engines balance.Engines, cfg orchestrator.DispatcherConfig) SystemTasks {
 	return SystemTasks{feed: feed, engines: engines, cfg: cfg}
 }
 

@@ -46,6 +46,7 @@ var importRules = []importRule{
 	{folder: "shared/catalog", may: []string{"shared/artifact", "shared/fault", "shared/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/inference", may: []string{"shared/fault", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/answer", may: []string{"shared/clock", "shared/fault", "shared/inference", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/balance", may: []string{"shared/clock", "shared/fault", "shared/port", "shared/run", "shared/series"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/openai", may: []string{"shared/fault", "shared/inference", "shared/port", "shared/run"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // net/http only for status codes
 	{folder: "shared/access", standard: true},
 	{folder: "shared/trace", may: []string{"shared/fault", "shared/run"}},
@@ -71,9 +72,9 @@ var importRules = []importRule{
 	{folder: "shared/app/budgets", may: []string{"shared/app/change", "shared/budget", "shared/clock", "shared/fault", "shared/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/change", may: []string{"events", "shared/fault", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/artifacts", may: []string{"shared/app/change", "shared/artifact", "shared/catalog", "shared/clock", "shared/fault", "shared/job", "shared/limit", "shared/port", "shared/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
-	{folder: "shared/app", may: []string{"shared/clock", "shared/orchestrator", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"}},
+	{folder: "shared/app", may: []string{"shared/balance", "shared/clock", "shared/orchestrator", "shared/port", "shared/series"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"}},
 	{
-		folder: "shared/orchestrator", may: []string{"shared/answer", "shared/app/change", "shared/trace", "shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
+		folder: "shared/orchestrator", may: []string{"shared/answer", "shared/balance", "shared/app/change", "shared/trace", "shared/budget", "shared/artifact", "shared/catalog", "shared/inference", "events", "shared/series", "shared/webhook", "shared/explain", "shared/hook", "shared/job", "shared/port", "shared/run", "shared/fault", "shared/clock", "shared/limit", "shared/livelog", "shared/redact", "shared/token", "shared/access"},
 		never: []string{"net/http", "os", "database/sql", "github.com/aws/", "github.com/superfly/"},
 	},
 	{folder: "shared/api", may: []string{"shared/artifact", "shared/budget", "shared/catalog", "shared/inference", "shared/livelog", "shared/webhook", "events", "shared/explain", "shared/job", "shared/contract", "shared/orchestrator", "shared/port", "shared/run", "shared/fault", "shared/limit", "shared/trace"}, standard: true},

@@ -49,8 +49,8 @@ var timers = map[string]timerUse{
 	"shared/orchestrator/dispatcher_busy.go":    {1, pause},  // before the next request to a busy engine
 	"shared/orchestrator/dispatcher_conduct.go": {1, pause},  // before the retry of a failed step
 	"shared/orchestrator/shift.go":              {1, period}, // polls for tasks
-	"shared/orchestrator/replicas.go":           {1, pause},  // waits for a replica
-	"shared/orchestrator/replica_lease.go":      {1, pause},  // waits for a free slot
+	"shared/balance/replicas.go":                {1, pause},  // waits for a replica
+	"shared/balance/lease.go":                   {1, pause},  // waits for a free slot
 	"shared/answer/writer.go":                   {1, pause},  // collects a batch; its writer retries it
 	"shared/orchestrator/start.go":              {1, bound},  // waits in the queue for a start; the queue is stored
 	"shared/orchestrator/warm_create.go":        {2, pause},  // the rate of starts in a sweep

@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/answer"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 )
-
-// Engines returns the engine of a replica. It may return the same one for each call.
-type Engines func(place run.EnginePlace, replica run.EngineReplica) (port.Engine, error)
 
 // DispatcherConfig configures a Dispatcher.
 type DispatcherConfig struct {
@@ -34,7 +32,7 @@ type Dispatcher struct {
 	*Inference
 	cfg       DispatcherConfig
 	artifacts TranscriptStore
-	replicas  *replicas
+	replicas  *balance.Replicas
 
 	mu                sync.Mutex
 	shift             *shift              // nil for a dispatcher that serves all pools until Run ends
@@ -59,7 +57,7 @@ type serving struct {
 
 	// Only the goroutine that serves the attempt uses these fields.
 	run     run.Run
-	replica *lease
+	replica *balance.Lease
 	answer  *answer.Writer
 	used    run.Generation
 	// longest is the maximum number of tokens that the prompt can have.
@@ -83,12 +81,12 @@ func TasksOnly(records *Records, config Config) func(TaskService) *Lifecycle {
 // NewDispatcher returns a dispatcher that serves the tasks of a new lifecycle while Run runs. The
 // streams of the tasks are in feed.
 func NewDispatcher(
-	lifecycle func(TaskService) *Lifecycle, hex Hex, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, engines Engines,
+	lifecycle func(TaskService) *Lifecycle, hex Hex, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, engines balance.Engines,
 	record series.Recorder, cfg DispatcherConfig, config Config,
 ) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, artifacts: artifacts, active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{})}
 	d.Inference = NewInference(lifecycle(d), hex, feed, models, artifacts, record, config)
-	d.replicas = newReplicas(engines, d.clock, d.log, record)
+	d.replicas = balance.NewReplicas(engines, d.clock, d.log, record)
 	return d
 }
 

@@ -21,11 +21,11 @@ func (s *Dispatcher) retryWhileBusy(ctx context.Context, t *serving, ask func(co
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
 		t.used.AskedAt = s.now()
 		busy := ask(ctx)
-		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.isLastActive() {
+		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.IsLastActive() {
 			return busy
 		}
 		if pause == busyPause {
-			attrs := append(attrsOf(&t.run), slog.String("replica", t.replica.id))
+			attrs := append(attrsOf(&t.run), slog.String("replica", t.replica.ID()))
 			s.log.LogAttrs(ctx, slog.LevelInfo, "the engine is busy and is asked again until the deadline of the task", attrs...)
 		}
 		over, stop := s.clock.NewTimer(min(pause, t.run.AnswerBy().Sub(s.now())))

@@ -46,7 +46,7 @@ func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) 
 func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, err error) {
 	serves, again, err := s.acquireAndCommit(ctx, t)
 	if t.replica != nil {
-		defer t.replica.release()
+		defer t.replica.Release()
 	}
 	if !serves {
 		return again, err
@@ -70,7 +70,7 @@ func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool
 // If serves is false, again reports that the run needs a further step.
 func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
-	t.replica, err = s.replicas.take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })
+	t.replica, err = s.replicas.Take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, false, err
@@ -85,7 +85,7 @@ func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, 
 		}
 		return false, true, s.settleNow(ctx, r, nil)
 	}
-	r, err = s.applyTo(ctx, r, constantFact(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: t.replica.id, Started: true}))
+	r, err = s.applyTo(ctx, r, constantFact(run.WorkerContacted{Attempt: r.Attempt.Number, WorkerID: s.cfg.ID, Replica: t.replica.ID(), Started: true}))
 	if err != nil || r.State != run.Running || r.Attempt.WorkerID != s.cfg.ID {
 		if f := fault.Of(err); f != nil && (f.Code == fault.WorkerMismatch || f.Code == fault.AttemptMismatch || f.Code == fault.TaskAlreadyTerminal || f.Code == fault.TaskExpired) {
 			err = nil // another dispatcher serves it, or it was cancelled
@@ -165,7 +165,7 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 	}
 	t.used.AskedAt = s.now()
 	failure = s.generate(ctx, t)
-	t.replica.recordResult(failure)
+	t.replica.RecordResult(failure)
 	t.used.DecodeMS = s.now().Sub(t.used.AskedAt).Milliseconds()
 	if failure != nil {
 		t.used.TokensOut = 0 // tokens that are not in the stream do not count
@@ -177,7 +177,7 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 
 // openAnswer creates the writer of the answer of an attempt.
 func (s *Dispatcher) openAnswer(ctx context.Context, t *serving) (err error) {
-	t.used = run.Generation{Replica: t.replica.id, EngineVersion: t.replica.capabilities().Version}
+	t.used = run.Generation{Replica: t.replica.ID(), EngineVersion: t.replica.Capabilities().Version}
 	r := &t.run
 	t.answer, err = s.answers.NewWriter(ctx, r, s.cfg.Batch, func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
 		return s.metricsOf(ctx, *r, tokens, now)
@@ -265,9 +265,9 @@ func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 
 // embeddings requests embeddings and adds them to the answer.
 func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
-	done := t.replica.countRequest()
+	done := t.replica.CountRequest()
 	defer done()
-	found, err := t.replica.engine.Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
+	found, err := t.replica.Engine().Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, vector := range found.Vectors {
 		t.answer.Result(inference.Result{Index: i, Embedding: vector})
@@ -277,9 +277,9 @@ func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits p
 
 // ranking requests the scores of documents and adds them to the answer.
 func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
-	done := t.replica.countRequest()
+	done := t.replica.CountRequest()
 	defer done()
-	found, err := t.replica.engine.Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
+	found, err := t.replica.Engine().Rerank(ctx, port.Reranking{Model: t.model(), Query: q.Query, Documents: q.Input, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, score := range found.Scores {
 		t.answer.Result(inference.Result{Index: i, Score: &score})
@@ -289,9 +289,9 @@ func (t *serving) ranking(ctx context.Context, q *inference.Request, limits port
 
 // completion requests a completion and adds its pieces to the answer.
 func (t *serving) completion(ctx context.Context, g *port.Generation) error {
-	done := t.replica.countRequest()
+	done := t.replica.CountRequest()
 	defer done()
-	end, err := t.replica.engine.Generate(ctx, *g, t.piece)
+	end, err := t.replica.Engine().Generate(ctx, *g, t.piece)
 	return t.completed(end, err)
 }
 
@@ -306,7 +306,7 @@ func (t *serving) completed(end port.GenerationEnd, err error) error {
 // piece adds a piece of the answer. The first one shows that the replica works.
 func (t *serving) piece(p port.Piece) error {
 	if !t.generates.Swap(true) {
-		t.replica.markReady()
+		t.replica.MarkReady()
 	}
 	return t.answer.Piece(p)
 }
@@ -314,8 +314,8 @@ func (t *serving) piece(p port.Piece) error {
 // generation returns the request for a completion.
 func (t *serving) generation(q *inference.Request, limits port.GenerationLimits) *port.Generation {
 	return &port.Generation{
-		Model: t.model(), OpenEnd: t.run.Work.Inference.OpenEnd, Prompt: q.Prompt, Messages: q.Messages, Stop: q.Stop, Seed: t.replica.seed(q.Seed),
-		MaxTokens: q.Fitting(t.run.Work.Inference.MaxTokens, t.replica.capabilities().ContextTokens), Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
+		Model: t.model(), OpenEnd: t.run.Work.Inference.OpenEnd, Prompt: q.Prompt, Messages: q.Messages, Stop: q.Stop, Seed: t.replica.Seed(q.Seed),
+		MaxTokens: q.Fitting(t.run.Work.Inference.MaxTokens, t.replica.Capabilities().ContextTokens), Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
 	}
 }
 
@@ -324,7 +324,7 @@ func (t *serving) model() string {
 	if name := t.run.Work.Inference.EngineModel; name != "" {
 		return name
 	}
-	if can := t.replica.capabilities(); len(can.Models) > 0 {
+	if can := t.replica.Capabilities(); len(can.Models) > 0 {
 		return can.Models[0]
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -22,14 +23,14 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	t.run.Generation = &t.used
 	r, w, used := t.run, t.answer, &t.used
 	if failure == nil {
-		t.replica.release() // a client that reads the end may continue at once, at the same replica
+		t.replica.Release() // a client that reads the end may continue at once, at the same replica
 		if _, err := w.Close(ctx, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(used)}); err != nil {
 			return err
 		}
 		return s.settle(ctx, r, nil)
 	}
 	if errors.Is(failure, errAttemptEnded) {
-		return s.settleNow(ctx, r, t.replica.awaitFree)
+		return s.settleNow(ctx, r, t.replica.AwaitFree)
 	}
 	if errors.Is(failure, answer.ErrStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
 		return s.settleEnded(ctx, r, t.replica)
@@ -54,19 +55,19 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 	if err != nil {
 		return err
 	}
-	return s.settle(ctx, after, t.replica.awaitFree)
+	return s.settle(ctx, after, t.replica.AwaitFree)
 }
 
 // settleEnded ends the attempt of a run whose stream has ended, and settles the run after the
 // engine has freed its slot.
-func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease) error {
+func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *balance.Lease) error {
 	used := r.Generation
 	r, same, err := s.reloaded(ctx, r)
 	if err != nil {
 		return err
 	}
 	if !same { // another attempt writes the stream
-		replica.awaitFree(ctx)
+		replica.AwaitFree(ctx)
 		return nil
 	}
 	last, err := s.answers.Conclude(ctx, r, answer.EndOf(r))
@@ -77,7 +78,7 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *lease)
 	if err := s.commitStreamEnd(ctx, r, last); err != nil {
 		return err
 	}
-	return s.settleNow(ctx, r, replica.awaitFree)
+	return s.settleNow(ctx, r, replica.AwaitFree)
 }
 
 // settleNow loads a run and settles it, unless it has another attempt now. free is as for

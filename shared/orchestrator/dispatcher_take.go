@@ -32,11 +32,11 @@ func (s *Dispatcher) tryTake(ctx context.Context, r run.Run) *preparedTask {
 		return nil
 	}
 	c := &preparedTask{serving: newServing(r), of: s, limit: pool.Limit}
-	if c.replica = s.replicas.tryTake(r, pool); c.replica == nil {
+	if c.replica = s.replicas.TryTake(r, pool); c.replica == nil {
 		return nil
 	}
-	if !stillServes(ctx, c.replica.replica, lookup) || !s.beginTaken(c) {
-		c.replica.release()
+	if !c.replica.StillServed(ctx, lookup) || !s.beginTaken(c) {
+		c.replica.Release()
 		return nil
 	}
 	return c
@@ -63,7 +63,7 @@ func (c *preparedTask) giveUp() {
 	}
 	c.stop(nil)
 	c.of.unregister(c.serving)
-	c.replica.release()
+	c.replica.Release()
 }
 
 // creation returns the decision that creates the task with its slot and its worker.
@@ -72,7 +72,7 @@ func (c *preparedTask) creation(ctx context.Context, r run.Run, now time.Time) (
 	p, err := c.of.estimates.admitted(ctx, r, pool)
 	return run.NewWith(r, now,
 		run.Admitted{Pool: pool.ID, Limit: pool.Limit, Prediction: c.of.predicted(ctx, r, p, err)},
-		run.WorkerContacted{Attempt: c.attempt, WorkerID: c.of.cfg.ID, Replica: c.replica.id, Started: true})
+		run.WorkerContacted{Attempt: c.attempt, WorkerID: c.of.cfg.ID, Replica: c.replica.ID(), Started: true})
 }
 
 // start serves the task in a goroutine of the dispatcher. r is the stored run.

@@ -9,7 +9,7 @@ import (
 // estimated, and the pieces of the answer counted.
 func (s *Dispatcher) checkUsage(ctx context.Context, t *serving) {
 	said, longest := t.used, t.longest
-	if context := t.replica.capabilities().ContextTokens; context > 0 {
+	if context := t.replica.Capabilities().ContextTokens; context > 0 {
 		longest = min(longest, context)
 	}
 	if said.TokensIn < 0 || said.TokensIn > longest {

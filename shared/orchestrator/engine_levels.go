@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -26,7 +27,7 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 		if err != nil {
 			return err
 		}
-		known := s.replicas.knownReplicas(p)
+		known := s.replicas.Known(p)
 		found, err := s.poolLevels(ctx, p, known)
 		if err != nil {
 			return err
@@ -36,7 +37,7 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 		mu.Unlock()
 		for _, each := range known {
 			asked.Go(func() {
-				found := each.levels(ctx, p)
+				found := levelsOf(ctx, each, p)
 				mu.Lock()
 				defer mu.Unlock()
 				all = append(all, found...)
@@ -50,15 +51,15 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 }
 
 // poolLevels returns the samples of a pool whose replicas this process knows.
-func (s *Dispatcher) poolLevels(ctx context.Context, p run.Pool, known []knownReplica) ([]series.Sample, error) {
+func (s *Dispatcher) poolLevels(ctx context.Context, p run.Pool, known []balance.Known) ([]series.Sample, error) {
 	holders, err := s.store.Holders(ctx, p.Tenant, p.ID, max(p.Limit, 1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
 	}
 	version, resting := "", 0
 	for _, each := range known {
-		version = cmp.Or(version, each.can.Version)
-		if each.resting {
+		version = cmp.Or(version, each.Can.Version)
+		if each.Resting {
 			resting++
 		}
 	}
@@ -105,9 +106,9 @@ func (s *Dispatcher) depths(ctx context.Context, p run.Pool) (map[run.Priority]i
 	return depths, nil
 }
 
-// levels returns the load that the engine of a replica reports; nil if it does not answer.
-func (r knownReplica) levels(ctx context.Context, p run.Pool) (samples []series.Sample) {
-	load, err := r.engine.Load(ctx)
+// levelsOf returns the load that the engine of a replica reports; nil if it does not answer.
+func levelsOf(ctx context.Context, r balance.Known, p run.Pool) (samples []series.Sample) {
+	load, err := r.Engine.Load(ctx)
 	if err != nil {
 		return nil
 	}
@@ -116,7 +117,7 @@ func (r knownReplica) levels(ctx context.Context, p run.Pool) (samples []series.
 		value *float64
 	}{{series.KVCache, load.KVCacheUsageRatio}, {series.GPU, load.GPUUtilization}, {series.VRAM, load.VRAMUsedBytes}} {
 		if each.value != nil {
-			samples = append(samples, series.Sample{Name: each.name, Value: *each.value, Labels: []string{string(p.Engine.Kind), r.can.Version, p.ID, r.id}})
+			samples = append(samples, series.Sample{Name: each.name, Value: *each.value, Labels: []string{string(p.Engine.Kind), r.Can.Version, p.ID, r.ID}})
 		}
 	}
 	return samples
@@ -147,16 +148,16 @@ func healthOf(ctx context.Context, e port.Engine) port.EngineHealth {
 // healths returns the health of the replicas of a pool. A replica that rests after failures is
 // not ready.
 func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
-	known := s.replicas.knownReplicas(p)
+	known := s.replicas.Known(p)
 	found := make([]ReplicaHealth, len(known))
 	var asked sync.WaitGroup
 	for i, r := range known {
 		asked.Go(func() {
-			health := healthOf(ctx, r.engine)
-			if health.Ready && r.resting {
+			health := healthOf(ctx, r.Engine)
+			if health.Ready && r.Resting {
 				health.Ready, health.Reason = false, "it gets no tasks for a while after failures"
 			}
-			found[i] = ReplicaHealth{ID: r.id, Held: r.held, Version: r.can.Version, EngineHealth: health}
+			found[i] = ReplicaHealth{ID: r.ID, Held: r.Held, Version: r.Can.Version, EngineHealth: health}
 		})
 	}
 	asked.Wait()

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -303,7 +304,6 @@ const (
 	engineStart     = 30 * time.Second
 	dispatcherBeat  = 10 * time.Second
 	dispatcherDeath = 30 * time.Second
-	slotGrace       = 5 * time.Second
 	engineAttempts  = 3
 )
 
@@ -338,7 +338,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 	}
 	seconds := in.Within.Truncate(time.Second) + time.Second
 	policy := s.policy
-	policy.StartTimeout, policy.TimeLimit, policy.QueueTimeout, policy.CancelGrace = engineStart, seconds, seconds, slotGrace
+	policy.StartTimeout, policy.TimeLimit, policy.QueueTimeout, policy.CancelGrace = engineStart, seconds, seconds, balance.SlotGrace
 	policy.HeartbeatInterval, policy.HeartbeatTimeout = dispatcherBeat, dispatcherDeath
 	policy.Retry.MaxAttempts, policy.Retry.MaxFurtherStarts, policy.Retry.Categories = engineAttempts, engineAttempts, nil
 	r := run.Run{

@@ -260,7 +260,7 @@ func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	if found, err := pools(orchestrator.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
 		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)
 	}
-	asked := orchestrator.Engines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil })
+	asked := orchestrator.AskEngines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil })
 	found, err := pools(asked).Health(t.Context(), client, "pool0")
 	h.ok(err)
 	if is := found.Replicas; len(is) != 2 || !is[0].Ready || is[0].Held != 1 || is[1].Ready || is[1].Held != 0 {

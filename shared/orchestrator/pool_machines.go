@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -110,8 +110,8 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	return found, nil
 }
 
-// EngineHealths has the health of the replicas of pools: a Dispatcher, Engines that are asked,
-// or NoEngines.
+// EngineHealths has the health of the replicas of pools: a Dispatcher, AskEngines, or
+// NoEngines.
 type EngineHealths interface {
 	ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error)
 }
@@ -126,21 +126,23 @@ func (s *Dispatcher) ofPool(ctx context.Context, _ *Pools, p run.Pool) ([]Replic
 	return s.healths(ctx, p), nil
 }
 
-func (e Engines) ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error) {
-	return s.askReplicas(ctx, e, p)
-}
+type askedEngines struct{ engines balance.Engines }
 
-// askTime is the timeout of a request to an engine about its capabilities, health or load.
-const askTime = 5 * time.Second
+// AskEngines is for a process without a Dispatcher that asks the engines.
+func AskEngines(engines balance.Engines) EngineHealths { return askedEngines{engines} }
+
+func (e askedEngines) ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error) {
+	return s.askReplicas(ctx, e.engines, p)
+}
 
 // askReplicas asks the replicas of a pool whether they accept requests. Held counts the tasks
 // of all dispatchers.
-func (s *Pools) askReplicas(ctx context.Context, engines Engines, p run.Pool) ([]ReplicaHealth, error) {
+func (s *Pools) askReplicas(ctx context.Context, engines balance.Engines, p run.Pool) ([]ReplicaHealth, error) {
 	held, err := s.runsOf(ctx, p.Tenant, p.ID, s.store.Holders)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, balance.AskTime)
 	defer cancel()
 	found := make([]ReplicaHealth, len(p.Engine.Replicas))
 	var asked sync.WaitGroup

@@ -3,8 +3,6 @@ package orchestrator
 import (
 	"cmp"
 	"context"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/catalog"
@@ -55,19 +53,8 @@ func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
 		s.log.WarnContext(ctx, "cannot read the replicas of a pool, so that their context is unknown", "pool", pool.ID, "error", err.Error())
 		return 0
 	}
-	longest := s.replicas.contextOf(pool)
-	for _, r := range s.replicas.outdated(pool) {
-		if !s.replicas.describing(r, true) {
-			continue
-		}
-		started := s.start(func(ctx context.Context) {
-			defer s.replicas.describing(r, false)
-			s.replicas.describe(ctx, r)
-		})
-		if !started {
-			s.replicas.describing(r, false)
-		}
-	}
+	longest := s.replicas.ContextOf(pool)
+	s.replicas.DescribeLater(pool, s.start)
 	return longest
 }
 
@@ -80,69 +67,5 @@ func (s *Dispatcher) describe(ctx context.Context, pool run.Pool) {
 	if err != nil {
 		return // the context stays unknown; contextOf reports it
 	}
-	var asked sync.WaitGroup
-	for _, r := range s.replicas.outdated(pool) {
-		asked.Go(func() { s.replicas.describe(ctx, r) })
-	}
-	asked.Wait()
-}
-
-// outdated returns the replicas of a pool that have not reported their capabilities within
-// askAfter.
-func (s *replicas) outdated(pool run.Pool) []*replica {
-	now := s.clock.Now()
-	found := s.ofPool(pool)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.DeleteFunc(found, func(r *replica) bool {
-		age := now.Sub(r.askedAt)
-		return !r.askedAt.IsZero() && age >= 0 && age < askAfter
-	})
-}
-
-// contextOf returns the largest reported context of the replicas of a pool; 0 without a report.
-func (s *replicas) contextOf(pool run.Pool) (longest int) {
-	found := s.ofPool(pool)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range found {
-		longest = max(longest, r.reportedCapabilities.ContextTokens)
-	}
-	return longest
-}
-
-// ofPool returns the replicas of a pool for which this process has an engine.
-func (s *replicas) ofPool(pool run.Pool) (found []*replica) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, each := range pool.Engine.Replicas {
-		if r, err := s.stateOf(pool, each); err == nil {
-			found = append(found, r)
-		}
-	}
-	return found
-}
-
-// describing records whether a background request to a replica is under way. It returns whether
-// the record has changed.
-func (s *replicas) describing(r *replica, is bool) (changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	changed = r.describing != is
-	r.describing = is
-	return changed
-}
-
-// describe asks a replica for its capabilities and stores them. After an error they become
-// outdated in restFor.
-func (s *replicas) describe(ctx context.Context, r *replica) {
-	now := s.clock.Now()
-	found, err := r.engine.Capabilities(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r.askedAt = now; err != nil {
-		r.askedAt = now.Add(restFor - askAfter)
-		return
-	}
-	r.reportedCapabilities = found
+	s.replicas.Describe(ctx, pool)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -156,16 +155,4 @@ func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica
 		}
 	}
 	return false, tooManyPoolChanges()
-}
-
-// stillServes reports whether the pool still has the replica. A replica that Sortie runs may
-// have started to drain during its health check.
-func stillServes(ctx context.Context, r *replica, lookup func(context.Context) (run.Pool, error)) bool {
-	if r.key.run == "" {
-		return true
-	}
-	pool, err := lookup(ctx)
-	return err == nil && pool.Engine != nil && slices.ContainsFunc(pool.Engine.Replicas, func(now run.EngineReplica) bool {
-		return now.ID == r.key.id && now.Run == r.key.run && now.URL == r.key.url
-	})
 }

@@ -271,7 +271,7 @@ func (s *Dispatcher) unservedTasks(ctx context.Context, c *shift, limit int) (wa
 		}
 	}
 	c.seen = seen
-	s.replicas.setOtherTasks(others)
+	s.replicas.SetOtherTasks(others)
 	return waiting, s.dropEnded(ctx, holders)
 }
 

@@ -16,6 +16,6 @@ func main() {
 	p := process.Start("control")
 	config, leave := p.Settings().WithRunners(deployed.RunnerOffer(p)), orchestrator.LeaveToSweep{}
 	life := deployed.Lifecycle(p, leave, leave, dispatching.Caller(p), config)
-	asked := orchestrator.Engines(engines.Replicas(p).Of)
+	asked := orchestrator.AskEngines(engines.Replicas(p).Of)
 	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument, asked, lambdakit.Observe, config)), deployed.ClientTokens(p))
 }

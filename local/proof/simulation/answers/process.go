@@ -154,7 +154,7 @@ func (p *process) run() {
 	running.Wait()
 }
 
-// engine returns the replica as this process accesses it. It implements orchestrator.Engines.
+// engine returns the replica as this process accesses it. It implements balance.Engines.
 func (p *process) engine(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
 	return remote{p.w.replicas[r.ID], p}, nil
 }

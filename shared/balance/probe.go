@@ -1,14 +1,18 @@
-package orchestrator
+package balance
 
 import (
 	"context"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// probed limits each request to an engine about itself to askTime. A server may accept
+// AskTime is the timeout of a request to an engine about its capabilities, health or load.
+const AskTime = 5 * time.Second
+
+// probed limits each request to an engine about itself to AskTime. A server may accept
 // connections and never answer; a slot must not wait for it.
 type probed struct {
 	port.Engine
@@ -31,13 +35,13 @@ func (e probed) Load(ctx context.Context) (port.EngineLoad, error) {
 	return answered(ctx, e.clock, e.Engine.Load)
 }
 
-// answered returns the answer of an engine within askTime. Fault: PoolUnavailable after that.
+// answered returns the answer of an engine within AskTime. Fault: PoolUnavailable after that.
 func answered[T any](ctx context.Context, c clock.Clock, ask func(context.Context) (T, error)) (T, error) {
-	within, stop := clock.WithTimeout(ctx, c, askTime)
+	within, stop := clock.WithTimeout(ctx, c, AskTime)
 	defer stop()
 	answer, err := ask(within)
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		err = fault.Wrap(err, fault.PoolUnavailable, "the engine has not answered within %s", askTime)
+		err = fault.Wrap(err, fault.PoolUnavailable, "the engine has not answered within %s", AskTime)
 	}
 	return answer, err
 }

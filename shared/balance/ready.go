@@ -1,4 +1,4 @@
-package orchestrator
+package balance
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 // then fails is retried after a health check.
 const readyFor = 5 * time.Second
 
-// tryTake takes a slot of the replica that take would try first, if it was ready within
+// TryTake takes a slot of the replica that Take would try first, if it was ready within
 // readyFor. Otherwise it returns nil. It does not wait.
-func (s *replicas) tryTake(r run.Run, pool run.Pool) *lease {
+func (s *Replicas) TryTake(r run.Run, pool run.Pool) *Lease {
 	found := s.candidates(r, pool)
 	if len(found) == 0 || !s.knowsReady(found[0], true) {
 		return nil
@@ -24,7 +24,7 @@ func (s *replicas) tryTake(r run.Run, pool run.Pool) *lease {
 
 // health returns the health of a replica. It asks the engine unless the replica was ready
 // within readyFor.
-func (s *replicas) health(ctx context.Context, r *replica) (port.EngineHealth, error) {
+func (s *Replicas) health(ctx context.Context, r *replica) (port.EngineHealth, error) {
 	if s.knowsReady(r, false) {
 		return port.EngineHealth{Live: true, Ready: true}, nil
 	}
@@ -39,7 +39,7 @@ func (s *replicas) health(ctx context.Context, r *replica) (port.EngineHealth, e
 
 // knowsReady reports whether a replica was ready within readyFor. With described, its
 // capabilities must also have been reported within askAfter.
-func (s *replicas) knowsReady(r *replica, described bool) bool {
+func (s *Replicas) knowsReady(r *replica, described bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()

@@ -1,4 +1,4 @@
-package orchestrator
+package balance
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// lease is a slot of a replica that a task holds.
-type lease struct {
+// Lease is a slot of a replica that a task holds.
+type Lease struct {
 	*replica
-	of *replicas
+	of *Replicas
 	id string
 	// task is the id of the task that holds the slot.
 	task string
@@ -26,14 +27,32 @@ type lease struct {
 	released      bool
 }
 
-// isLastActiveLocked reports whether all other replicas of the pool rest. l.of.mu is locked.
-func (l *lease) isLastActiveLocked() bool {
+// Engine returns the engine of the replica.
+func (l *Lease) Engine() port.Engine { return l.engine }
+
+// ID returns the id of the replica.
+func (l *Lease) ID() string { return l.id }
+
+// StillServed reports whether the pool that lookup returns still has the replica. A replica that
+// Sortie runs may have started to drain during its health check.
+func (l *Lease) StillServed(ctx context.Context, lookup func(context.Context) (run.Pool, error)) bool {
+	if l.key.run == "" {
+		return true
+	}
+	pool, err := lookup(ctx)
+	return err == nil && pool.Engine != nil && slices.ContainsFunc(pool.Engine.Replicas, func(now run.EngineReplica) bool {
+		return now.ID == l.key.id && now.Run == l.key.run && now.URL == l.key.url
+	})
+}
+
+// isLastActiveLocked is IsLastActive for a caller that has locked l.of.mu.
+func (l *Lease) isLastActiveLocked() bool {
 	now := l.of.clock.Now()
 	return !slices.ContainsFunc(l.others, func(other *replica) bool { return !now.Before(other.restUntil) })
 }
 
-// isLastActive is isLastActiveLocked for a caller that has not locked the mutex.
-func (l *lease) isLastActive() bool {
+// IsLastActive reports whether all other replicas of the pool rest.
+func (l *Lease) IsLastActive() bool {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	return l.isLastActiveLocked()
@@ -43,7 +62,7 @@ func (l *lease) isLastActive() bool {
 const askAfter = time.Minute
 
 // ask asks the engine for its capabilities if the last report is older than askAfter.
-func (l *lease) ask(ctx context.Context) {
+func (l *Lease) ask(ctx context.Context) {
 	l.of.mu.Lock()
 	known := l.askedAt
 	l.of.mu.Unlock()
@@ -54,23 +73,23 @@ func (l *lease) ask(ctx context.Context) {
 	l.of.describe(ctx, l.replica)
 }
 
-// capabilities returns the capabilities that the engine last reported.
-func (l *lease) capabilities() port.EngineCapabilities {
+// Capabilities returns the capabilities that the engine last reported.
+func (l *Lease) Capabilities() port.EngineCapabilities {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	return l.reportedCapabilities
 }
 
-// seed returns the seed of a request. In a deterministic pool, a request without a seed gets 0.
-func (l *lease) seed(requested *int64) *int64 {
+// Seed returns the seed of a request. In a deterministic pool, a request without a seed gets 0.
+func (l *Lease) Seed(requested *int64) *int64 {
 	if requested == nil && l.deterministic {
 		return new(int64)
 	}
 	return requested
 }
 
-// countRequest counts a request of the task at the engine until done is called.
-func (l *lease) countRequest() (done func()) {
+// CountRequest counts a request of the task at the engine until done is called.
+func (l *Lease) CountRequest() (done func()) {
 	change := func(by int) {
 		l.of.mu.Lock()
 		defer l.of.mu.Unlock()
@@ -80,8 +99,8 @@ func (l *lease) countRequest() (done func()) {
 	return func() { change(-1) }
 }
 
-// release releases the slot. Further calls do nothing.
-func (l *lease) release() {
+// Release releases the slot. Further calls do nothing.
+func (l *Lease) Release() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	if l.released {
@@ -92,17 +111,17 @@ func (l *lease) release() {
 	l.of.notify()
 }
 
-// markReady records that the replica has answered a request in part, so that it counts as ready.
-func (l *lease) markReady() {
+// MarkReady records that the replica has answered a request in part, so that it counts as ready.
+func (l *Lease) MarkReady() {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.readyAt = l.of.clock.Now()
 }
 
-// recordResult records the result of a request. A cancelled request, an ended stream and a
+// RecordResult records the result of a request. A cancelled request, an ended stream and a
 // missed deadline prove nothing about the replica. A request that the engine refused as invalid
 // proves that it works. The attempts of one task at the replica count once.
-func (l *lease) recordResult(err error) {
+func (l *Lease) RecordResult(err error) {
 	f, isFault := errors.AsType[*fault.Fault](err)
 	answer, answered := errors.AsType[port.EngineAnswer](err)
 	switch {
@@ -116,12 +135,15 @@ func (l *lease) recordResult(err error) {
 	}
 }
 
-// awaitFree waits until the request of the task has left the engine, at most slotGrace. The
+// SlotGrace is the time that an engine has to free the slot of a task that has ended.
+const SlotGrace = 5 * time.Second
+
+// AwaitFree waits until the request of the task has left the engine, at most SlotGrace. The
 // engine may have the requests of this process and the tasks of other dispatchers. If it has
-// more after slotGrace, the replica rests. A slot without a request does not count: its task
+// more after SlotGrace, the replica rests. A slot without a request does not count: its task
 // waits here too, or has not sent its request yet.
-func (l *lease) awaitFree(ctx context.Context) {
-	until := l.of.clock.Now().Add(slotGrace)
+func (l *Lease) AwaitFree(ctx context.Context) {
+	until := l.of.clock.Now().Add(SlotGrace)
 	for looks := 0; ; looks++ {
 		if free, known := l.isFree(ctx, until, looks > 0); free {
 			return
@@ -141,7 +163,7 @@ func (l *lease) awaitFree(ctx context.Context) {
 // true if the engine does not report its load. known is false if the load could not be read.
 // With again, an earlier check saw the request. The check then ends at until, and an engine
 // that has not answered by then is not free.
-func (l *lease) isFree(ctx context.Context, until time.Time, again bool) (free, known bool) {
+func (l *Lease) isFree(ctx context.Context, until time.Time, again bool) (free, known bool) {
 	looking, over := ctx, func() {}
 	if again {
 		looking, over = clock.WithTimeout(ctx, l.of.clock, until.Sub(l.of.clock.Now()))
@@ -157,5 +179,5 @@ func (l *lease) isFree(ctx context.Context, until time.Time, again bool) (free, 
 	return load.Running == nil || *load.Running <= l.asking+l.of.others[l.key.id], true
 }
 
-// freeInterval is the interval at which awaitFree reads the load of an engine.
+// freeInterval is the interval at which AwaitFree reads the load of an engine.
 const freeInterval = 50 * time.Millisecond

@@ -1,4 +1,4 @@
-package orchestrator
+package balance
 
 import (
 	"bytes"
@@ -18,9 +18,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// replicas has the replicas of engine pools with their state in this process. It is safe for
+// Engines returns the engine of a replica. It may return the same one for each call.
+type Engines func(place run.EnginePlace, replica run.EngineReplica) (port.Engine, error)
+
+// Replicas has the replicas of engine pools with their state in this process. It is safe for
 // concurrent use.
-type replicas struct {
+type Replicas struct {
 	engines Engines
 	clock   clock.Clock
 	log     *slog.Logger
@@ -60,8 +63,10 @@ type replica struct {
 	describing           bool // a background request is under way
 }
 
-func newReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *replicas {
-	return &replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
+// NewReplicas returns replicas with the engines that engines returns. record gets the samples of
+// slots that an engine does not free.
+func NewReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *Replicas {
+	return &Replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
 }
 
 // breakAfter is the number of failures after which a replica rests. The first rest takes
@@ -78,9 +83,9 @@ const (
 	spare = 2
 )
 
-// take takes a slot of a ready replica of the run's pool. It waits for one until the start
+// Take takes a slot of a ready replica of the run's pool. It waits for one until the start
 // limit of the attempt. Fault: PoolUnavailable.
-func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Context) (run.Pool, error)) (*lease, error) {
+func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Context) (run.Pool, error)) (*Lease, error) {
 	why := "no replica has a free slot"
 	for {
 		s.mu.Lock()
@@ -101,8 +106,8 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 			health, err := s.health(ctx, candidate)
 			if err == nil && health.Ready {
 				if got := s.takeSlot(r, pool, candidate, i == 0); got != nil {
-					if !stillServes(ctx, candidate, lookup) {
-						got.release()
+					if !got.StillServed(ctx, lookup) {
+						got.Release()
 						continue
 					}
 					got.ask(ctx)
@@ -143,14 +148,14 @@ func (s *replicas) take(ctx context.Context, r run.Run, lookup func(context.Cont
 
 // candidates returns the replicas of a pool with a free slot that do not rest, in the order
 // in which a run tries them: those at which a request of the run has failed come last.
-func (s *replicas) candidates(r run.Run, pool run.Pool) []*replica {
+func (s *Replicas) candidates(r run.Run, pool run.Pool) []*replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.candidatesLocked(r, pool)
 }
 
 // candidatesLocked is candidates for a caller that has locked s.mu.
-func (s *replicas) candidatesLocked(r run.Run, pool run.Pool) []*replica {
+func (s *Replicas) candidatesLocked(r run.Run, pool run.Pool) []*replica {
 	now := s.clock.Now()
 	var found, failed []*replica
 	for _, each := range pool.Engine.Replicas {
@@ -172,7 +177,7 @@ func (s *replicas) candidatesLocked(r run.Run, pool run.Pool) []*replica {
 
 // order sorts replicas by their load. The replica of the run's session or prompt is first,
 // unless it has spare or more tasks more than the least used one. s.mu is locked.
-func (s *replicas) order(r run.Run, of []*replica) []*replica {
+func (s *Replicas) order(r run.Run, of []*replica) []*replica {
 	if len(of) < 2 {
 		return of
 	}
@@ -188,11 +193,11 @@ func (s *replicas) order(r run.Run, of []*replica) []*replica {
 
 // load returns the number of tasks of a replica, those of other dispatchers included. s.mu is
 // locked.
-func (s *replicas) load(r *replica) int { return r.held + s.others[r.key.id] }
+func (s *Replicas) load(r *replica) int { return r.held + s.others[r.key.id] }
 
-// setOtherTasks sets the number of tasks of other dispatchers by replica id. It wakes waiting
+// SetOtherTasks sets the number of tasks of other dispatchers by replica id. It wakes waiting
 // tasks if a number is lower than before.
-func (s *replicas) setOtherTasks(others map[string]int) {
+func (s *Replicas) SetOtherTasks(others map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fewer := false
@@ -205,35 +210,38 @@ func (s *replicas) setOtherTasks(others map[string]int) {
 }
 
 // notify wakes the tasks that wait for a slot. s.mu is locked.
-func (s *replicas) notify() {
+func (s *Replicas) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// knownReplica is a copy of the state of a replica.
-type knownReplica struct {
-	id      string
-	held    int
-	engine  port.Engine
-	can     port.EngineCapabilities
-	resting bool
+// Known is a copy of the state of a replica.
+type Known struct {
+	ID string
+	// Held is the number of tasks with a slot of the replica.
+	Held   int
+	Engine port.Engine
+	// Can has the capabilities that the engine last reported.
+	Can port.EngineCapabilities
+	// Resting: because of failures, the replica gets no tasks for a while.
+	Resting bool
 }
 
-// knownReplicas returns the replicas of a pool for which this process has an engine.
-func (s *replicas) knownReplicas(pool run.Pool) (found []knownReplica) {
+// Known returns the replicas of a pool for which this process has an engine.
+func (s *Replicas) Known(pool run.Pool) (found []Known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	for _, each := range pool.Engine.Replicas {
 		if r, err := s.stateOf(pool, each); err == nil {
-			found = append(found, knownReplica{each.ID, r.held, r.engine, r.reportedCapabilities, now.Before(r.restUntil)})
+			found = append(found, Known{each.ID, r.held, r.engine, r.reportedCapabilities, now.Before(r.restUntil)})
 		}
 	}
 	return found
 }
 
 // stateOf returns the state of a replica, and creates it if it is missing. s.mu is locked.
-func (s *replicas) stateOf(pool run.Pool, of run.EngineReplica) (*replica, error) {
+func (s *Replicas) stateOf(pool run.Pool, of run.EngineReplica) (*replica, error) {
 	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil
@@ -277,7 +285,7 @@ func ownReplica(r run.Run, of []*replica) *replica {
 
 // takeSlot takes a slot of a candidate. It returns nil if the candidate has no free slot any
 // more. With first, it also returns nil if the candidate is no longer the first one.
-func (s *replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *lease {
+func (s *Replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first {
@@ -289,7 +297,7 @@ func (s *replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *
 		return nil
 	}
 	of.held++
-	l := &lease{replica: of, of: s, id: of.key.id, task: r.TaskID, deterministic: pool.Engine.Deterministic}
+	l := &Lease{replica: of, of: s, id: of.key.id, task: r.TaskID, deterministic: pool.Engine.Deterministic}
 	for _, each := range pool.Engine.Replicas {
 		if other, err := s.stateOf(pool, each); err == nil && other != of {
 			l.others = append(l.others, other)
@@ -301,7 +309,7 @@ func (s *replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *
 // failed counts a failed request of a task, once, and lets the replica rest after breakAfter
 // failures. The last active replica of the pool continues if it has answered: the error of an
 // engine is more useful to a client than a pool without a replica.
-func (s *replicas) failed(l *lease, answered bool) {
+func (s *Replicas) failed(l *Lease, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := l.replica
@@ -315,7 +323,7 @@ func (s *replicas) failed(l *lease, answered bool) {
 }
 
 // rest counts a failed health check of a replica.
-func (s *replicas) rest(r *replica) {
+func (s *Replicas) rest(r *replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.restNow(r, true)
@@ -324,7 +332,7 @@ func (s *replicas) rest(r *replica) {
 // restNow counts a failure. If may is true, the replica rests after breakAfter failures. A new
 // replica that Sortie runs rests for loadingInterval instead, while it loads its model. s.mu is
 // locked.
-func (s *replicas) restNow(r *replica, may bool) {
+func (s *Replicas) restNow(r *replica, may bool) {
 	r.readyAt, r.askedAt = time.Time{}, time.Time{} // the server may have been replaced when it answers again
 	if r.key.run != "" && !r.served {               // it is loading its model
 		r.restUntil = s.clock.Now().Add(loadingInterval)
