@@ -206,7 +206,7 @@ fmt: ## format all files
 
 .PHONY: generate
 generate: ## write the generated parts of the documents
-	$(GO) test ./shared/archtest ./local/proof/cost ./local/proof/bench/counts -run 'Fresh|WhatARunCosts' -count 1 -args -rewrite
+	$(GO) test ./shared/archtest ./shared/sdk/go/generate ./local/proof/cost ./local/proof/bench/counts -run 'Fresh|WhatARunCosts' -count 1 -args -rewrite
 
 .PHONY: verify
 verify: format-check vet lint fresh ## format, vet, linters, generated files fresh
@@ -228,7 +228,7 @@ lint: # staticcheck is one of them, in the version that it was built with
 
 .PHONY: fresh
 fresh:
-	$(GO) test ./shared/archtest ./local/proof/cost -run Fresh -count 1
+	$(GO) test ./shared/archtest ./shared/sdk/go/generate ./local/proof/cost -run Fresh -count 1
 
 .PHONY: vuln
 vuln: ## look for known vulnerabilities (needs the network)

@@ -89,6 +89,8 @@ var importRules = []importRule{
 	},
 	{folder: "shared/worker/supervisor", may: []string{"shared/clock", "shared/limit", "shared/private", "shared/worker"}}, // with the system calls of macOS
 	{folder: "shared/worker", may: []string{"shared/contract", "shared/limit", "shared/clock", "shared/private", "shared/redact", "shared/retry"}, standard: true},
+	{folder: "shared/sdk/go/generate", may: []string{"shared/contract"}},
+	{folder: "shared/sdk/go", may: []string{"shared/clock"}, standard: true}, // programs of users link it
 	{folder: "shared/archtest", may: []string{"shared/series", "shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},
 }

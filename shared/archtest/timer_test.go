@@ -73,6 +73,9 @@ var timers = map[string]timerUse{
 	"shared/worker/proctree/group_linux.go":     {2, pause},  //
 	"shared/worker/proctree/orphans_linux.go":   {1, period}, //
 	"shared/worker/examples/go/main.go":         {1, bound},  //
+	"shared/sdk/go/client/transport.go":         {1, pause},  // before the retry of a request
+	"shared/sdk/go/client/task.go":              {2, pause},  //
+	"shared/sdk/go/client/stream.go":            {2, bound},  // silence of a stream, and the pause before it connects again
 	"shared/adapter/otlp/exporter.go":           {1, pause},  // export of spans; an outage loses them, as OpenTelemetry allows
 	"shared/adapter/engine/limits.go":           {1, memory}, //
 	"shared/adapter/sqlite/lock.go":             {1, pause},  //
