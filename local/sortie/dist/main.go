@@ -1,5 +1,6 @@
-// Dist builds the release archives: sortie and sortie-exec for Linux and macOS
-// on amd64 and arm64, with a file of SHA-256 checksums.
+// Dist builds what a release has, for Linux and macOS on amd64 and arm64: archives of sortie and
+// sortie-exec with shell completions and man pages, Debian packages, a list of the modules of
+// each build (CycloneDX), SHA-256 checksums, and install.sh, which verifies them.
 //
 //	go run ./local/sortie/dist -version v0.1.0 -time 1700000000 -out out/dist
 //
@@ -7,12 +8,11 @@
 package main
 
 import (
-	"archive/tar"
-	"compress/gzip"
+	"bytes"
 	"crypto/sha256"
+	_ "embed"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +31,9 @@ var programs = []struct{ name, dir string }{
 // documents are added to each archive.
 var documents = []string{"LICENSE", "README.md"}
 
+//go:embed install.sh
+var installer []byte
+
 func main() {
 	version := flag.String("version", "devel", "part of the archive names")
 	seconds := flag.Int64("time", 0, "modification time of all files, in Unix seconds")
@@ -43,86 +46,86 @@ func main() {
 	}
 }
 
-// release builds all archives and their checksums.
+// release builds all files and their checksums.
 func release(out, version string, modified time.Time, platforms []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // archives are public
 		return fmt.Errorf("cannot create %s: %w", out, err)
 	}
+	version = strings.TrimPrefix(version, "v")
+	common, err := guides()
+	if err != nil {
+		return err
+	}
+	for _, document := range documents {
+		content, err := os.ReadFile(document)
+		if err != nil {
+			return err
+		}
+		common = append(common, entry{document, content, 0o644})
+	}
 	var sums strings.Builder
+	write := func(name string, content []byte, mode os.FileMode) error {
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name)
+		fmt.Println(filepath.Join(out, name))
+		return os.WriteFile(filepath.Join(out, name), content, mode)
+	}
 	for _, platform := range platforms {
-		system, processor, _ := strings.Cut(platform, "/")
-		name := fmt.Sprintf("sortie_%s_%s_%s", strings.TrimPrefix(version, "v"), system, processor)
-		sum, err := archive(filepath.Join(out, name+".tar.gz"), name, system, processor, modified)
+		files, err := built(version, platform, common, modified)
 		if err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
-		fmt.Fprintf(&sums, "%s  %s.tar.gz\n", sum, name)
-		fmt.Println(filepath.Join(out, name+".tar.gz"))
+		for _, f := range files {
+			if err := write(f.name, f.content, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if err := write("install.sh", installer, 0o755); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(out, "checksums.txt"), []byte(sums.String()), 0o644) //nolint:gosec // public
 }
 
-// archive builds the programs for one platform and returns the checksum of the
-// archive.
-func archive(file, name, system, processor string, modified time.Time) (sum string, err error) {
+// built returns the files for one platform: the archive, the list of modules, and for Linux the
+// package.
+func built(version, platform string, common []entry, modified time.Time) ([]entry, error) {
+	system, processor, _ := strings.Cut(platform, "/")
+	name := fmt.Sprintf("sortie_%s_%s_%s", version, system, processor)
 	dir, err := os.MkdirTemp("", "sortie-dist-")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	var files []string
+	var entries []entry
+	var paths []string
 	for _, p := range programs {
 		target := filepath.Join(dir, p.name)
 		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", target, p.dir) //nolint:gosec // fixed arguments
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 		if text, err := build.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("cannot build %s: %w\n%s", p.name, err, text)
+			return nil, fmt.Errorf("cannot build %s: %w\n%s", p.name, err, text)
 		}
-		files = append(files, target)
-	}
-	for _, document := range documents {
-		if _, err := os.Stat(document); err == nil {
-			files = append(files, document)
-		}
-	}
-	target, err := os.Create(file)
-	if err != nil {
-		return "", err
-	}
-	hash := sha256.New()
-	err = pack(io.MultiWriter(target, hash), name, files, modified)
-	if closed := target.Close(); err == nil {
-		err = closed
-	}
-	return fmt.Sprintf("%x", hash.Sum(nil)), err
-}
-
-// pack writes a gzipped tar archive with the files in a folder. Owner, mode and
-// time are fixed, so that equal files give equal archives.
-func pack(w io.Writer, folder string, files []string, modified time.Time) error {
-	compressed := gzip.NewWriter(w)
-	writer := tar.NewWriter(compressed)
-	for _, file := range files {
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(target)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		mode := int64(0o755)
-		if filepath.Ext(file) != "" || filepath.Base(file) == "LICENSE" {
-			mode = 0o644
-		}
-		if err := writer.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeReg, Name: folder + "/" + filepath.Base(file), Mode: mode, Size: int64(len(content)),
-			ModTime: modified, Format: tar.FormatUSTAR,
-		}); err != nil {
-			return err
-		}
-		if _, err := writer.Write(content); err != nil {
-			return err
-		}
+		entries, paths = append(entries, entry{p.name, content, 0o755}), append(paths, target)
 	}
-	if err := writer.Close(); err != nil {
-		return err
+	modules, err := bill(version, modified, paths)
+	if err != nil {
+		return nil, err
 	}
-	return compressed.Close()
+	var archive bytes.Buffer
+	if err := pack(&archive, name+"/", append(entries, common...), modified); err != nil {
+		return nil, err
+	}
+	files := []entry{{name + ".tar.gz", archive.Bytes(), 0o644}, {name + ".cdx.json", modules, 0o644}}
+	if system == "linux" {
+		content, err := deb(version, processor, append(entries, common...), modified)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, entry{fmt.Sprintf("sortie_%s_%s.deb", debVersion(version), processor), content, 0o644})
+	}
+	return files, nil
 }
