@@ -44,7 +44,7 @@ var entity = regexp.MustCompile(`^[0-9A-HJKMNP-TV-Z]{26}$`)
 // settings returns the keys, bound to s.
 func (s *OptionSettings) settings() []setting.Setting {
 	return []setting.Setting{
-		setting.Bool(&s.Gradual, "gradual", "false", "whether a deployment replaces functions and state machine gradually, and rolls back on alarms"),
+		setting.Bool(&s.Gradual, "gradual", "false", "whether a deployment is gradual, and rolls back on alarms"),
 		setting.Bool(&s.Firewall, "firewall", "false", "whether AWS WAF refuses addresses with a bad reputation"),
 		setting.Integer(&s.ClientLimit, "clientLimit", "0", "requests of one client token in five minutes that the firewall admits; 0 is no limit", 0, mostClientLimit),
 		setting.Pattern(&s.CanaryPI, "canary", "", "the entity that a canary exports and downloads every 15 minutes; empty is no canary", entity),

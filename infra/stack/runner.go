@@ -41,7 +41,7 @@ func (s *RunnerSettings) settings() []setting.Setting {
 	return []setting.Setting{
 		setting.List(&s.FlyApps, "flyApps", "", "Fly apps for machines; empty is "+service.DefaultApp+" for a stage with exports, otherwise none"),
 		setting.URL(&s.FlyURL, "flyUrl", "", "the Machines API; empty is Fly's own"),
-		setting.Pattern(&s.KubernetesCluster, "kubernetesCluster", "", "the name of a Kubernetes cluster in the settings of pools; empty is no cluster. The secret kubernetes has the access", label),
+		setting.Pattern(&s.KubernetesCluster, "kubernetesCluster", "", "the name of a Kubernetes cluster in the settings of pools", label),
 		setting.List(&s.KubernetesNamespaces, "kubernetesNamespaces", "sortie", "namespaces of the cluster for machines; the first one is that of pools without a namespace"),
 	}
 }

@@ -123,7 +123,6 @@ func TestDocumentsAreFresh(t *testing.T) {
 		{"statemachines/README.md", "life of a run", diagram()},
 		{"local/README.md", "settings", settingsList(append(service.Settings(), disk.Settings()...))},
 		{"shared/adapter/kubernetes/README.md", "settings", settingsList(kubernetes.Settings())},
-		{"shared/README.md", "rules", ruleList(t)},
 		{"shared/series/README.md", "series", seriesList()},
 		{"shared/series/README.md", "trace settings", settingsList(otel.Settings())},
 		{"shared/worker/README.md", "examples/go/main.go", goBlock(t, "shared/worker/examples/go/main.go")},

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"fmt"
 	"go/ast"
 	"regexp"
 	"slices"
@@ -63,25 +62,4 @@ func ruleTests(t *testing.T) map[int][]string {
 		slices.Sort(names)
 	}
 	return tests
-}
-
-// ruleList returns a Markdown list with the tests of each rule, grouped by folder.
-func ruleList(t *testing.T) string {
-	t.Helper()
-	var text strings.Builder
-	tests := ruleTests(t)
-	for rule := 1; rule <= ruleCount; rule++ {
-		var cells []string
-		last := ""
-		for _, name := range tests[rule] {
-			folder, test, _ := strings.Cut(name, ".")
-			if folder != last {
-				cells = append(cells, "`"+folder+"`:")
-				last = folder
-			}
-			cells = append(cells, test)
-		}
-		fmt.Fprintf(&text, "- %d: %s\n", rule, strings.Join(cells, " "))
-	}
-	return text.String()
 }

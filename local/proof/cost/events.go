@@ -79,10 +79,9 @@ func eventBills() []jobBill {
 // eventTable returns the table of events as Markdown.
 func eventTable() string {
 	var text strings.Builder
-	text.WriteString("| of events | write units | read units | queue requests | functions | GB-seconds | $ a million |\n|---|---:|---:|---:|---:|---:|---:|\n")
+	text.WriteString("| of events | write units | read units | $ a million |\n|---|---:|---:|---:|\n")
 	for _, b := range eventBills() {
-		fmt.Fprintf(&text, "| %s | %s | %s | %s | %s | %s | %.2f |\n", b.name, figure(b.usage[WriteUnits]), figure(b.usage[ReadUnits]),
-			figure(b.usage[QueueRequests]+b.usage[FIFORequests]), figure(b.usage[LambdaRequests]), figure(b.usage[LambdaGBs]), Dollars(b.usage)*1e6)
+		fmt.Fprintf(&text, "| %s | %s | %s | %.2f |\n", b.name, figure(b.usage[WriteUnits]), figure(b.usage[ReadUnits]), Dollars(b.usage)*1e6)
 	}
 	return text.String()
 }

@@ -36,16 +36,15 @@ func options(plain Usage) []option {
 	}
 }
 
-// Options returns the costs of the options of a stack as Markdown.
+// Options returns the costs of the options of a stack as a Markdown list.
 func (m Measured) Options() string {
 	plain, ok := m.Row(RowPlain)
 	if !ok {
 		return ""
 	}
 	var text strings.Builder
-	text.WriteString("| setting | $ a month | and |\n|---|---:|---|\n")
 	for _, o := range options(plain.Usage) {
-		fmt.Fprintf(&text, "| `%s` | %.2f | %s |\n", o.setting, Dollars(o.month), o.also)
+		fmt.Fprintf(&text, "- `%s`: $%.2f a month; %s\n", o.setting, Dollars(o.month), o.also)
 	}
 	return text.String()
 }

@@ -81,11 +81,10 @@ func (m Measured) idle(text *strings.Builder) {
 	if !ok {
 		return
 	}
-	text.WriteString("\nA month without a run:\n\n| item | units | $ |\n|---|---:|---:|\n")
+	fmt.Fprintf(text, "\nA month without a run costs $%.2f:\n\n", Dollars(row.Usage))
 	for _, item := range Bill(row.Usage) {
-		fmt.Fprintf(text, "| %s | %s | %.2f |\n", item.Kind, figure(item.Units), item.Dollars())
+		fmt.Fprintf(text, "- $%.2f: %s, %s\n", item.Dollars(), item.Kind, figure(item.Units))
 	}
-	fmt.Fprintf(text, "| in all | | %.2f |\n", Dollars(row.Usage))
 }
 
 // compare compares a run with the same run under a polling state machine.

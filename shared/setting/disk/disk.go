@@ -13,7 +13,7 @@ type Config struct {
 
 func settings(c *Config) []setting.Setting {
 	return []setting.Setting{
-		setting.Bytes(&c.Limit, "SORTIE_STORE_LIMIT", "0", "bytes of the records in `sortie.db` above which ended runs with their outputs, and published events, are removed before their retention is over, the oldest first; runs under way are kept, and so is what is younger than 10 seconds; 0 is no limit"),
+		setting.Bytes(&c.Limit, "SORTIE_STORE_LIMIT", "0", "bytes of `sortie.db` above which ended runs with their outputs, and published events, are removed early, the oldest first, but none younger than 10 seconds; 0 is no limit"),
 	}
 }
 

@@ -47,7 +47,7 @@ var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func settings(c *Config) []setting.Setting {
 	return []setting.Setting{
-		setting.Text(&c.File, fileName, "", "a kubeconfig file, or `in-cluster`, of the cluster of pools with the runner `kubernetes`; empty is no cluster"),
+		setting.Text(&c.File, fileName, "", "a kubeconfig file of the cluster, or `in-cluster`"),
 		setting.Text(&c.Context, contextName, "", "the context in the kubeconfig file; empty is its current one"),
 		setting.Pattern(&c.Cluster, clusterName, "local", "the name of the cluster in the settings of pools", name),
 		setting.Func(namespacesName, "sortie", "the namespaces that can have machines, with commas between them; the first one is that of pools without a namespace", func(text string) (err error) {

@@ -18,7 +18,7 @@ import (
 func budgets(c *orchestrator.Config) []setting.Setting {
 	d := budget.Standard()
 	c.Budgets = &d
-	const form = ": turns=N, tokens=N, time=DURATION and cost=DOLLARS with commas between them; a part that is left out has no limit"
+	const form = ": turns=N, tokens=N, time=DURATION and cost=DOLLARS with commas between them; a missing part has no limit"
 	return []setting.Setting{
 		limitOf(&d.Session, "SORTIE_SESSION_BUDGET", "turns=8", "the limit of a session without its own"+form),
 		limitOf(&d.Project, "SORTIE_PROJECT_BUDGET", "", "the limit of a project without its own, in the form of SORTIE_SESSION_BUDGET"),

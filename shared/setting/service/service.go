@@ -46,11 +46,11 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			return err
 		}),
 		setting.OneOf(&c.BucketCredentials, "SORTIE_BUCKET_CREDENTIALS", run.BucketVariables,
-			"how workers reach the uploads bucket: variables has one key pair of all workers, envelope only presigned URLs for workers that use them",
+			"variables gives workers a key pair for the uploads bucket, envelope only presigned URLs",
 			run.BucketVariables, run.BucketEnvelope),
 		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, limit.PoolSlots),
 		setting.Integer(&c.QueueLimit, "SORTIE_QUEUE_LIMIT", "100000", "queued runs above which new ones get 429; 0 is no limit", 0, limit.PoolQueue),
-		setting.Integer(c.ForwardLimit, "SORTIE_FORWARD_LIMIT", "10800", "running attempts above which heartbeats are not forwarded to Step Functions, and sweeps find overdue ones; 18000 where its quota is 500 a second; 0 forwards none", 0, 10_000_000),
+		setting.Integer(c.ForwardLimit, "SORTIE_FORWARD_LIMIT", "10800", "running attempts above which heartbeats are not forwarded to Step Functions, and sweeps find overdue ones; 18000 for a quota of 500 a second", 0, 10_000_000),
 		setting.Duration(&p.StartTimeout, "SORTIE_START_TIMEOUT", "10m", "time limit for the start of a machine", time.Second, limit.Duration),
 		setting.Duration(&p.TimeLimit, "SORTIE_TIME_LIMIT", "1h", "time limit of an attempt", 3*time.Second, limit.TimeLimit),
 		setting.Duration(&p.HeartbeatInterval, heartbeatInterval, "30s", "interval of a worker's heartbeats", time.Second, limit.Duration),
@@ -58,8 +58,8 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		setting.Duration(&p.CancelGrace, "SORTIE_CANCEL_GRACE", "30s", "time for a worker to stop after a cancel request", time.Second, limit.CancelGrace),
 		setting.Duration(&p.QueueTimeout, "SORTIE_QUEUE_TIMEOUT", "24h", "longest time in the queue for a machine", time.Second, limit.Duration),
 		setting.Duration(&p.OutputRetention, "SORTIE_OUTPUT_RETENTION", "24h", "how long an output is kept", time.Second, limit.Retention),
-		setting.Bytes(&c.DigestRead, "SORTIE_DIGEST_READ", "67108864", "bytes up to which an output is read to verify the SHA-256 that its worker reported, if the object store does not report one; the digest of a larger output is not published; 0 reads none"),
-		setting.Bytes(&c.ArtifactLimit, "SORTIE_ARTIFACT_LIMIT", "67108864", "bytes of an artifact that is not JSON; on AWS at most 4194304, because a request must fit into the input of a function"),
+		setting.Bytes(&c.DigestRead, "SORTIE_DIGEST_READ", "67108864", "bytes up to which an output is read to verify its SHA-256, if the object store reports none; a larger one has no published digest"),
+		setting.Bytes(&c.ArtifactLimit, "SORTIE_ARTIFACT_LIMIT", "67108864", "bytes of an artifact that is not JSON; on AWS at most 4194304"),
 		setting.Duration(&c.DownloadRetention, "SORTIE_DOWNLOAD_RETENTION", "1h", "how long an output is kept after its last byte was downloaded", 0, limit.Retention),
 		setting.Duration(&c.EventRetention, "SORTIE_EVENT_RETENTION", "168h", "how long published events can be read again", time.Minute, limit.Retention),
 		setting.Duration(&c.StreamLife, "SORTIE_STREAM_LIFE", "14m", "longest time that a reader follows events; its stream ends at a random time of the last seventh", time.Second, limit.Duration),
@@ -72,7 +72,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		setting.Duration(&c.TokenTTL, "SORTIE_TOKEN_TTL", "1h", "life of a worker's token; it covers the attempt's deadline and the grace, up to 2h, and heartbeats renew it", time.Minute, limit.TokenTTL),
 		setting.Bytes(&c.RedirectOver, "SORTIE_REDIRECT_OVER", "0", "bytes above which a download is redirected to the bucket; 0 never redirects"),
 		setting.Duration(&c.PresignFor, "SORTIE_PRESIGN_FOR", "15m", "life of the URL of such a redirect", time.Second, 7*24*time.Hour),
-		hooks("SORTIE_HOOK_ALLOW", "", "hosts, addresses and ranges that hooks may reach although they are not public, with commas between them: NAME, NAME:PORT, ADDRESS, ADDRESS:PORT, RANGE; without a port, every port", func(list []string) (err error) {
+		hooks("SORTIE_HOOK_ALLOW", "", "what hooks may reach although it is not public: NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or RANGE, with commas between them; without a port, every port", func(list []string) (err error) {
 			c.Hooks, err = c.Hooks.WithRules(list...)
 			return err
 		}),
@@ -80,12 +80,12 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			c.Hooks, err = c.Hooks.WithPorts(list...)
 			return err
 		}),
-		hooks("SORTIE_ENGINE_ALLOW", "", "hosts, addresses and ranges of inference servers that pools may name although they are not public, in the form of SORTIE_HOOK_ALLOW", func(list []string) (err error) {
+		hooks("SORTIE_ENGINE_ALLOW", "", "inference servers that pools may name although they are not public, in the form of SORTIE_HOOK_ALLOW", func(list []string) (err error) {
 			c.Engines, err = c.Engines.WithRules(list...)
 			return err
 		}),
-		setting.Bool(&c.MockEngine, "SORTIE_MOCK_ENGINE", "false", "whether pools can have the engine mock, which answers without a model, for tests; sortie dev permits it"),
-		setting.Func("SORTIE_MODEL_KEYS", "", "public Ed25519 keys of those whose models are trusted, with commas between them: the base64 of the 32 bytes of each", func(text string) error {
+		setting.Bool(&c.MockEngine, "SORTIE_MOCK_ENGINE", "false", "whether pools can have the engine mock, which answers without a model; sortie dev permits it"),
+		setting.Func("SORTIE_MODEL_KEYS", "", "public Ed25519 keys of trusted models, 32 bytes in base64 each, with commas between them", func(text string) error {
 			list, err := setting.ParseList(text)
 			if err != nil {
 				return err
