@@ -113,7 +113,7 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// TestSettingsAreDocumented compares the table of README.md with the settings.
+// TestSettingsAreDocumented compares the list in README.md with the settings.
 func TestSettingsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("README.md")
@@ -121,11 +121,11 @@ func TestSettingsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range watch.Documented() {
-		fallback := "(empty)"
+		name := s.Name
 		if s.Default != "" {
-			fallback = "`" + s.Default + "`"
+			name += "=" + s.Default
 		}
-		if row := "| `" + s.Name + "` | " + fallback + " | " + s.Meaning + " |\n"; !strings.Contains(string(text), row) {
+		if row := "- `" + name + "`: " + s.Meaning + "\n"; !strings.Contains(string(text), row) {
 			t.Errorf("want the row %s", row)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
 )
@@ -33,14 +32,6 @@ func TestPrices(t *testing.T) {
 		if prices[kind] <= 0 {
 			t.Errorf("%s has no price", kind)
 		}
-	}
-}
-
-func TestPolling(t *testing.T) {
-	t.Parallel()
-	hour := Polling(Usage{Transitions: 6}, time.Hour)
-	if hour[Transitions] != 6+3*120 || hour[LambdaRequests] != 120 {
-		t.Errorf("an hour of polling: got %v", hour)
 	}
 }
 

@@ -27,7 +27,6 @@ func (m Measured) Report() string {
 	text.WriteString("\nAn inference task of 500 tokens in 20 s with one reader, part by part. Its requests to the table are counted\n" +
 		"(`functions/dispatch: TestTaskCosts`); the time of its functions and the size of its logs are assumed:\n\n" + taskTable())
 	text.WriteString("\nParts that a stage may do without, by their setting:\n\n" + m.Options())
-	m.compare(&text)
 	text.WriteString("\nAssumed, not counted:\n\n")
 	for _, a := range Assumptions() {
 		fmt.Fprintf(&text, "- %s: %s.\n", a.What, a.Why)
@@ -84,24 +83,6 @@ func (m Measured) idle(text *strings.Builder) {
 	fmt.Fprintf(text, "\nA month without a run costs $%.2f:\n\n", Dollars(row.Usage))
 	for _, item := range Bill(row.Usage) {
 		fmt.Fprintf(text, "- $%.2f: %s, %s\n", item.Dollars(), item.Kind, figure(item.Units))
-	}
-}
-
-// compare compares a run with the same run under a polling state machine.
-func (m Measured) compare(text *strings.Builder) {
-	plain, ok := m.Row(RowPlain)
-	if !ok {
-		return
-	}
-	hour, heartbeats := m.Row(RowHeartbeats)
-	text.WriteString("\nAgainst a state machine that waits 30 s, asks by a Lambda, chooses, and waits again ($ a million runs):\n\n" +
-		"| a run of | Sortie | polling |\n|---|---:|---:|\n")
-	for _, lasts := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour} {
-		ours := plain.Usage
-		if heartbeats {
-			ours = ours.Plus(hour.Usage.Times(lasts.Hours()))
-		}
-		fmt.Fprintf(text, "| %s | %.0f | %.0f |\n", spell(lasts), Dollars(ours)*1e6, Dollars(Polling(plain.Usage, lasts))*1e6)
 	}
 }
 
