@@ -6,7 +6,7 @@ const readme = await readFile(new URL("./README.md", import.meta.url), "utf8");
 
 test("the programs of the README are the examples, which are tested", async () => {
   const blocks = [...readme.matchAll(/```js\n([\s\S]*?)```/g)].map(([, code]) => code);
-  const examples = await Promise.all(["client", "worker", "webhook"].map((name) => readFile(new URL(`./examples/${name}.mjs`, import.meta.url), "utf8")));
+  const examples = await Promise.all(["client", "worker"].map((name) => readFile(new URL(`./examples/${name}.mjs`, import.meta.url), "utf8")));
   assert.deepEqual(blocks, examples);
 });
 
