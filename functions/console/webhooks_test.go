@@ -14,9 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -44,7 +44,7 @@ func setupWebhooks(t *testing.T) *hooked {
 	t.Cleanup(s.receiver.Close)
 	s.home = setup(t, func(parts apitest.Parts, _ *app.System) []httpkit.Route {
 		s.webhooks = apitest.NewWebhooks(t, parts)
-		return append(webhooks.Routes(s.webhooks.Webhooks), webhooks.ReplayRoutes(orchestrator.NewReplays(s.webhooks.Webhooks, true))...)
+		return append(webhooks.Routes(s.webhooks.Webhooks), webhooks.ReplayRoutes(delivery.NewReplays(s.webhooks.Webhooks, true))...)
 	})
 	return s
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -26,14 +27,14 @@ import (
 const accepted = "Export job started. Use task_id to check status."
 
 // Routes returns the route of exports.
-func Routes(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks) []httpkit.Route {
+func Routes(svc *orchestrator.Requests, webhooks delivery.TaskWebhooks) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients, Scope: access.RunsWrite,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, webhooks, w, r) },
 	}}
 }
 
-func export(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks, w http.ResponseWriter, r *http.Request) error {
+func export(svc *orchestrator.Requests, webhooks delivery.TaskWebhooks, w http.ResponseWriter, r *http.Request) error {
 	format := r.PathValue("format")
 	if !slices.Contains(limit.Formats(), format) {
 		return unknownFormat()
@@ -71,8 +72,8 @@ func export(svc *orchestrator.Requests, webhooks orchestrator.TaskWebhooks, w ht
 
 // taskWebhook is the webhook of a request.
 type taskWebhook struct {
-	orchestrator.TaskWebhooks
-	in      *orchestrator.WebhookSettings
+	delivery.TaskWebhooks
+	in      *delivery.WebhookSettings
 	created *contract.ExportWebhookCreated
 }
 

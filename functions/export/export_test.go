@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -22,7 +22,7 @@ const body = `{"pi":"` + apitest.PI + `","options":{"recursive":true,"maxDepth":
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
 	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
-		return export.Routes(s.Requests, orchestrator.NoWebhooks{})
+		return export.Routes(s.Requests, delivery.NoWebhooks{})
 	})
 }
 
@@ -195,7 +195,7 @@ func TestNoEntityAPINoExport(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	serve := func(s *app.System) []httpkit.Route {
-		return export.Routes(s.Requests, orchestrator.NoWebhooks{})
+		return export.Routes(s.Requests, delivery.NoWebhooks{})
 	}
 	before := apitest.New(t, parts, serve)
 	if answer := before.Call(t, http.MethodPost, "/export/mods", body, "Idempotency-Key", "first"); answer.Status != http.StatusAccepted {

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // TestFullQueueIsTooManyRequests fills the pool of two machines and its queue.
@@ -18,7 +18,7 @@ func TestFullQueueIsTooManyRequests(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t),
 		func(s *app.System) []httpkit.Route {
-			return export.Routes(s.Requests, orchestrator.NoWebhooks{})
+			return export.Routes(s.Requests, delivery.NoWebhooks{})
 		},
 		func(s *apitest.Settings) { s.Service.QueueLimit = 3 })
 	const room = 5

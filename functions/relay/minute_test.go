@@ -16,10 +16,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -30,7 +30,7 @@ type minutes struct {
 	*testing.T
 	clock   *clock.Virtual
 	feed    *dynamo.Feed
-	service *orchestrator.Relay
+	service *delivery.Relay
 	handle  lambdakit.TaskFunc
 
 	mu    sync.Mutex
@@ -64,14 +64,14 @@ func newMinutes(t *testing.T) *minutes {
 		t.Fatal(err)
 	}
 	keys, log := fake.NewEventKeys(nil), slog.New(slog.DiscardHandler)
-	m.service = orchestrator.NewRelay(m.feed, keys, orchestrator.NoTurns{}, m.clock, log, api.Published("https://sortie.example.org"), series.Discard)
-	bus := orchestrator.NewBus(m.feed, m, keys, orchestrator.NoTurns{}, log)
-	dispatch := orchestrator.NewDispatch(orchestrator.NewDelivery(
-		orchestrator.NewSubscriptions(store, m.feed, fake.NewWakes(m.clock, nil), api.WebhookDocument, m.clock, log, fixed{}), store, nil, fixed{}.Float64, "test", series.Discard,
-	), orchestrator.NoTurns{})
-	streams := orchestrator.NewStreamSweep(m.service,
-		[]orchestrator.StreamWork{bus.Work(), dispatch.Work()}, []orchestrator.StreamWork{bus.ReplayWork(), dispatch.ReplayWork()})
-	levels := orchestrator.NewEventLevels(store, m.feed, store, m.clock, true)
+	m.service = delivery.NewRelay(m.feed, keys, delivery.NoTurns{}, m.clock, log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := delivery.NewBus(m.feed, m, keys, delivery.NoTurns{}, log)
+	dispatch := delivery.NewDispatch(delivery.NewDeliverer(
+		delivery.NewSubscriptions(store, m.feed, fake.NewWakes(m.clock, nil), api.WebhookDocument, m.clock, log, fixed{}), store, nil, fixed{}.Float64, "test", series.Discard,
+	), delivery.NoTurns{})
+	streams := delivery.NewStreamSweep(m.service,
+		[]delivery.StreamWork{bus.Work(), dispatch.Work()}, []delivery.StreamWork{bus.ReplayWork(), dispatch.ReplayWork()})
+	levels := delivery.NewEventLevels(store, m.feed, store, m.clock, true)
 	m.handle = relay.Handler(m.service, bus, relay.Dispatchers{dispatch, m}, streams, store, decode, &fake.Traces{}, levels.Lags, m.clock.Now)
 	return m
 }
@@ -123,10 +123,10 @@ func (m *minutes) minute(ctx context.Context) (reads float64, served []string) {
 // append appends an event to the stream of each of n tenants.
 func (m *minutes) append(n int) {
 	m.Helper()
-	var changes []orchestrator.Change
+	var changes []delivery.Change
 	for i := range n {
 		id := fmt.Sprintf("%s-%d", m.clock.Now(), i)
-		changes = append(changes, orchestrator.Change{ID: id, Change: port.Change{
+		changes = append(changes, delivery.Change{ID: id, Change: port.Change{
 			Run:    run.Run{Tenant: tenantNumber(i), ID: id, TaskID: id, Work: run.Work{Kind: run.KindExport}},
 			Events: []run.Event{{ID: run.EventID(m.clock.Now(), id), Seq: 1, Type: run.EventAccepted, At: m.clock.Now(), State: run.Pending}},
 		}})

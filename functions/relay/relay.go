@@ -18,8 +18,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 )
@@ -64,7 +64,7 @@ type Failure struct {
 	Number string `json:"itemIdentifier"`
 }
 
-// Webhooks queues the webhooks that are due. *orchestrator.Dispatch implements it.
+// Webhooks queues the webhooks that are due. *delivery.Dispatch implements it.
 type Webhooks interface {
 	// DispatchTenants queues the webhooks for new events in the streams of tenants. It returns
 	// the number of tenants that failed.
@@ -73,7 +73,7 @@ type Webhooks interface {
 	Sweep(ctx context.Context) error
 }
 
-// Streams completes unfinished work on the streams of events. *orchestrator.StreamSweep
+// Streams completes unfinished work on the streams of events. *delivery.StreamSweep
 // implements it.
 type Streams interface {
 	// Sweep continues where the last call was interrupted.
@@ -105,7 +105,7 @@ func (d Dispatchers) Sweep(ctx context.Context) error {
 // ended runs and of firings, and exports the traces. It does so once for each change, and again
 // only if the process ends before its response.
 func Handler(
-	svc *orchestrator.Relay, bus *orchestrator.Bus, hooks Webhooks, streams Streams, outbox port.Outbox, decode Decode, traces port.Traces,
+	svc *delivery.Relay, bus *delivery.Bus, hooks Webhooks, streams Streams, outbox port.Outbox, decode Decode, traces port.Traces,
 	lags series.Reader, now func() time.Time,
 ) lambdakit.TaskFunc {
 	h := handler{svc, bus, hooks, streams, outbox, decode, traces, lags, now}
@@ -122,8 +122,8 @@ func Handler(
 }
 
 type handler struct {
-	svc     *orchestrator.Relay
-	bus     *orchestrator.Bus
+	svc     *delivery.Relay
+	bus     *delivery.Bus
 	hooks   Webhooks
 	streams Streams
 	outbox  port.Outbox
@@ -176,7 +176,7 @@ func (h handler) flush(ctx context.Context) {
 }
 
 func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, error) {
-	changes := make([]orchestrator.Change, 0, len(records))
+	changes := make([]delivery.Change, 0, len(records))
 	raw := map[string]json.RawMessage{}
 	for _, record := range records {
 		change, err := read(record, h.decode)
@@ -220,14 +220,14 @@ func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, 
 
 // redrive relays the changes in the outbox until ctx ends. Failed changes remain in the outbox.
 func (h handler) redrive(ctx context.Context) (Answer, error) {
-	drained, err := h.svc.Drain(ctx, h.outbox, func(c port.StoredChange) orchestrator.Change {
+	drained, err := h.svc.Drain(ctx, h.outbox, func(c port.StoredChange) delivery.Change {
 		change, err := read(c.Record, h.decode)
 		if err != nil {
-			change = orchestrator.Change{Err: err}
+			change = delivery.Change{Err: err}
 		}
 		change.ID = c.ID
 		return change
-	}, func(changes []orchestrator.Change) {
+	}, func(changes []delivery.Change) {
 		for _, c := range changes {
 			h.record(ctx, c)
 		}
@@ -237,15 +237,15 @@ func (h handler) redrive(ctx context.Context) (Answer, error) {
 
 // read decodes a record. It returns an error for a record without a sequence number, because
 // the response could not name it.
-func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
+func read(raw json.RawMessage, decode Decode) (delivery.Change, error) {
 	var r streamRecord
 	if err := json.Unmarshal(raw, &r); err != nil {
-		return orchestrator.Change{}, fmt.Errorf("cannot decode a record: %w", err)
+		return delivery.Change{}, fmt.Errorf("cannot decode a record: %w", err)
 	}
 	if r.Change.Number == "" {
-		return orchestrator.Change{}, errors.New("a record without a sequence number")
+		return delivery.Change{}, errors.New("a record without a sequence number")
 	}
-	change := orchestrator.Change{ID: r.Change.Number}
+	change := delivery.Change{ID: r.Change.Number}
 	if r.Change.At > 0 {
 		change.At = time.Unix(int64(r.Change.At), 0)
 	}
@@ -257,7 +257,7 @@ func read(raw json.RawMessage, decode Decode) (orchestrator.Change, error) {
 
 // record records the samples and the trace of a change whose events are in their stream. The
 // stream of the table must not deliver it again.
-func (h handler) record(ctx context.Context, c orchestrator.Change) {
+func (h handler) record(ctx context.Context, c delivery.Change) {
 	if len(c.Events) > 0 {
 		lambdakit.Record(ctx, c.Events[0].At, series.OfCommit(c.Run, c.Events))
 		h.traces.Committed(ctx, c.Run, c.Events)

@@ -18,10 +18,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -107,7 +107,7 @@ func setup(t *testing.T) *stage {
 	feed := fake.NewFeed(s.clock, 7*24*time.Hour, unless(&s.feedLost), func(err error) { t.Error(err) })
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	keys := fake.NewEventKeys(nil)
-	service := orchestrator.NewRelay(feed, keys, orchestrator.NoTurns{}, s.clock, log, api.Published("https://sortie.example.org"), lambdakit.Observe)
+	service := delivery.NewRelay(feed, keys, delivery.NoTurns{}, s.clock, log, api.Published("https://sortie.example.org"), lambdakit.Observe)
 	db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
 	if err := awsfake.CreateTable(t.Context(), db.AWS(), "sortie"); err != nil {
 		t.Fatal(err)
@@ -117,9 +117,9 @@ func setup(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	s.outbox = outbox
-	levels := orchestrator.NewEventLevels(outbox, feed, outbox, s.clock, true)
-	bus := orchestrator.NewBus(feed, s.bus, keys, orchestrator.NoTurns{}, log)
-	streams := orchestrator.NewStreamSweep(service, []orchestrator.StreamWork{bus.Work()}, nil)
+	levels := delivery.NewEventLevels(outbox, feed, outbox, s.clock, true)
+	bus := delivery.NewBus(feed, s.bus, keys, delivery.NoTurns{}, log)
+	streams := delivery.NewStreamSweep(service, []delivery.StreamWork{bus.Work()}, nil)
 	s.handle = relay.Handler(service, bus, &s.hooks, streams, outbox, s.decode, &s.traces, levels.Lags, s.clock.Now)
 	return s
 }
@@ -360,8 +360,8 @@ func FuzzRelay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input string) {
 		feed, log := fake.NewFeed(clock.System{}, time.Hour, nil, func(error) {}), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
-		service := orchestrator.NewRelay(feed, keys, orchestrator.NoTurns{}, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
-		answer, err := relay.Handler(service, orchestrator.NewBus(feed, fake.NewPublisher(nil), keys, orchestrator.NoTurns{}, log), &hooks{}, orchestrator.NewStreamSweep(service, nil, nil), nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
+		service := delivery.NewRelay(feed, keys, delivery.NoTurns{}, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
+		answer, err := relay.Handler(service, delivery.NewBus(feed, fake.NewPublisher(nil), keys, delivery.NoTurns{}, log), &hooks{}, delivery.NewStreamSweep(service, nil, nil), nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
 		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)

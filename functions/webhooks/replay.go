@@ -8,22 +8,22 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
 // ReplayRoutes returns the route that sends events of a stream again.
-func ReplayRoutes(svc *orchestrator.Replays) []httpkit.Route {
+func ReplayRoutes(svc *delivery.Replays) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/v1/events:replay", Access: httpkit.ForClients, Scope: access.Backfill,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return replay(svc, w, r) },
 	}}
 }
 
-func replay(svc *orchestrator.Replays, w http.ResponseWriter, r *http.Request) error {
+func replay(svc *delivery.Replays, w http.ResponseWriter, r *http.Request) error {
 	var body contract.ReplayRequest
 	key, err := httpkit.DecodeKeyed(w, r, &body)
 	if err != nil {
@@ -54,8 +54,8 @@ func replay(svc *orchestrator.Replays, w http.ResponseWriter, r *http.Request) e
 }
 
 // replayOf decodes a request. Faults: InvalidRequest with the field.
-func replayOf(body contract.ReplayRequest) (in orchestrator.ReplayRequest, err error) {
-	in = orchestrator.ReplayRequest{WebhookID: body.Target.WebhookID, Limit: orchestrator.MaxReplay}
+func replayOf(body contract.ReplayRequest) (in delivery.ReplayRequest, err error) {
+	in = delivery.ReplayRequest{WebhookID: body.Target.WebhookID, Limit: delivery.MaxReplay}
 	if body.Limit != nil {
 		in.Limit = *body.Limit
 	}
@@ -81,16 +81,16 @@ func replayOf(body contract.ReplayRequest) (in orchestrator.ReplayRequest, err e
 }
 
 // place decodes one end of a range. It returns nil for the end of the stream with that name.
-func place(field, text, name string) (*orchestrator.Place, error) {
+func place(field, text, name string) (*delivery.Place, error) {
 	if text == name || text == "0" && name == stream.Earliest {
 		return nil, nil
 	}
 	if c, ok := stream.ParseCursor(text); ok && c.Epoch != "" {
-		return &orchestrator.Place{Epoch: c.Epoch, Position: c.Position}, nil
+		return &delivery.Place{Epoch: c.Epoch, Position: c.Position}, nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.IsZero() {
 		return nil, fault.Invalid(field, "%s: malformed, want a cursor, a time such as 2026-11-21T09:00:00Z, or %s", field, name)
 	}
-	return &orchestrator.Place{At: at}, nil
+	return &delivery.Place{At: at}, nil
 }

@@ -15,10 +15,10 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
@@ -33,9 +33,9 @@ const (
 const settingsSize = 64 << 10
 
 // Routes returns the routes of webhooks.
-func Routes(svc *orchestrator.Webhooks) []httpkit.Route {
+func Routes(svc *delivery.Webhooks) []httpkit.Route {
 	route := func(
-		method, pattern string, scope access.Scope, serve func(*orchestrator.Webhooks, http.ResponseWriter, *http.Request) error, query ...string,
+		method, pattern string, scope access.Scope, serve func(*delivery.Webhooks, http.ResponseWriter, *http.Request) error, query ...string,
 	) httpkit.Route {
 		return httpkit.Route{
 			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query,
@@ -56,12 +56,12 @@ func Routes(svc *orchestrator.Webhooks) []httpkit.Route {
 }
 
 // answer writes a webhook with its tag.
-func answer(w http.ResponseWriter, status int, v orchestrator.WebhookView, secret string) error {
-	w.Header().Set("ETag", orchestrator.WebhookTag(v.Webhook))
+func answer(w http.ResponseWriter, status int, v delivery.WebhookView, secret string) error {
+	w.Header().Set("ETag", delivery.WebhookTag(v.Webhook))
 	return httpkit.WriteJSON(w, status, api.WebhookDetail(v, secret))
 }
 
-func create(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func create(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	var body contract.WebhookSettings
 	key, err := httpkit.DecodeKeyed(w, r, &body)
 	if err != nil {
@@ -80,7 +80,7 @@ func create(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) 
 	return answer(w, status, v, secret)
 }
 
-func list(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func list(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func list(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) er
 	return httpkit.WriteJSON(w, http.StatusOK, page)
 }
 
-func get(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func get(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	v, err := svc.Webhook(httpkit.Request(r, "webhook_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the webhook: %w", err)
@@ -105,7 +105,7 @@ func get(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) err
 	return answer(w, http.StatusOK, v, "")
 }
 
-func patch(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func patch(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func patch(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	ctx, who, id := httpkit.Request(r, "webhook_id")
-	v, err := svc.Change(ctx, who, id, required, func(stored orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+	v, err := svc.Change(ctx, who, id, required, func(stored delivery.WebhookSettings) (delivery.WebhookSettings, bool, error) {
 		return api.PatchWebhook(stored, document, httpkit.ParseJSON)
 	})
 	if err != nil {
@@ -124,11 +124,11 @@ func patch(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) e
 	return answer(w, http.StatusOK, v, "")
 }
 
-func remove(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func remove(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	return httpkit.Remove(w, r, "webhook", r.PathValue("webhook_id"), svc.Delete)
 }
 
-func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func rotate(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func rotate(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) 
 	return answer(w, http.StatusOK, v, secret)
 }
 
-func test(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func test(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func test(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) er
 	return httpkit.WriteJSON(w, http.StatusOK, api.WebhookAttempt(a))
 }
 
-func deliveries(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func deliveries(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func deliveries(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reque
 	return httpkit.WriteJSON(w, http.StatusOK, page)
 }
 
-func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Request) error {
+func redeliver(svc *delivery.Webhooks, w http.ResponseWriter, r *http.Request) error {
 	var body contract.RedeliverRequest
 	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 		return err
@@ -202,7 +202,7 @@ func redeliver(svc *orchestrator.Webhooks, w http.ResponseWriter, r *http.Reques
 }
 
 // redelivery starts the redelivery of a request.
-func redelivery(svc *orchestrator.Webhooks, r *http.Request, body contract.RedeliverRequest) (webhook.Replay, error) {
+func redelivery(svc *delivery.Webhooks, r *http.Request, body contract.RedeliverRequest) (webhook.Replay, error) {
 	ctx, who, id := httpkit.Request(r, "webhook_id")
 	if since := body.FailedSince; since != nil {
 		if body.Position != nil || body.From != nil || body.To != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -44,7 +44,7 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *stage {
 	parts := apitest.NewParts(t)
 	s.webhooks = apitest.NewWebhooks(t, parts)
 	s.Stage = apitest.New(t, parts, func(*app.System) []httpkit.Route {
-		return append(webhooks.Routes(s.webhooks.Webhooks), webhooks.ReplayRoutes(orchestrator.NewReplays(s.webhooks.Webhooks, true))...)
+		return append(webhooks.Routes(s.webhooks.Webhooks), webhooks.ReplayRoutes(delivery.NewReplays(s.webhooks.Webhooks, true))...)
 	}, change...)
 	return s
 }

@@ -10,17 +10,17 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/livelog"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Published returns the functions with which a relay makes events from changes. publicURL is
 // the address of the API, which is the base of artifact addresses.
-func Published(publicURL string) orchestrator.Published {
-	return orchestrator.Published{
+func Published(publicURL string) delivery.Published {
+	return delivery.Published{
 		Events:     func(c port.Change) ([]events.Envelope, error) { return Events(publicURL, c) },
 		Unreadable: Unreadable,
 	}

@@ -5,22 +5,22 @@ import (
 	"encoding/json"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // WebhookSettings converts the settings in a request.
-func WebhookSettings(in contract.WebhookSettings) orchestrator.WebhookSettings {
-	return orchestrator.WebhookSettings{
+func WebhookSettings(in contract.WebhookSettings) delivery.WebhookSettings {
+	return delivery.WebhookSettings{
 		URL:         in.URL,
 		Filter:      events.Filter{Types: in.EventTypes, ProjectID: in.ProjectID, JobID: in.JobID, TaskID: in.TaskID, BatchID: in.BatchID},
 		Description: in.Description, Paused: in.Paused, Ordered: in.Ordered, RateLimit: in.RateLimit,
 	}
 }
 
-func webhookSettings(in orchestrator.WebhookSettings) contract.WebhookSettings {
+func webhookSettings(in delivery.WebhookSettings) contract.WebhookSettings {
 	f := in.Filter
 	return contract.WebhookSettings{
 		URL: in.URL, EventTypes: f.Types, ProjectID: f.ProjectID, JobID: f.JobID, TaskID: f.TaskID, BatchID: f.BatchID,
@@ -31,8 +31,8 @@ func webhookSettings(in orchestrator.WebhookSettings) contract.WebhookSettings {
 // PatchWebhook applies a JSON merge patch (RFC 7396) to settings. decode decodes a document
 // like a request body. enable reports whether the patch contains the field paused.
 func PatchWebhook(
-	stored orchestrator.WebhookSettings, patch []byte, decode func(document []byte, into any) error,
-) (in orchestrator.WebhookSettings, enable bool, err error) {
+	stored delivery.WebhookSettings, patch []byte, decode func(document []byte, into any) error,
+) (in delivery.WebhookSettings, enable bool, err error) {
 	var changes map[string]json.RawMessage
 	if err := decode(patch, &changes); err != nil {
 		return in, false, err
@@ -65,7 +65,7 @@ func PatchWebhook(
 // Webhook returns the response for a webhook without its progress.
 func Webhook(w webhook.Webhook) contract.Webhook {
 	found := contract.Webhook{
-		ID: w.ID, WebhookSettings: webhookSettings(orchestrator.SettingsOf(w)), OfTask: w.TaskID != "", Secrets: []contract.WebhookSecretExpiry{},
+		ID: w.ID, WebhookSettings: webhookSettings(delivery.SettingsOf(w)), OfTask: w.TaskID != "", Secrets: []contract.WebhookSecretExpiry{},
 		Version: w.Version, CreatedAt: w.CreatedAt, CreatedBy: w.CreatedBy, UpdatedAt: w.UpdatedAt, UpdatedBy: w.UpdatedBy,
 	}
 	for _, s := range w.Secrets {
@@ -82,7 +82,7 @@ func WebhookDocument(w webhook.Webhook) ([]byte, error) { return json.Marshal(We
 
 // WebhookDetail returns the response for a webhook. secret is shown in this response only; it
 // may be empty.
-func WebhookDetail(v orchestrator.WebhookView, secret string) contract.WebhookDetail {
+func WebhookDetail(v delivery.WebhookView, secret string) contract.WebhookDetail {
 	p := v.Progress
 	found := contract.WebhookDetail{Webhook: Webhook(v.Webhook), Status: contract.WebhookActive, Secret: secret, Progress: contract.WebhookProgress{
 		Position: p.Cursor, Pending: p.Pending, Failures: p.Health.Failures, HeldUntil: p.Health.HeldUntil,
@@ -143,9 +143,9 @@ func WebhookDelivery(d webhook.Delivery) contract.WebhookDelivery {
 }
 
 // ExportWebhook returns the settings of an export's webhook; nil without one.
-func ExportWebhook(in *contract.ExportWebhook) *orchestrator.WebhookSettings {
+func ExportWebhook(in *contract.ExportWebhook) *delivery.WebhookSettings {
 	if in == nil {
 		return nil
 	}
-	return &orchestrator.WebhookSettings{URL: in.URL, Filter: events.Filter{Types: in.EventTypes}}
+	return &delivery.WebhookSettings{URL: in.URL, Filter: events.Filter{Types: in.EventTypes}}
 }

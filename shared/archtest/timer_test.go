@@ -56,7 +56,7 @@ var timers = map[string]timerUse{
 	"shared/orchestrator/warm_create.go":        {2, pause},  // the rate of starts in a sweep
 	"shared/orchestrator/warm_claim.go":         {1, pause},  //
 	"shared/orchestrator/pool_reload.go":        {1, pause},  //
-	"shared/orchestrator/turns.go":              {2, pause},  // a relay waits for its turn to write to a stream
+	"shared/app/delivery/turns.go":              {2, pause},  // a relay waits for its turn to write to a stream
 	"shared/orchestrator/query.go":              {2, bound},  // waits of clients
 	"shared/orchestrator/inference_follow.go":   {1, bound},  // waits of readers for a settlement
 	"shared/orchestrator/follow.go":             {1, bound},  // waits of clients

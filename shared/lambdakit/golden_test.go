@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -179,8 +180,8 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		publisher := fake.NewPublisher(nil)
 		feed, log := fake.NewFeed(clock.System{}, 24*365*100*time.Hour, nil, func(err error) { t.Error(err) }), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
-		svc := orchestrator.NewRelay(feed, keys, orchestrator.NoTurns{}, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
-		output, err := relay.Handler(svc, orchestrator.NewBus(feed, publisher, keys, orchestrator.NoTurns{}, log), noWebhooks{}, nil, nil, dynamo.ChangeOf, &fake.Traces{}, nil, time.Now)(t.Context(), event)
+		svc := delivery.NewRelay(feed, keys, delivery.NoTurns{}, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
+		output, err := relay.Handler(svc, delivery.NewBus(feed, publisher, keys, delivery.NoTurns{}, log), noWebhooks{}, nil, nil, dynamo.ChangeOf, &fake.Traces{}, nil, time.Now)(t.Context(), event)
 		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(publisher.Events()) != 1 || publisher.Events()[0].Type != string(run.EventAccepted) || publisher.Events()[0].TaskID == "" {
 			t.Errorf("got %s (%v) and events %+v", output, err, publisher.Events())
 		}
@@ -188,7 +189,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		server, err := httpkit.New(httpkit.Config{
 			Tokens: httpkit.FixedTokens(access.Full("client", "a-client", apitest.Tenant, "main")),
 			Clock:  stage.Clock, Log: slog.New(slog.DiscardHandler), NewID: func() string { return "made" },
-		}, export.Routes(stage.System.Requests, orchestrator.NoWebhooks{})...)
+		}, export.Routes(stage.System.Requests, delivery.NoWebhooks{})...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,6 @@
 //	Supervision   Machines                   states Running, Cancelling, Reconciling
 //	Termination   Machines, Outputs, Logs    state Terminating
 //	Sweeper       Machines, Outputs          reconcile records with everything else
-//	Relay         Publisher                  publish the events of commits
 //
 // A constructor takes all that its type needs. NewLifecycle takes what follows a commit of the
 // process: the actions of jobs, the replicas of pools, and inference tasks. A process that

@@ -36,18 +36,14 @@ func (s *Sweeper) sweepAnswers(ctx context.Context) error {
 	}
 	return s.unlessResting("answers", func() (found int, err error) {
 		before := s.now().Add(-s.policy.RecordRetention)
-		err = eachStream(ctx, feed, inference.StreamPrefix, func(task string) error {
+		err = port.WalkStreams(ctx, feed, inference.StreamPrefix, func(task string) error {
 			stream := inference.StreamPrefix + task
 			if at, ok := inference.Accepted(stream); !ok || at.After(before) {
 				return nil
 			}
-			for {
-				trimmed, err := feed.Trim(ctx, stream, trimPage)
-				found += trimmed
-				if err != nil || trimmed < trimPage {
-					return err
-				}
-			}
+			trimmed, err := port.TrimStream(ctx, feed, stream)
+			found += trimmed
+			return err
 		})
 		return found, err
 	})

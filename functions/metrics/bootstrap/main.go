@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/metrics"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -18,7 +19,7 @@ func main() {
 	p := process.Start("metrics")
 	store := deployed.Store(p)
 	sizes := orchestrator.NewPoolSizes(store, access.Default, p.Settings())
-	levels := orchestrator.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock(), true)
+	levels := delivery.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock(), true)
 	gauges := series.AllOf(sizes.Samples, levels.Samples, stream.OpenConnections(store))
 	p.ServeHTTP(metrics.Routes(prometheus.New(gauges).Text), deployed.ClientTokens(p))
 }

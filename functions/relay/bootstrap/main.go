@@ -6,11 +6,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/eventbridge"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/traces"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
@@ -19,15 +19,15 @@ func main() {
 	p.Check(err)
 	store := deployed.Store(p)
 	feed, keys := deployed.Feed(p, store), deployed.EventKeys(p, store)
-	turns := orchestrator.NewTurns(store, store, p.Clock(), p.Log, p.Rand)
-	dispatch := orchestrator.NewDispatch(deployed.Delivery(p, store, p.Settings()), turns)
+	turns := delivery.NewTurns(store, store, p.Clock(), p.Log, p.Rand)
+	dispatch := delivery.NewDispatch(deployed.Delivery(p, store, p.Settings()), turns)
 	waiting := relay.Dispatchers{dispatch, deployed.Waker(p, store)}
-	relays := orchestrator.NewRelay(feed, keys, turns, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe)
-	published := orchestrator.NewBus(feed, bus, keys, turns, p.Log)
+	relays := delivery.NewRelay(feed, keys, turns, p.Clock(), p.Log, api.Published(p.Need("SORTIE_PUBLIC_URL")), lambdakit.Observe)
+	published := delivery.NewBus(feed, bus, keys, turns, p.Log)
 	p.ServeEvent(relay.Handler(
-		relays, published, waiting, orchestrator.NewStreamSweep(relays,
-			[]orchestrator.StreamWork{published.Work(), dispatch.Work()}, []orchestrator.StreamWork{published.ReplayWork(), dispatch.ReplayWork()},
+		relays, published, waiting, delivery.NewStreamSweep(relays,
+			[]delivery.StreamWork{published.Work(), dispatch.Work()}, []delivery.StreamWork{published.ReplayWork(), dispatch.ReplayWork()},
 		), store, dynamo.ChangeOf, traces.Exporter(p),
-		orchestrator.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,
+		delivery.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,
 	))
 }

@@ -3,14 +3,14 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
 	p := process.Start("webhooks")
 	hooks := deployed.Webhooks(p, deployed.Store(p), p.Settings())
-	routes := append(webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true))...)
+	routes := append(webhooks.Routes(hooks), webhooks.ReplayRoutes(delivery.NewReplays(hooks, true))...)
 	p.ServeHTTP(routes, deployed.ClientTokens(p))
 }

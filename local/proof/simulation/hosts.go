@@ -8,10 +8,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
@@ -24,12 +24,12 @@ const eventRetention = 400 * 24 * time.Hour
 // host is a process that relays and delivers events, with its memory of the stream. On AWS one
 // call at a time uses it. Locally it is part of Sortie's process.
 type host struct {
-	relay    *orchestrator.Relay
+	relay    *delivery.Relay
 	function lambdakit.TaskFunc
-	delivery *orchestrator.Delivery
-	dispatch *orchestrator.Dispatch
-	webhooks *orchestrator.Webhooks
-	sweep    *orchestrator.StreamSweep
+	delivery *delivery.Deliverer
+	dispatch *delivery.Dispatch
+	webhooks *delivery.Webhooks
+	sweep    *delivery.StreamSweep
 	streams  *stream.Streams
 }
 
@@ -44,18 +44,18 @@ func (w *world) newHost(name string) (*host, error) {
 	published := api.Published("http://sortie")
 	published.Bare = !w.home.survivesCrash() // the local process has the signing key
 	turns := w.writerTurns(clock)
-	h.relay = orchestrator.NewRelay(feed, w.events.keys, turns, clock, w.log, published, series.Discard)
-	subscriptions := orchestrator.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
-	h.delivery = orchestrator.NewDelivery(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
-	h.dispatch = orchestrator.NewDispatch(h.delivery, turns)
-	bus := orchestrator.NewBus(feed, w.events, w.events.keys, turns, w.log)
-	works := []orchestrator.StreamWork{h.dispatch.Work()}
+	h.relay = delivery.NewRelay(feed, w.events.keys, turns, clock, w.log, published, series.Discard)
+	subscriptions := delivery.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
+	h.delivery = delivery.NewDeliverer(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
+	h.dispatch = delivery.NewDispatch(h.delivery, turns)
+	bus := delivery.NewBus(feed, w.events, w.events.keys, turns, w.log)
+	works := []delivery.StreamWork{h.dispatch.Work()}
 	if w.home.survivesCrash() {
 		works = append(works, bus.Work())
 	}
-	h.sweep = orchestrator.NewStreamSweep(h.relay, works, nil)
+	h.sweep = delivery.NewStreamSweep(h.relay, works, nil)
 	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)
-	h.webhooks = orchestrator.NewWebhooks(subscriptions, nil, guard.Policy{})
+	h.webhooks = delivery.NewWebhooks(subscriptions, nil, guard.Policy{})
 	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{Keys: w.events.keys})
 	return h, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
@@ -93,8 +93,8 @@ func (w *world) relayOutbox() (again bool) {
 	drain := func() bool {
 		left := true
 		w.onHost(func(ctx context.Context, h *host) {
-			drained, err := h.relay.Drain(ctx, w.process.store, func(c port.StoredChange) orchestrator.Change {
-				change := orchestrator.Change{ID: c.ID, At: c.At}
+			drained, err := h.relay.Drain(ctx, w.process.store, func(c port.StoredChange) delivery.Change {
+				change := delivery.Change{ID: c.ID, At: c.At}
 				change.Change, change.Err = sqlite.ChangeOf(c.Record)
 				return change
 			}, nil)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
@@ -24,7 +24,7 @@ type subscriber struct {
 	w        *world
 	name     string
 	ref      webhook.Ref
-	settings orchestrator.WebhookSettings
+	settings delivery.WebhookSettings
 	// failures is the share of failed attempts until the time working. A dead receiver never
 	// works. A receiver that is gone answers 410 to some event.
 	failures   float64
@@ -49,7 +49,7 @@ func (w *world) drawSubscribers() {
 	for i := range w.random.IntN(4) {
 		s := &subscriber{w: w, name: fmt.Sprintf("subscriber-%d", i+1), begin: -1, tries: map[int64]int{}, accepted: map[int64]int{}, refused: map[int64]bool{}}
 		s.ref = webhook.Ref{Tenant: client.Tenant, ID: webhook.ID(time.Time{}, "key", client.Tenant, s.name)}
-		s.settings = orchestrator.WebhookSettings{URL: "https://hooks.example.org/" + s.name, Ordered: w.chance(0.5)}
+		s.settings = delivery.WebhookSettings{URL: "https://hooks.example.org/" + s.name, Ordered: w.chance(0.5)}
 		if w.chance(0.3) {
 			s.settings.RateLimit = 1 + w.random.IntN(5)
 		}
@@ -92,7 +92,7 @@ func (w *world) startSubscribers() {
 func (s *subscriber) pause(pause bool) {
 	s.call(fmt.Sprintf("pause %t", pause), func(ctx context.Context, h *host) error {
 		_, err := h.webhooks.Change(ctx, client, s.ref.ID, change.Precondition{},
-			func(in orchestrator.WebhookSettings) (orchestrator.WebhookSettings, bool, error) {
+			func(in delivery.WebhookSettings) (delivery.WebhookSettings, bool, error) {
 				in.Paused = pause
 				return in, true, nil
 			})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -16,16 +16,16 @@ type turner interface {
 }
 
 // writerTurns returns the turns of a host, with injected faults. The local home has one host.
-func (w *world) writerTurns(c clock.Clock) orchestrator.TurnTaking {
+func (w *world) writerTurns(c clock.Clock) delivery.TurnTaking {
 	if !w.home.survivesCrash() {
-		return orchestrator.NoTurns{}
+		return delivery.NoTurns{}
 	}
 	of, ok := w.process.store.(turner)
 	if !ok {
 		w.fail("the store %T has no turns", w.process.store)
 	}
 	faulty := faultyTurns{of, w}
-	return orchestrator.NewTurns(faulty, faulty, c, w.log, w.random.Float64)
+	return delivery.NewTurns(faulty, faulty, c, w.log, w.random.Float64)
 }
 
 // faultyTurns are turns with injected faults. A process can crash while it waits for its turn

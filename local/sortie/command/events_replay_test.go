@@ -8,9 +8,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func TestEventsReplay(t *testing.T) {
@@ -19,7 +19,7 @@ func TestEventsReplay(t *testing.T) {
 	hooks := apitest.NewWebhooks(t, parts)
 	hooks.Publish(t)
 	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route {
-		return append(webhooks.Routes(hooks.Webhooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks.Webhooks, true))...)
+		return append(webhooks.Routes(hooks.Webhooks), webhooks.ReplayRoutes(delivery.NewReplays(hooks.Webhooks, true))...)
 	})
 	env := map[string]string{"SORTIE_URL": stage.URL}
 	hook := strings.Fields(sortie(t, env, "", "webhooks", "create", "http://127.0.0.1:1/").stdout)[0]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -32,7 +33,7 @@ func readBus(lookup func(string) (string, bool)) (c nats.Config, err error) {
 // wireBus creates the use cases of replays and connects the bus, if one is configured.
 func (s *Stack) wireBus(config orchestrator.Config) error {
 	c := s.config.Settings.Bus
-	s.replays = orchestrator.NewReplays(s.webhooks, c.URL != "")
+	s.replays = delivery.NewReplays(s.webhooks, c.URL != "")
 	if c.URL == "" {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (s *Stack) wireBus(config orchestrator.Config) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", busURL, err)
 	}
-	s.publisher, s.bus = publisher, orchestrator.NewBus(s.feed, publisher, s.eventKeys, orchestrator.NoTurns{}, s.config.Log)
+	s.publisher, s.bus = publisher, delivery.NewBus(s.feed, publisher, s.eventKeys, delivery.NoTurns{}, s.config.Log)
 	return nil
 }
 

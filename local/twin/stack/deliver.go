@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/retry"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -206,7 +205,7 @@ func (s *Stack) dispatchEvents(ctx context.Context, tenant string) {
 	for ctx.Err() == nil {
 		position, err := s.dispatch.Position(ctx, tenant)
 		if err == nil {
-			err = s.feed.Wait(ctx, orchestrator.StreamOf(tenant), position)
+			err = s.feed.Wait(ctx, port.EventStream(tenant), position)
 		}
 		if err == nil {
 			err = s.dispatch.Dispatch(ctx, tenant)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/series"
 )
@@ -12,7 +13,7 @@ import (
 func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
 	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config)
 	return prometheus.New(func(ctx context.Context) ([]series.Sample, error) {
-		levels := orchestrator.NewEventLevels(s.store, s.feed, s.store, s.clock, s.bus != nil)
+		levels := delivery.NewEventLevels(s.store, s.feed, s.store, s.clock, s.bus != nil)
 		engines := func(ctx context.Context) ([]series.Sample, error) {
 			return s.system.Dispatcher.Levels(ctx, s.memory.Tenant)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -37,7 +37,7 @@ func (s *Stack) wireRelay() error {
 	published := api.Published(s.serviceConfig().PublicURL)
 	s.store.EncodeEvents(published.Encode)
 	published.Bare = true // this process has the signing key
-	s.relay = orchestrator.NewRelay(s.feed, s.eventKeys, orchestrator.NoTurns{}, s.clock, s.config.Log, published, s.metrics.Record)
+	s.relay = delivery.NewRelay(s.feed, s.eventKeys, delivery.NoTurns{}, s.clock, s.config.Log, published, s.metrics.Record)
 	return nil
 }
 
@@ -102,8 +102,8 @@ func (s *Stack) within(ctx context.Context, d time.Duration) (context.Context, f
 	return limited, cancel
 }
 
-func readChange(c port.StoredChange) orchestrator.Change {
-	change := orchestrator.Change{ID: c.ID, At: c.At}
+func readChange(c port.StoredChange) delivery.Change {
+	change := delivery.Change{ID: c.ID, At: c.At}
 	change.Change, change.Err = sqlite.ChangeOf(c.Record)
 	return change
 }
@@ -111,11 +111,11 @@ func readChange(c port.StoredChange) orchestrator.Change {
 // sweepStreams writes the last checkpoints, continues replays and deletes expired events until
 // the stack stops. Other loops publish the events and queue the webhooks.
 func (s *Stack) sweepStreams(ctx context.Context) {
-	events, replays := []orchestrator.StreamWork{s.dispatch.Work().Watched()}, []orchestrator.StreamWork{s.dispatch.ReplayWork()}
+	events, replays := []delivery.StreamWork{s.dispatch.Work().Watched()}, []delivery.StreamWork{s.dispatch.ReplayWork()}
 	if s.bus != nil {
 		events, replays = append(events, s.bus.Work().Watched()), append(replays, s.bus.ReplayWork())
 	}
-	sweep := orchestrator.NewStreamSweep(s.relay, events, replays)
+	sweep := delivery.NewStreamSweep(s.relay, events, replays)
 	for clock.Sleep(ctx, s.clock, min(relaySweep, s.config.SweepInterval)) == nil {
 		if err := errors.Join(sweep.Sweep(ctx), s.relay.Trim(ctx)); err != nil && !errors.Is(err, context.Canceled) {
 			s.config.Log.WarnContext(ctx, "a sweep of the streams failed; the next one repeats it", "error", err.Error())

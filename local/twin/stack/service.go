@@ -51,6 +51,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -282,10 +283,10 @@ func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (e
 	}
 	s.wakes = newDeliverer(s.clock, s.config.Log)
 	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock})
-	subscriptions := orchestrator.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
+	subscriptions := delivery.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
 	// One process owns the folder, and takes over the leases of the earlier process.
-	s.delivery = orchestrator.NewDelivery(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)
-	s.dispatch, s.webhooks = orchestrator.NewDispatch(s.delivery, orchestrator.NoTurns{}), orchestrator.NewWebhooks(subscriptions, sender, config.Hooks)
+	s.delivery = delivery.NewDeliverer(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)
+	s.dispatch, s.webhooks = delivery.NewDispatch(s.delivery, delivery.NoTurns{}), delivery.NewWebhooks(subscriptions, sender, config.Hooks)
 	return nil
 }
 

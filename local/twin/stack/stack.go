@@ -28,10 +28,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/private"
 	"github.com/sortie-dev/sortie/shared/stream"
@@ -80,15 +80,15 @@ type Stack struct {
 	schedules  *timer.Schedules
 	eventKeys  *keyfile.EventKeys
 	feed       *sqlite.Feed
-	relay      *orchestrator.Relay
-	publisher  *nats.Publisher   // nil without a bus
-	bus        *orchestrator.Bus // nil without a bus
+	relay      *delivery.Relay
+	publisher  *nats.Publisher // nil without a bus
+	bus        *delivery.Bus   // nil without a bus
 	streams    *stream.Streams
 	wakes      *deliverer
-	delivery   *orchestrator.Delivery
-	dispatch   *orchestrator.Dispatch
-	webhooks   *orchestrator.Webhooks
-	replays    *orchestrator.Replays
+	delivery   *delivery.Deliverer
+	dispatch   *delivery.Dispatch
+	webhooks   *delivery.Webhooks
+	replays    *delivery.Replays
 	serversMu  sync.Mutex // guards servers; gates for containers are added later
 	servers    []*http.Server
 

@@ -16,10 +16,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -58,9 +58,9 @@ func TestDeliveryCosts(t *testing.T) {
 	policy = policy.WithPlainLoopback()
 	sender := hook.NewSender(hook.Config{Policy: policy, Clock: now})
 	wakes := fake.NewWakes(now, nil)
-	subscriptions := orchestrator.NewSubscriptions(s, feed, wakes, api.WebhookDocument, now, slog.New(slog.DiscardHandler), middle{})
-	delivery := orchestrator.NewDelivery(subscriptions, s, sender, middle{}.Float64, "worker", series.Discard)
-	dispatch := orchestrator.NewDispatch(delivery, orchestrator.NoTurns{})
+	subscriptions := delivery.NewSubscriptions(s, feed, wakes, api.WebhookDocument, now, slog.New(slog.DiscardHandler), middle{})
+	deliverer := delivery.NewDeliverer(subscriptions, s, sender, middle{}.Float64, "worker", series.Discard)
+	dispatch := delivery.NewDispatch(deliverer, delivery.NoTurns{})
 	for _, row := range []struct {
 		events                  int
 		dispatched, most, reads float64 // units of an event
@@ -77,14 +77,14 @@ func TestDeliveryCosts(t *testing.T) {
 			}
 		}
 		add()
-		v, _, _, err := orchestrator.NewWebhooks(subscriptions, sender, policy).Create(
-			t.Context(), port.Identity{Tenant: tenant, Subject: "client"}, orchestrator.WebhookSettings{URL: receiver.URL + "/"}, "", "")
+		v, _, _, err := delivery.NewWebhooks(subscriptions, sender, policy).Create(
+			t.Context(), port.Identity{Tenant: tenant, Subject: "client"}, delivery.WebhookSettings{URL: receiver.URL + "/"}, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ref := webhook.Ref{Tenant: tenant, ID: v.ID}
 		deliver := func() {
-			if err := delivery.Deliver(t.Context(), ref); err != nil {
+			if err := deliverer.Deliver(t.Context(), ref); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets/seed"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -27,10 +27,10 @@ func EventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
 		document, err := secret.Get(ctx)
 		return document.Bytes(), err
 	}
-	return orchestrator.NewEndorsedKeys(read, store, Signer(p), p.Clock())
+	return delivery.NewEndorsedKeys(read, store, Signer(p), p.Clock())
 }
 
 // PublishedEventKeys returns the public keys of events. It cannot sign.
 func PublishedEventKeys(p *process.Process, store *dynamo.Store) port.EventKeys {
-	return orchestrator.NewEndorsedKeys(nil, store, nil, p.Clock())
+	return delivery.NewEndorsedKeys(nil, store, nil, p.Clock())
 }

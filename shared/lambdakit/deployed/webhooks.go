@@ -4,6 +4,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/sqs"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -14,21 +15,21 @@ import (
 const ownerLength = 8
 
 // Webhooks returns the use cases of the webhooks in the table of store.
-func Webhooks(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Webhooks {
-	return orchestrator.NewWebhooks(subscriptions(p, store), sender(p, config), config.Hooks)
+func Webhooks(p *process.Process, store *dynamo.Store, config orchestrator.Config) *delivery.Webhooks {
+	return delivery.NewWebhooks(subscriptions(p, store), sender(p, config), config.Hooks)
 }
 
 // Delivery returns a worker that delivers events to the webhooks in the table of store.
-func Delivery(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Delivery {
-	return orchestrator.NewDelivery(subscriptions(p, store), store, sender(p, config), p.Rand, p.Hex(ownerLength), lambdakit.Observe)
+func Delivery(p *process.Process, store *dynamo.Store, config orchestrator.Config) *delivery.Deliverer {
+	return delivery.NewDeliverer(subscriptions(p, store), store, sender(p, config), p.Rand, p.Hex(ownerLength), lambdakit.Observe)
 }
 
 // subscriptions returns the webhooks in the table of store. The queue SORTIE_DELIVERIES wakes
 // their workers.
-func subscriptions(p *process.Process, store *dynamo.Store) *orchestrator.Subscriptions {
+func subscriptions(p *process.Process, store *dynamo.Store) *delivery.Subscriptions {
 	wakes, err := sqs.New(p.AWS(), p.Need("SORTIE_DELIVERIES"))
 	p.Check(err)
-	return orchestrator.NewSubscriptions(store, Feed(p, store), wakes, api.WebhookDocument, p.Clock(), p.Log, chance{p})
+	return delivery.NewSubscriptions(store, Feed(p, store), wakes, api.WebhookDocument, p.Clock(), p.Log, chance{p})
 }
 
 func sender(p *process.Process, config orchestrator.Config) *hook.Sender {

@@ -31,6 +31,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -57,7 +58,7 @@ type described struct {
 }
 
 // frontDoors returns all routes of the API.
-func frontDoors(s *app.System, hooks *orchestrator.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
+func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
 	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
@@ -65,7 +66,7 @@ func frontDoors(s *app.System, hooks *orchestrator.Webhooks, signer port.Signer,
 		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), tasks.ReadyRoutes(orchestrator.NewReadiness(func(context.Context) error { return nil }, c), ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
 		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
-		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, c), openai.Routes(s.Inference, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(orchestrator.NewReplays(hooks, true)),
+		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, c), openai.Routes(s.Inference, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(delivery.NewReplays(hooks, true)),
 	)
 }
 

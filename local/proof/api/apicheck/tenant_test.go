@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -84,7 +85,7 @@ func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) 
 	}
 	hooks := apitest.NewWebhooks(t, parts).Webhooks
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
-	if _, _, _, err := hooks.Create(t.Context(), who, orchestrator.WebhookSettings{URL: "https://127.0.0.1:1/"}, ownKey, ""); err != nil {
+	if _, _, _, err := hooks.Create(t.Context(), who, delivery.WebhookSettings{URL: "https://127.0.0.1:1/"}, ownKey, ""); err != nil {
 		t.Fatal(err)
 	}
 	tickets := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })

@@ -12,17 +12,17 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Webhooks are the use cases of webhooks on the store of a stage.
 type Webhooks struct {
-	*orchestrator.Webhooks
-	Delivery *orchestrator.Delivery
+	*delivery.Webhooks
+	Delivery *delivery.Deliverer
 	Feed     *fake.Feed
 
 	parts    Parts
@@ -47,11 +47,11 @@ func NewWebhooks(t *testing.T, parts Parts, allowed ...string) *Webhooks {
 	policy = policy.WithPlainLoopback()
 	w := &Webhooks{parts: parts, Feed: fake.NewFeed(parts.Clock, 24*time.Hour, nil, func(err error) { t.Error(err) })}
 	sender := hook.NewSender(hook.Config{Policy: policy, Clock: parts.Clock})
-	subscriptions := orchestrator.NewSubscriptions(
+	subscriptions := delivery.NewSubscriptions(
 		store, w.Feed, fake.NewWakes(parts.Clock, nil), api.WebhookDocument, parts.Clock, slog.New(slog.DiscardHandler), chance{},
 	)
-	w.Webhooks = orchestrator.NewWebhooks(subscriptions, sender, policy)
-	w.Delivery = orchestrator.NewDelivery(subscriptions, parts.Store, sender, chance{}.Float64, "worker", series.Discard)
+	w.Webhooks = delivery.NewWebhooks(subscriptions, sender, policy)
+	w.Delivery = delivery.NewDeliverer(subscriptions, parts.Store, sender, chance{}.Float64, "worker", series.Discard)
 	w.Publish(t)
 	return w
 }
@@ -70,7 +70,7 @@ func (w *Webhooks) Publish(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := fmt.Sprintf(`{"payload":%q}`, base64.StdEncoding.EncodeToString(payload))
-	_, err = w.Feed.Append(t.Context(), orchestrator.StreamOf(Tenant), port.Batch{
+	_, err = w.Feed.Append(t.Context(), port.EventStream(Tenant), port.Batch{
 		After: int64(w.appended - 1), Records: []port.FeedRecord{{ID: e.EventID, At: e.OccurredAt, Data: []byte(data)}},
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -89,14 +90,14 @@ func (h *onDynamoDB) serve(w *world, config orchestrator.Config) app.SystemTasks
 }
 
 func (h *onDynamoDB) begin(w *world) {
-	svc := orchestrator.NewRelay(h.feed, w.eventKeys, orchestrator.NoTurns{}, clock.System{}, w.log, api.Published("https://sortie.example.org"), series.Discard)
-	bus := orchestrator.NewBus(h.feed, fake.NewPublisher(nil), w.eventKeys, orchestrator.NoTurns{}, w.log)
+	svc := delivery.NewRelay(h.feed, w.eventKeys, delivery.NoTurns{}, clock.System{}, w.log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := delivery.NewBus(h.feed, fake.NewPublisher(nil), w.eventKeys, delivery.NoTurns{}, w.log)
 	decode := func(image json.RawMessage) (port.Change, error) {
 		h.decoded++
 		return dynamo.ChangeOf(image)
 	}
 	lags := func(context.Context) ([]series.Sample, error) { return nil, nil }
-	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, orchestrator.NewStreamSweep(svc, nil, nil), h.records, decode, &fake.Traces{}, lags, clock.System{}.Now)
+	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, delivery.NewStreamSweep(svc, nil, nil), h.records, decode, &fake.Traces{}, lags, clock.System{}.Now)
 }
 
 func (h *onDynamoDB) step() (time.Time, bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -30,7 +31,7 @@ type onSQLite struct {
 	streams *sqlite.Feed
 	feed    *signedFeed
 	calls   *lateEngine
-	relays  *orchestrator.Relay
+	relays  *delivery.Relay
 	// decoded counts the records in the outbox, which the relay decodes.
 	decoded int
 }
@@ -75,7 +76,7 @@ func (h *onSQLite) begin(w *world) {
 	<-w.system.Dispatcher.Ready()
 	published := api.Published("https://sortie.example.org")
 	published.Bare = true // as in the stack
-	h.relays = orchestrator.NewRelay(h.feed, w.eventKeys, orchestrator.NoTurns{}, clock.System{}, w.log, published, series.Discard)
+	h.relays = delivery.NewRelay(h.feed, w.eventKeys, delivery.NoTurns{}, clock.System{}, w.log, published, series.Discard)
 }
 
 func (h *onSQLite) step() (time.Time, bool) {
@@ -85,8 +86,8 @@ func (h *onSQLite) step() (time.Time, bool) {
 }
 
 func (h *onSQLite) relay() {
-	drained, err := h.relays.Drain(h.w.Context(), h.records, func(c port.StoredChange) orchestrator.Change {
-		change := orchestrator.Change{ID: c.ID, At: c.At}
+	drained, err := h.relays.Drain(h.w.Context(), h.records, func(c port.StoredChange) delivery.Change {
+		change := delivery.Change{ID: c.ID, At: c.At}
 		change.Change, change.Err = sqlite.ChangeOf(c.Record)
 		h.decoded += one(len(change.Events) > 0) // other changes have no record
 		return change

@@ -22,10 +22,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -119,13 +119,13 @@ func (w *world) newProcess() (*process, error) {
 		return nil, err
 	}
 	feed, log := timedFeed{own, w}, slog.New(slog.DiscardHandler)
-	turns := orchestrator.NewTurns(store, store, clock.System{}, log, w.Float64)
-	hooks := orchestrator.NewSubscriptions(store, feed, w, api.WebhookDocument, clock.System{}, log, w)
-	relays := orchestrator.NewRelay(feed, w.keys, turns, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
-	bus := orchestrator.NewBus(feed, p, w.keys, turns, log)
-	dispatch := orchestrator.NewDispatch(orchestrator.NewDelivery(hooks, store, nil, w.Float64, "bench", series.Discard), turns)
+	turns := delivery.NewTurns(store, store, clock.System{}, log, w.Float64)
+	hooks := delivery.NewSubscriptions(store, feed, w, api.WebhookDocument, clock.System{}, log, w)
+	relays := delivery.NewRelay(feed, w.keys, turns, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
+	bus := delivery.NewBus(feed, p, w.keys, turns, log)
+	dispatch := delivery.NewDispatch(delivery.NewDeliverer(hooks, store, nil, w.Float64, "bench", series.Discard), turns)
 	p.handle = relay.Handler(
-		relays, bus, dispatch, orchestrator.NewStreamSweep(relays, []orchestrator.StreamWork{bus.Work(), dispatch.Work()}, nil),
+		relays, bus, dispatch, delivery.NewStreamSweep(relays, []delivery.StreamWork{bus.Work(), dispatch.Work()}, nil),
 		store, decode, &fake.Traces{}, func(context.Context) ([]series.Sample, error) { return nil, nil }, clock.System{}.Now,
 	)
 	return p, nil
