@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -34,10 +35,23 @@ func (a *app) taskIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Comp
 	}
 	var ids []cobra.Completion
 	for _, t := range list.Tasks {
-		about := fmt.Sprintf("%s, %s of %s, %s ago", t.State, t.Format, t.PI, age(a.Clock.Now().Sub(t.CreatedAt)))
+		about := fmt.Sprintf("%s, %s, %s ago", t.State, subject(t), age(a.Clock.Now().Sub(t.CreatedAt)))
 		ids = append(ids, cobra.CompletionWithDesc(t.TaskID, display.Clean(about)))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// subject says in a few words what a task is of.
+func subject(t contract.Task) string {
+	switch {
+	case t.JobID != "":
+		return "job " + t.JobID
+	case t.Program != nil:
+		return strings.Join(append([]string{t.Program.Image}, t.Program.Command...), " ")
+	case t.Inference != nil:
+		return "model " + t.Inference.Model
+	}
+	return t.Format + " of " + t.PI
 }
 
 // complete registers values as completions of a flag, each with suffix appended.

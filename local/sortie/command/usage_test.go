@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -147,6 +148,23 @@ func TestCompletions(t *testing.T) {
 		got := sortie(t, env, "", append([]string{"__complete"}, words...)...)
 		if !strings.Contains("\n"+got.stdout, "\n"+want) {
 			t.Errorf("%q: got %q, want %q", args, got.stdout, want)
+		}
+	}
+}
+
+func TestCompletionsSayWhatRan(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"tasks": [
+			{"taskId": "job_1", "state": "Completed", "program": {"image": "exec:/bin/echo", "command": ["hello"]}},
+			{"taskId": "job_2", "state": "Running", "jobId": "nightly", "program": {"image": "exec:/bin/true"}},
+			{"taskId": "inf_1", "state": "Failed", "inference": {"model": "tiny"}}]}`)
+	}))
+	t.Cleanup(server.Close)
+	got := sortie(t, map[string]string{"SORTIE_URL": server.URL}, "", "__complete", "logs", "")
+	for _, want := range []string{"job_1\tCompleted, exec:/bin/echo hello, ", "job_2\tRunning, job nightly, ", "inf_1\tFailed, model tiny, "} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got %q, want %q", got.stdout, want)
 		}
 	}
 }
