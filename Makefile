@@ -197,7 +197,7 @@ install: build ## install sortie and sortie-exec into PREFIX/bin, or GOBIN
 VERSION ?= $(shell git describe --tags --always --dirty)
 
 .PHONY: dist
-dist: ## build release archives for Linux and macOS, with checksums, in out/dist
+dist: ## build archives for Linux and macOS, Debian packages, module lists, checksums and install.sh in out/dist
 	@$(GO) run ./local/sortie/dist -version "$(VERSION)" -time "$$(git log -1 --format=%ct)" -out out/dist
 
 .PHONY: fmt
