@@ -17,7 +17,7 @@ func TestContainerArguments(t *testing.T) {
 		"run", "--detach", "--rm", "--name", "sortie-localstack-4599", "--network", "host",
 		"--volume", "/cache/plugin:/opt/sortie:ro", "--env", "PYTHONPATH=/opt/sortie", "--volume", "/cache/server:/cache/server:ro",
 		"--env", "GATEWAY_LISTEN=127.0.0.1:4599",
-		"--env", "DISABLE_EVENTS=1", "--env", "SKIP_SSL_CERT_DOWNLOAD=1", "--env", "DNS_ADDRESS=0", "--env", "TZ=UTC",
+		"--env", "DISABLE_EVENTS=1", "--env", "SKIP_SSL_CERT_DOWNLOAD=1", "--env", "DNS_ADDRESS=0", "--env", "DISABLE_CORS_CHECKS=1", "--env", "TZ=UTC",
 		"--env", "LAMBDA_RUNTIME_EXECUTOR=local-process", "--env", "LAMBDA_SYNCHRONOUS_CREATE=1", "--env", "LAMBDA_RETRY_BASE_DELAY=1",
 		"--env", "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC=0.1", "--env", "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC=1",
 		"--env", "S3_SKIP_SIGNATURE_VALIDATION=0", "--env", "PROVIDER_OVERRIDE_DYNAMODB=v2", "--env", "DYNAMODB_IN_MEMORY=1",

@@ -66,6 +66,8 @@ func (s Server) settings() []string {
 		"GATEWAY_LISTEN=127.0.0.1:" + strconv.Itoa(s.Port),
 		// Disable all calls to the network.
 		"DISABLE_EVENTS=1", "SKIP_SSL_CERT_DOWNLOAD=1", "DNS_ADDRESS=0",
+		// Otherwise a request whose Origin or Referer is the API itself is refused, unlike on AWS.
+		"DISABLE_CORS_CHECKS=1",
 		"TZ=UTC",
 		"LAMBDA_RUNTIME_EXECUTOR=local-process", "LAMBDA_SYNCHRONOUS_CREATE=1",
 		// The default would retry a failed asynchronous invocation only after a minute.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -26,11 +27,13 @@ func CheckSchema(name string, text []byte) error {
 	return described.CheckSchema(name, text)
 }
 
-// wire is a transport that leaves responses unchanged.
+// wire is a transport that leaves responses unchanged. Its connections end before servers close
+// them: LocalStack does after 5 s, and a POST on a connection that closes fails.
 var wire = func() http.RoundTripper {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
 	transport.DisableCompression = true
 	transport.MaxIdleConnsPerHost = 64
+	transport.IdleConnTimeout = 2 * time.Second
 	return transport
 }()
 
