@@ -14,14 +14,15 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Routes returns the routes of workers.
-func Routes(svc *orchestrator.Workers) []httpkit.Route {
+// Routes returns the routes of workers. output takes what they send of their output.
+func Routes(svc *orchestrator.Workers, output *logs.Intake) []httpkit.Route {
 	call := func(name string, handle func(*orchestrator.Workers, http.ResponseWriter, *http.Request) error) httpkit.Route {
 		return httpkit.Route{
 			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/" + name, Access: httpkit.ForWorkers,
@@ -34,7 +35,9 @@ func Routes(svc *orchestrator.Workers) []httpkit.Route {
 			Query:  []string{"token"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return callback(svc, w, r) },
 		},
-		call("started", started), call("heartbeat", heartbeat), call("logs", logs), call("completed", completed),
+		call("started", started), call("heartbeat", heartbeat), call("logs", func(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+			return takeOutput(svc, output, w, r)
+		}), call("completed", completed),
 	}
 }
 

@@ -20,7 +20,7 @@ const failed = `{"task_id":"%s","batch_id":"single","status":"error","error":"no
 
 func setup(t *testing.T) *apitest.Stage {
 	t.Helper()
-	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return callback.Routes(s.Workers) })
+	return apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return callback.Routes(s.Workers, s.Intake) })
 }
 
 func problem(t *testing.T, answer apitest.Answer) contract.Problem {

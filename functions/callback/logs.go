@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -16,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
-// logs stores a chunk of a worker's output. A 200 means that it is durable.
-func logs(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+// takeOutput stores a chunk of a worker's output. A 200 means that it is durable.
+func takeOutput(svc *orchestrator.Workers, output *logs.Intake, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskLog](svc, w, r)
 	if err != nil {
 		return err
@@ -26,7 +27,7 @@ func logs(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	taken, err := svc.TakeOutput(r.Context(), bearer, body.Attempt, chunk)
+	taken, err := output.Take(r.Context(), bearer, body.Attempt, chunk)
 	if err != nil {
 		return fmt.Errorf("cannot take the output: %w", err)
 	}

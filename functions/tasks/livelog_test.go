@@ -32,7 +32,7 @@ func setupSender(t *testing.T, change ...func(*apitest.Settings)) *sender {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
-		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
+		return append(routes(parts.Signer)(s), callback.Routes(s.Workers, s.Intake)...)
 	}, change...)
 	s := &sender{stage: stage, task: stage.Accept(t)}
 	s.begin(t)

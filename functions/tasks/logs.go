@@ -14,11 +14,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/livelog"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Headers of the response with a log.
@@ -42,8 +42,8 @@ const maxOffset = 1<<53 - 1
 // followMargin is the part of a request's time that is reserved for ending a followed log.
 const followMargin = 2 * time.Second
 
-// logs serves the log of an attempt, or follows it.
-func logs(svc *orchestrator.Logs, w http.ResponseWriter, r *http.Request) error {
+// serveLog serves the log of an attempt, or follows it.
+func serveLog(svc *logs.Archive, w http.ResponseWriter, r *http.Request) error {
 	q, follow, err := logQuery(r)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func isText(part []byte) bool {
 }
 
 // logQuery reads the query of a log.
-func logQuery(r *http.Request) (q orchestrator.LogQuery, follow bool, err error) {
+func logQuery(r *http.Request) (q logs.Query, follow bool, err error) {
 	if q.Attempt, err = httpkit.IntQuery(r, "attempt", 1, math.MaxInt32, 0); err != nil {
 		return q, false, err
 	}
@@ -120,7 +120,7 @@ func describeLog(w http.ResponseWriter, attempt int, ended bool) {
 
 // followLogs streams the logs of a run until the run ends or the request has no time left. A
 // response that cannot be streamed ends with the first output.
-func followLogs(svc *orchestrator.Logs, q orchestrator.LogQuery, w http.ResponseWriter, r *http.Request) error {
+func followLogs(svc *logs.Archive, q logs.Query, w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -142,7 +142,7 @@ func followLogs(svc *orchestrator.Logs, q orchestrator.LogQuery, w http.Response
 		w.WriteHeader(http.StatusOK)
 		unflushed = flush()
 	}
-	each := func(parts []orchestrator.LogPart) bool {
+	each := func(parts []logs.Part) bool {
 		last.Attempt, last.Next = parts[len(parts)-1].Attempt, parts[len(parts)-1].Next
 		if _, err := w.Write(encode(parts)); err != nil {
 			return false // the client has disconnected
@@ -162,7 +162,7 @@ func followLogs(svc *orchestrator.Logs, q orchestrator.LogQuery, w http.Response
 }
 
 // textOf returns the concatenated text of parts.
-func textOf(parts []orchestrator.LogPart) []byte {
+func textOf(parts []logs.Part) []byte {
 	var text bytes.Buffer
 	for _, p := range parts {
 		text.Write(p.Text())
@@ -171,7 +171,7 @@ func textOf(parts []orchestrator.LogPart) []byte {
 }
 
 // linesOf returns parts as lines of JSON.
-func linesOf(parts []orchestrator.LogPart) []byte {
+func linesOf(parts []logs.Part) []byte {
 	var text bytes.Buffer
 	for _, p := range parts {
 		line := contract.LogLine{Attempt: p.Attempt, Stream: string(p.Stream), Data: p.Data, Cut: p.Cut, Next: p.Next}

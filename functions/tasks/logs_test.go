@@ -9,9 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -35,7 +35,7 @@ func wantNoLog(t *testing.T, stage *apitest.Stage, path string) {
 // part.
 func shortened(t *testing.T, whole string) string {
 	t.Helper()
-	short := string(orchestrator.Shorten([]byte(whole), limit.Log))
+	short := string(logs.Shorten([]byte(whole), limit.Log))
 	begin, end, cut := strings.Cut(short, "\n[")
 	if !cut || len(short) > 1<<20 || !strings.HasPrefix(whole, begin) || !strings.HasSuffix(whole, end[strings.Index(end, "\n")+1:]) ||
 		!strings.Contains(end, "bytes are cut out here]") {
@@ -90,7 +90,7 @@ func TestUploadedLogIsUsed(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
-		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
+		return append(routes(parts.Signer)(s), callback.Routes(s.Workers, s.Intake)...)
 	})
 	task := stage.Accept(t)
 	stage.Start(t, task)
@@ -135,7 +135,7 @@ func TestLogThatIsNoTextIsServedAsBytes(t *testing.T) {
 	} {
 		parts := apitest.NewParts(t)
 		stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
-			return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
+			return append(routes(parts.Signer)(s), callback.Routes(s.Workers, s.Intake)...)
 		})
 		task := stage.Accept(t)
 		stage.Start(t, task)

@@ -69,7 +69,7 @@ func TestSecretsInAnUploadedLogAreMasked(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
-		return append(routes(parts.Signer)(s), callback.Routes(s.Workers)...)
+		return append(routes(parts.Signer)(s), callback.Routes(s.Workers, s.Intake)...)
 	})
 	task := stage.Accept(t)
 	stage.Start(t, task)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -35,7 +36,7 @@ const (
 // Routes returns the routes of tasks and of the server. version is the
 // program's version for /healthz.
 func Routes(
-	queries *orchestrator.Queries, runs *orchestrator.Runs, texts *orchestrator.Logs, keys Keys, version string,
+	queries *orchestrator.Queries, runs *orchestrator.Runs, texts *logs.Archive, keys Keys, version string,
 ) []httpkit.Route {
 	routes := []httpkit.Route{
 		{
@@ -46,7 +47,7 @@ func Routes(
 		{
 			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients, Scope: access.RunsRead,
 			Query:  []string{"attempt", "stream", "offset", "follow"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return logs(texts, w, r) },
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return serveLog(texts, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: "/v1/runs/{run_id}/updates", Access: httpkit.ForClients, Scope: access.RunsRead,

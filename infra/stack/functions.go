@@ -132,7 +132,7 @@ type function struct {
 // that its program reads.
 var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
-	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil)},
+	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil, nil)},
 	"console":   {kind: front, uses: []use{shares, streams, versioned, addressed, signsIn, clients}, routes: console.Routes(console.Config{})},
 	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -22,7 +23,6 @@ type System struct {
 	*orchestrator.Firing
 	*orchestrator.Queries
 	*orchestrator.Downloads
-	*orchestrator.Logs
 	*orchestrator.Workers
 	*orchestrator.Admission
 	*orchestrator.Conditions
@@ -32,6 +32,9 @@ type System struct {
 	*orchestrator.Termination
 	*orchestrator.Sweeper
 	*orchestrator.Definitions
+	// Logs has the logs of attempts, Intake takes the output of workers while they run.
+	Logs         *logs.Archive
+	Intake       *logs.Intake
 	Jobs         *orchestrator.Jobs
 	Explanations *orchestrator.Explanations
 	Pools        *orchestrator.Pools
@@ -84,7 +87,8 @@ func NewSystem(
 	machines := orchestrator.NewMachines(life, runner)
 	tokens := orchestrator.NewTokens(signer, c, random.Hex)
 	objects := orchestrator.NewOutputs(records, outputs)
-	s.Logs = orchestrator.NewLogs(records, runner, outputs, bucket, secrets)
+	readers := orchestrator.NewTasks(records)
+	s.Logs = logs.New(readers, runner, outputs, orchestrator.NewWorkerSecrets(bucket, secrets), c)
 	reception := orchestrator.NewReception(records, tokens, canary, config)
 	s.Runs = orchestrator.NewRuns(s.Requests, outputs)
 	s.Definitions = orchestrator.NewDefinitions(s.Runs, config)
@@ -96,7 +100,8 @@ func NewSystem(
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)
 	s.Queries = orchestrator.NewQueries(records)
 	s.Downloads = orchestrator.NewDownloads(objects, config)
-	s.Workers = orchestrator.NewWorkers(life, tokens, outputs, documents.Log, config)
+	s.Workers = orchestrator.NewWorkers(life, tokens, outputs, config)
+	s.Intake = logs.NewIntake(s.Workers, readers, store, outputs, documents.Log, c)
 	s.Admission = orchestrator.NewAdmission(life)
 	s.Conditions = orchestrator.NewConditions(life, hooks)
 	s.Actions = orchestrator.NewActions(s.Requests, hooks)

@@ -59,7 +59,7 @@ var timers = map[string]timerUse{
 	"shared/app/delivery/turns.go":              {2, pause},  // a relay waits for its turn to write to a stream
 	"shared/orchestrator/query.go":              {2, bound},  // waits of clients
 	"shared/orchestrator/inference_follow.go":   {1, bound},  // waits of readers for a settlement
-	"shared/orchestrator/follow.go":             {1, bound},  // waits of clients
+	"shared/app/logs/follow.go":                 {1, bound},  // waits of clients
 	"shared/orchestrator/machine.go":            {1, bound},  // waits for the launch of a machine that was already reported
 	"shared/worker/heartbeat.go":                {1, period}, // heartbeats of workers
 	"shared/worker/call.go":                     {1, pause},  //

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -69,7 +70,10 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	}
 	if refusal, ok := errors.AsType[*orchestrator.Refusal](cause); ok {
 		p.Body.ExpectedAttempt, p.Body.ReceivedAttempt = refusal.ExpectedAttempt, refusal.ReceivedAttempt
-		p.Body.State, p.Body.ExpectedSequence = string(refusal.State), refusal.ExpectedSequence
+		p.Body.State = string(refusal.State)
+	}
+	if gap, ok := errors.AsType[*livelog.Gap](cause); ok {
+		p.Body.ExpectedSequence = gap.Want
 	}
 	if wrong, ok := errors.AsType[*job.DefinitionProblems](cause); ok {
 		for _, each := range wrong.Problems {

@@ -24,11 +24,8 @@ type Documents struct {
 	// Budget encodes the limit of an account.
 	Budget func(a budget.Account) ([]byte, error)
 	// Log returns the event of a chunk of a run's output that was accepted at a time.
-	Log LogEvent
+	Log func(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope
 }
-
-// LogEvent is Documents.Log.
-type LogEvent func(r run.Run, chunk livelog.Frame, at time.Time) events.Envelope
 
 // note returns the event of a change of a job. before is nil for a new job, after for a deleted
 // one.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/redact"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -32,6 +34,33 @@ func variables(ctx context.Context, secrets port.Secrets, r run.Run) (map[string
 		env[name] = value
 	}
 	return env, nil
+}
+
+// WorkerSecrets knows the secrets that workers get at their launch.
+type WorkerSecrets struct {
+	bucket  BucketSource
+	secrets port.Secrets
+}
+
+// NewWorkerSecrets returns the secrets of workers: the keys of their bucket, and those of their
+// jobs.
+func NewWorkerSecrets(bucket BucketSource, secrets port.Secrets) WorkerSecrets {
+	return WorkerSecrets{bucket, secrets}
+}
+
+// Redactor returns the redactor for the logs of a run. It masks the current bucket keys and the
+// current secrets of the run's program. A bucket key that was replaced since the launch is
+// masked only in a printed environment; a replaced secret is not masked.
+func (s WorkerSecrets) Redactor(ctx context.Context, r run.Run) (*redact.Redactor, error) {
+	bucket, err := s.bucket(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the worker's keys: %w", err)
+	}
+	values, err := secretValues(ctx, s.secrets, r)
+	if err != nil {
+		return nil, err
+	}
+	return redact.New(limit.Issuer, bucket.AccessKeyID, bucket.SecretAccessKey).Naming(values...), nil
 }
 
 // secretValues returns the current values of the secrets of the run's program. A secret

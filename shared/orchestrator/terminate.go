@@ -18,18 +18,25 @@ const unreachableLimit = 10 * time.Minute
 // object store does not answer.
 const releaseTime = 5 * time.Second
 
+// FinalLogs stores the logs of ended attempts.
+type FinalLogs interface {
+	// StoreFinal stores the log of the run's attempt, and reports whether the attempt has one.
+	// It is best effort and idempotent.
+	StoreFinal(ctx context.Context, r run.Run) (stored bool)
+}
+
 // Termination handles the state Terminating.
 type Termination struct {
 	*Machines
 	outputs *Outputs
-	logs    *Logs
+	logs    FinalLogs
 	hooks   Hooks
 	rand    Rand
 	config  Config
 }
 
 // NewTermination returns the handler of Terminating.
-func NewTermination(machines *Machines, outputs *Outputs, logs *Logs, hooks Hooks, rand Rand, config Config) *Termination {
+func NewTermination(machines *Machines, outputs *Outputs, logs FinalLogs, hooks Hooks, rand Rand, config Config) *Termination {
 	return &Termination{machines, outputs, logs, hooks, rand, config}
 }
 
@@ -143,7 +150,7 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 	if err != nil {
 		return run.Settled{}, fmt.Errorf("cannot accept the output: %w", err)
 	}
-	logged := s.logs.storeFinal(ctx, r)
+	logged := s.logs.StoreFinal(ctx, r)
 	if err := s.outputs.clear(ctx, r, output); err != nil {
 		return run.Settled{}, fmt.Errorf("cannot clear the attempt's uploads: %w", err)
 	}

@@ -20,14 +20,11 @@ type Workers struct {
 	*Lifecycle
 	grants grants
 	gap    time.Duration
-	live   liveLogs
-	event  LogEvent
 }
 
-// NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs. event is
-// Documents.Log.
-func NewWorkers(life *Lifecycle, tokens *Tokens, outputs port.Outputs, event LogEvent, config Config) *Workers {
-	return &Workers{life, grants{tokens, outputs, config.TokenTTL}, receptionGap(sweepInterval(config)), liveLogs{outputs}, event}
+// NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs.
+func NewWorkers(life *Lifecycle, tokens *Tokens, outputs port.Outputs, config Config) *Workers {
+	return &Workers{life, grants{tokens, outputs, config.TokenTTL}, receptionGap(sweepInterval(config))}
 }
 
 // Refusal is the fault of a worker's call with the fields that the worker contract
@@ -36,8 +33,6 @@ type Refusal struct {
 	Fault *fault.Fault
 	// ExpectedAttempt and ReceivedAttempt are set for AttemptMismatch.
 	ExpectedAttempt, ReceivedAttempt int
-	// ExpectedSequence is set for SequenceGap.
-	ExpectedSequence int
 	// State is set for TaskAlreadyTerminal: the outcome of the attempt, or
 	// CANCELLED if a cancel is requested.
 	State run.Outcome

@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -14,5 +15,8 @@ func main() {
 	config := p.Settings()
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	objects, _ := deployed.Outputs(p)
-	p.ServeHTTP(callback.Routes(orchestrator.NewWorkers(deployed.Committing(p, config), tokens, objects, api.LogEvent, config)), nil)
+	life := deployed.Committing(p, config)
+	workers := orchestrator.NewWorkers(life, tokens, objects, config)
+	output := logs.NewIntake(workers, orchestrator.NewTasks(life.Records), deployed.Store(p), objects, api.LogEvent, p.Clock())
+	p.ServeHTTP(callback.Routes(workers, output), nil)
 }

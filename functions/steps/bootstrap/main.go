@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
@@ -47,7 +48,8 @@ func handlerOf(p *process.Process, config orchestrator.Config) lambdakit.TaskFun
 		objects, bucket := deployed.Outputs(p)
 		return steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(life.Records, objects),
-			orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)), hooks, p.Rand, config,
+			logs.New(orchestrator.NewTasks(life.Records), machines, objects, orchestrator.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
+			hooks, p.Rand, config,
 		))
 	}
 	return nil

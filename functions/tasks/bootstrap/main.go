@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
@@ -21,7 +22,7 @@ func main() {
 	requests := orchestrator.NewRequests(life, p.Hex, orchestrator.StreamsIn(deployed.Answers(p, store, config)), config)
 	p.ServeStream(slices.Concat(tasks.Routes(
 		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(requests, objects),
-		orchestrator.NewLogs(life.Records, machines, objects, bucket, deployed.Secrets(p)),
+		logs.New(orchestrator.NewTasks(life.Records), machines, objects, orchestrator.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
 	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines))),
 		tasks.ReadyRoutes(orchestrator.NewReadiness(orchestrator.RewriteReception(store), p.Clock()), p.Version()),

@@ -40,7 +40,7 @@ func (a answer) ok() bool { return a.status == http.StatusOK }
 func (w *world) workerAPI(system *app.System) (http.Handler, error) {
 	return httpkit.New(httpkit.Config{
 		Loopback: true, Clock: serverClock{hostClock{w}}, Log: w.log, NewID: func() string { return w.hex(16) },
-	}, callback.Routes(system.Workers)...)
+	}, callback.Routes(system.Workers, system.Intake)...)
 }
 
 // send makes a call. The request or the response can be lost, and the request can arrive a

@@ -54,7 +54,7 @@ const acknowledged = `{"acknowledged":true,"shouldCancel":false,"serverTime":"20
 // TestCanaryTakesTheWholePath sends canaries to a server whose routes or whose store fail.
 func TestCanaryTakesTheWholePath(t *testing.T) {
 	t.Parallel()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return callback.Routes(s.Workers) })
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return callback.Routes(s.Workers, s.Intake) })
 	var broken atomic.Bool
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if broken.Load() {

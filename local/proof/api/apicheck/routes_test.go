@@ -62,7 +62,7 @@ func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, fee
 	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
-		export.Routes(s.Requests, hooks), callback.Routes(s.Workers), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
+		export.Routes(s.Requests, hooks), callback.Routes(s.Workers, s.Intake), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
 		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), tasks.ReadyRoutes(orchestrator.NewReadiness(func(context.Context) error { return nil }, c), ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
 		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),

@@ -105,7 +105,7 @@ func newWorld(t *testing.T, open func(w *world) home) *world {
 	w.home.begin(w)
 	routes := export.Routes(w.system.Requests, nil)
 	for _, more := range [][]httpkit.Route{
-		callback.Routes(w.system.Workers), status.Routes(w.system.Queries, status.MaxWait), runs.Routes(w.system.Definitions, w.system.Explanations),
+		callback.Routes(w.system.Workers, w.system.Intake), status.Routes(w.system.Queries, status.MaxWait), runs.Routes(w.system.Definitions, w.system.Explanations),
 		jobs.Routes(w.system.Jobs, w.system.Queries, w.system.Explanations), inference.Routes(w.system.Inference, clock.System{}),
 	} {
 		routes = append(routes, more...)

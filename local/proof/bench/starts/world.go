@@ -144,7 +144,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	w.handler, err = httpkit.New(httpkit.Config{
 		Loopback: true, Local: port.Identity{Tenant: access.Default, Workspace: access.Default, Scopes: access.Scopes()},
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), AccessLevel: slog.LevelDebug, NewID: func() string { return w.random.Hex(16) },
-	}, append(append(runs.Routes(w.system.Definitions, w.system.Explanations), callback.Routes(w.system.Workers)...), control.Routes(w.system.Pools)...)...)
+	}, append(append(runs.Routes(w.system.Definitions, w.system.Explanations), callback.Routes(w.system.Workers, w.system.Intake)...), control.Routes(w.system.Pools)...)...)
 	return err
 }
 

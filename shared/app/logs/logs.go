@@ -1,4 +1,4 @@
-package orchestrator
+package logs
 
 import (
 	"bytes"
@@ -8,7 +8,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"time"
 
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/livelog"
@@ -17,27 +19,48 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Logs reads and stores the logs of attempts. It masks the secrets of the worker in
-// them: tokens of Sortie, presigned URLs, the bucket's keys and the secrets of its job.
-type Logs struct {
-	*Records
+// Tasks finds tasks, and waits for their changes.
+type Tasks interface {
+	// Find returns a task of the caller's tenant. Fault: NotFound.
+	Find(ctx context.Context, who port.Identity, taskID string) (run.Run, error)
+	// Watch returns a channel that is closed at the next change of a run in this process, and a
+	// function that ends the watch. The next output of its worker is a change too.
+	Watch(ref run.Ref) (changed <-chan struct{}, end func())
+	// Notify closes the channels of the watches of a run.
+	Notify(ref run.Ref)
+	// Warn logs an error with the ids of a run.
+	Warn(ctx context.Context, r run.Run, message string, err error)
+}
+
+// Secrets returns what masks the secrets of a run's worker in its log: tokens of Sortie,
+// presigned URLs, the bucket's keys and the secrets of its job.
+type Secrets interface {
+	Redactor(ctx context.Context, r run.Run) (*redact.Redactor, error)
+}
+
+// Archive reads and stores the logs of attempts. It masks the secrets of the worker in them.
+type Archive struct {
+	tasks   Tasks
 	runner  port.Runner
 	outputs port.Outputs
 	live    liveLogs
-	bucket  BucketSource
-	secrets port.Secrets
+	secrets Secrets
+	clock   clock.Clock
 }
 
-// NewLogs returns the logs of attempts. A runner that implements port.MachineLogs
-// is the first source; the other is what workers upload.
-func NewLogs(records *Records, runner port.Runner, outputs port.Outputs, bucket BucketSource, secrets port.Secrets) *Logs {
-	return &Logs{records, runner, outputs, liveLogs{outputs}, bucket, secrets}
+// New returns the logs of attempts. A runner that implements port.MachineLogs is the first
+// source; the other is what workers upload.
+func New(tasks Tasks, runner port.Runner, outputs port.Outputs, secrets Secrets, c clock.Clock) *Archive {
+	return &Archive{tasks, runner, outputs, liveLogs{outputs}, secrets, c}
 }
+
+// now returns the time without its monotonic part: it is compared with stored times.
+func (s *Archive) now() time.Time { return s.clock.Now().UTC().Round(0) }
 
 // Log is the output of an attempt's worker.
 type Log struct {
 	Attempt int
-	Parts   []LogPart
+	Parts   []Part
 	// Ended reports that the attempt is over and the log is complete.
 	Ended bool
 }
@@ -45,8 +68,8 @@ type Log struct {
 // Log reads the log of one attempt. The sources are, in this order: the stored log,
 // the output that the worker has sent, the machine, the worker's upload. Faults:
 // NotFound for an unknown task, an unknown attempt, and an attempt without a log.
-func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, q LogQuery) (Log, error) {
-	r, err := s.find(ctx, who, taskID)
+func (s *Archive) Log(ctx context.Context, who port.Identity, taskID string, q Query) (Log, error) {
+	r, err := s.tasks.Find(ctx, who, taskID)
 	if err != nil {
 		return Log{}, err
 	}
@@ -68,7 +91,7 @@ func (s *Logs) Log(ctx context.Context, who port.Identity, taskID string, q LogQ
 }
 
 // stored reads the stored log of an attempt: its frames, or its text if it has none.
-func (s *Logs) stored(ctx context.Context, r run.Run, attempt int) ([]byte, []livelog.Frame, error) {
+func (s *Archive) stored(ctx context.Context, r run.Run, attempt int) ([]byte, []livelog.Frame, error) {
 	key := limit.LogKey(r.Tenant, r.TaskID, attempt)
 	content, object, err := s.span(ctx, port.Accepted, key, port.Span{})
 	if err != nil || object.ContentType != livelog.ContentType {
@@ -78,25 +101,10 @@ func (s *Logs) stored(ctx context.Context, r run.Run, attempt int) ([]byte, []li
 	return nil, append([]livelog.Frame{}, frames...), err
 }
 
-// redactor returns the redactor for the logs of a run. It masks the current bucket keys and the
-// current secrets of the run's program. A bucket key that was replaced since the launch is
-// masked only in a printed environment; a replaced secret is not masked.
-func (s *Logs) redactor(ctx context.Context, r run.Run) (*redact.Redactor, error) {
-	bucket, err := s.bucket(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the worker's keys: %w", err)
-	}
-	values, err := secretValues(ctx, s.secrets, r)
-	if err != nil {
-		return nil, err
-	}
-	return redact.New(limit.Issuer, bucket.AccessKeyID, bucket.SecretAccessKey).Naming(values...), nil
-}
-
 // current reads the log of the current attempt from its machine, or from its worker's upload,
 // and masks its secrets. It returns ErrNotFound if neither exists.
-func (s *Logs) current(ctx context.Context, r run.Run) ([]byte, error) {
-	mask, err := s.redactor(ctx, r)
+func (s *Archive) current(ctx context.Context, r run.Run) ([]byte, error) {
+	mask, err := s.secrets.Redactor(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +129,7 @@ const secretLength = 8 << 10
 // object reads an object and masks its secrets. It cuts the middle out of an object over the
 // limit. It reads secretLength more bytes at each end of the cut, so that a secret at the cut
 // is masked as a whole.
-func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string, mask *redact.Redactor) ([]byte, error) {
+func (s *Archive) object(ctx context.Context, bucket port.Bucket, key string, mask *redact.Redactor) ([]byte, error) {
 	about, err := s.outputs.Head(ctx, bucket, key)
 	if err != nil {
 		return nil, err
@@ -141,7 +149,7 @@ func (s *Logs) object(ctx context.Context, bucket port.Bucket, key string, mask 
 	return join(begin, end, about.Size-2*half), err
 }
 
-func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span port.Span) ([]byte, port.Object, error) {
+func (s *Archive) span(ctx context.Context, bucket port.Bucket, key string, span port.Span) ([]byte, port.Object, error) {
 	body, object, err := s.outputs.Open(ctx, bucket, key, span)
 	if err != nil {
 		return nil, object, err
@@ -150,10 +158,10 @@ func (s *Logs) span(ctx context.Context, bucket port.Bucket, key string, span po
 	return text, object, errors.Join(err, body.Close())
 }
 
-// storeFinal stores the log of an ended attempt until the record expires, and deletes the output
+// StoreFinal stores the log of an ended attempt until the record expires, and deletes the output
 // that the worker has sent. It reports whether the attempt has a log. It is best effort: a run
 // does not wait for its log. If storing the log fails, the sent output stays.
-func (s *Logs) storeFinal(ctx context.Context, r run.Run) (stored bool) {
+func (s *Archive) StoreFinal(ctx context.Context, r run.Run) (stored bool) {
 	if slices.Contains(r.Logs, r.Attempt.Number) || !r.KeepsLogs() {
 		return false
 	}
@@ -172,18 +180,18 @@ func (s *Logs) storeFinal(ctx context.Context, r run.Run) (stored bool) {
 		err = s.live.remove(ctx, r, r.Attempt.Number)
 	}
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
-		s.warn(ctx, r, "cannot store the attempt's log", err)
+		s.tasks.Warn(ctx, r, "cannot store the attempt's log", err)
 		return stored || r.Attempt.SendsOutput
 	}
 	return stored
 }
 
 // final returns the log of an ended attempt and its content type.
-func (s *Logs) final(ctx context.Context, r run.Run) ([]byte, string, error) {
+func (s *Archive) final(ctx context.Context, r run.Run) ([]byte, string, error) {
 	const plain = "text/plain; charset=utf-8"
 	var sent []livelog.Frame
 	if r.Attempt.SendsOutput {
-		mask, err := s.redactor(ctx, r)
+		mask, err := s.secrets.Redactor(ctx, r)
 		if err != nil {
 			return nil, "", err
 		}

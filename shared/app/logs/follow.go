@@ -1,4 +1,4 @@
-package orchestrator
+package logs
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// LogQuery selects a part of the logs of a task.
-type LogQuery struct {
+// Query selects a part of the logs of a task.
+type Query struct {
 	// Attempt is the first attempt; 0 is the current or last one.
 	Attempt int
 	// Stream selects a stream; empty selects both. A log whose source does not
@@ -22,6 +22,9 @@ type LogQuery struct {
 	// counts with the number of its missing bytes.
 	Offset int64
 }
+
+// pollInterval is how often a follower polls for changes by other processes.
+const pollInterval = time.Second
 
 // A follower renews its mark every followRenewal. A mark expires after followedFor. Until then
 // the worker sends its output every two seconds.
@@ -35,11 +38,11 @@ const (
 // It calls each with successive parts; each returns false to stop. finished reports that the
 // run has ended and all output was delivered. Follow returns without an error if ctx ends.
 // Faults: NotFound for an unknown task or attempt, and for a task that has ended without a log.
-func (s *Logs) Follow(
-	ctx context.Context, who port.Identity, taskID string, q LogQuery, begin func(attempt int, ended bool), each func([]LogPart) (more bool),
+func (s *Archive) Follow(
+	ctx context.Context, who port.Identity, taskID string, q Query, begin func(attempt int, ended bool), each func([]Part) (more bool),
 ) (finished bool, err error) {
 	f := follower{logs: s, begin: begin, each: each}
-	r, err := s.find(ctx, who, taskID)
+	r, err := s.tasks.Find(ctx, who, taskID)
 	if err != nil {
 		return false, err
 	}
@@ -47,8 +50,8 @@ func (s *Logs) Follow(
 		return false, err
 	}
 	for {
-		changed, endWatch := s.changes.watch(r.Ref())
-		if r, err = s.find(ctx, who, taskID); err == nil {
+		changed, endWatch := s.tasks.Watch(r.Ref())
+		if r, err = s.tasks.Find(ctx, who, taskID); err == nil {
 			finished, err = f.read(ctx, r)
 		}
 		if err == nil && !finished && !f.stopped {
@@ -66,7 +69,7 @@ func (s *Logs) Follow(
 }
 
 // await waits for a change by this process, or for the next poll for changes by others.
-func (s *Logs) await(ctx context.Context, changed <-chan struct{}) {
+func (s *Archive) await(ctx context.Context, changed <-chan struct{}) {
 	poll, stop := s.clock.NewTimer(pollInterval)
 	defer stop()
 	select {
@@ -78,17 +81,17 @@ func (s *Logs) await(ctx context.Context, changed <-chan struct{}) {
 
 // follower is the state of one call of Follow.
 type follower struct {
-	logs           *Logs
+	logs           *Archive
 	reader         *logReader
 	begin          func(int, bool)
-	each           func([]LogPart) bool
+	each           func([]Part) bool
 	begun, stopped bool
 	found          bool
 	marked         time.Time
 }
 
 // open checks the query and creates the reader.
-func (f *follower) open(r run.Run, q LogQuery) error {
+func (f *follower) open(r run.Run, q Query) error {
 	newest := max(r.Attempt.Number, 1)
 	if q.Attempt == 0 {
 		q.Attempt = newest
@@ -137,7 +140,7 @@ func (f *follower) mark(ctx context.Context, r run.Run) {
 		return
 	}
 	if err := f.logs.live.follow(ctx, r, now.Add(followedFor)); err != nil {
-		f.logs.warn(ctx, r, "cannot record that the output is followed", err)
+		f.logs.tasks.Warn(ctx, r, "cannot record that the output is followed", err)
 		return
 	}
 	f.marked = now

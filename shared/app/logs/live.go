@@ -1,134 +1,17 @@
-package orchestrator
+package logs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/token"
 )
-
-// LogAnswer is the response to a chunk of output.
-type LogAnswer struct {
-	// At is the time at which the chunk was received.
-	At time.Time
-	// Cancel is the reason of the cancel request, or nil.
-	Cancel *string
-	// Followed reports whether a client follows the output.
-	Followed bool
-}
-
-// TakeOutput stores a chunk of a worker's output. It returns when the chunk is durable.
-// Refusals: TaskExpired for an attempt that has ended, AttemptMismatch, SequenceGap and
-// SequenceConflict. A chunk that was accepted before is accepted again. The output of a
-// run that keeps no logs is not stored.
-func (s *Workers) TakeOutput(ctx context.Context, bearer token.Bearer, attempt int, chunk livelog.Frame) (LogAnswer, error) {
-	answer := LogAnswer{At: s.now()}
-	switch {
-	case attempt < 1:
-		return answer, fault.Invalid("attempt", "attempt %d is out of range, want 1 or more", attempt)
-	case chunk.Sequence < 0:
-		return answer, fault.Invalid("sequence", "sequence %d is negative, want 0 or more", chunk.Sequence)
-	}
-	r, err := s.bearerRun(ctx, bearer)
-	if err != nil {
-		return answer, err
-	}
-	if attempt == r.Attempt.Number && attempt != bearer.Attempt {
-		return answer, fault.New(fault.Forbidden, "the token is for another attempt")
-	}
-	r, err = s.applyTo(ctx, r, constantFact(run.OutputSent{Attempt: attempt}))
-	if err != nil {
-		return answer, s.refused(ctx, r, attempt, err, "record that the worker sends output")
-	}
-	if end := r.EndRequest(); end != nil {
-		answer.Cancel = &end.Reason
-		s.markCancelDelivered(ctx, r, attempt)
-	}
-	if !r.KeepsLogs() {
-		return answer, nil
-	}
-	chunk.At = answer.At.Truncate(time.Millisecond)
-	head, err := s.live.add(ctx, r, chunk)
-	gap, missing := errors.AsType[*livelog.Gap](err)
-	if missing || err == nil && chunk.Sequence <= 1 {
-		// The attempt may have ended meanwhile, and its log may be stored without the chunk.
-		if over := s.outputRefused(ctx, r, attempt); over != nil {
-			if len(head.Frames) == 1 && len(head.Segments) == 0 {
-				_ = s.live.remove(ctx, r, attempt) // best effort: there is only this chunk
-			}
-			return answer, over
-		}
-	}
-	if missing {
-		f := fault.New(fault.SequenceGap, "sequence %d is not the next one: want %d", chunk.Sequence, gap.Want)
-		return answer, &Refusal{Fault: f, ExpectedSequence: gap.Want}
-	}
-	if errors.Is(err, livelog.ErrContradiction) {
-		f := fault.New(fault.SequenceConflict, "other output was accepted with sequence %d", chunk.Sequence)
-		return answer, s.refused(ctx, r, attempt, f, "")
-	}
-	if err != nil {
-		return answer, fmt.Errorf("cannot store the output: %w", err)
-	}
-	if err := s.noteOutput(ctx, r, head, chunk); err != nil {
-		return answer, err
-	}
-	answer.Followed = head.FollowedUntil.After(answer.At)
-	s.changes.notify(r.Ref())
-	return answer, nil
-}
-
-// noteOutput stores the event of an accepted chunk of a program's output. A repeated chunk
-// keeps the time of its first acceptance, so its event is the same. The event of a chunk that
-// is no longer among the newest was stored before.
-func (s *Workers) noteOutput(ctx context.Context, r run.Run, head livelog.Head, chunk livelog.Frame) error {
-	place, stored, _ := head.Find(chunk.Sequence)
-	if r.Work.Kind != run.KindJob || place != livelog.Open {
-		return nil
-	}
-	if stored.At.IsZero() { // accepted by an earlier version
-		stored.At = r.Attempt.IntentAt
-	}
-	e, err := s.event(r, stored, stored.At).Fit()
-	if err != nil {
-		return fmt.Errorf("cannot make the event of the output: %w", err)
-	}
-	id, err := events.ULID(e.EventID)
-	if err != nil {
-		return fmt.Errorf("cannot make the event of the output: %w", err)
-	}
-	document, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("cannot encode the event of the output: %w", err)
-	}
-	if err := s.store.AddNotes(ctx, port.Note{Tenant: r.Tenant, ID: id, At: e.OccurredAt, Document: document}); err != nil {
-		return fmt.Errorf("cannot store the event of the output: %w", err)
-	}
-	return nil
-}
-
-// outputRefused reads the run again. It returns the error with which output of the attempt is
-// refused, or nil if it is accepted.
-func (s *Workers) outputRefused(ctx context.Context, r run.Run, attempt int) error {
-	now, err := s.store.Load(ctx, r.Ref())
-	if err != nil {
-		return fmt.Errorf("cannot load the run: %w", err)
-	}
-	if now, err = s.applyTo(ctx, now, constantFact(run.OutputSent{Attempt: attempt})); err != nil {
-		return s.refused(ctx, now, attempt, err, "record that the worker sends output")
-	}
-	return nil
-}
 
 // liveLogs stores the output of current attempts in the bucket that no worker can
 // write to.

@@ -1,4 +1,4 @@
-package orchestrator
+package logs
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// LogPart is a piece of the log of an attempt.
-type LogPart struct {
+// Part is a piece of the log of an attempt.
+type Part struct {
 	Attempt int
 	livelog.Frame
 	// Next is the offset in the log after this piece.
@@ -32,7 +32,7 @@ const contactTime = 5 * time.Second
 
 // logReader reads the log of one attempt in order, as it grows.
 type logReader struct {
-	logs    *Logs
+	logs    *Archive
 	attempt int
 	stream  livelog.Stream // empty: both
 	// offset is the position of the next byte to return, in the log of the stream.
@@ -50,7 +50,7 @@ type logReader struct {
 }
 
 // read returns the output since the last read.
-func (l *logReader) read(ctx context.Context, r run.Run) ([]LogPart, error) {
+func (l *logReader) read(ctx context.Context, r run.Run) ([]Part, error) {
 	stored := slices.Contains(r.Logs, l.attempt)
 	last := l.attempt == r.Attempt.Number
 	switch {
@@ -100,9 +100,9 @@ func (l *logReader) read(ctx context.Context, r run.Run) ([]LogPart, error) {
 
 // readLive returns the output that the worker has sent since the last read. over reports that
 // the attempt is over.
-func (l *logReader) readLive(ctx context.Context, r run.Run, over bool) ([]LogPart, error) {
+func (l *logReader) readLive(ctx context.Context, r run.Run, over bool) ([]Part, error) {
 	if l.mask == nil {
-		redactor, err := l.logs.redactor(ctx, r)
+		redactor, err := l.logs.secrets.Redactor(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -139,8 +139,8 @@ func attemptOver(r run.Run, attempt int) bool {
 func settled(r run.Run) bool { return attemptOver(r, r.Attempt.Number) && r.State != run.Terminating }
 
 // place returns the parts of the frames after the offset, and advances the offset.
-func (l *logReader) place(frames []livelog.Frame) []LogPart {
-	var parts []LogPart
+func (l *logReader) place(frames []livelog.Frame) []Part {
+	var parts []Part
 	for _, f := range frames {
 		if l.stream != "" && f.Stream != l.stream {
 			continue
@@ -156,14 +156,14 @@ func (l *logReader) place(frames []livelog.Frame) []LogPart {
 			f.Data = f.Data[skip:]
 		}
 		l.offset = l.at
-		parts = append(parts, LogPart{l.attempt, f, l.offset})
+		parts = append(parts, Part{l.attempt, f, l.offset})
 	}
 	return parts
 }
 
 // plain returns the part of a log without frames that is after the offset and was not read
 // before. All of it is standard output.
-func (l *logReader) plain(text []byte) []LogPart {
+func (l *logReader) plain(text []byte) []Part {
 	if l.text == nil {
 		l.text = text[:min(int64(len(text)), l.offset)]
 	}
@@ -173,7 +173,7 @@ func (l *logReader) plain(text []byte) []LogPart {
 		return nil
 	}
 	l.offset += int64(len(data))
-	return []LogPart{{l.attempt, livelog.Frame{Stream: livelog.Stdout, Data: data}, l.offset}}
+	return []Part{{l.attempt, livelog.Frame{Stream: livelog.Stdout, Data: data}, l.offset}}
 }
 
 // overlap is the length of the text by which new output is found in a log whose middle was cut
