@@ -268,13 +268,13 @@ func (d runData) output(l *layout) Node {
 		return card("output", "Output", quiet(Text(choose(d.Ended, "The run left no output.", "The output appears when the run has completed."))))
 	}
 	o := d.Task.Output
-	file, term3, at := Node(bdi(short(120, o.FileName))), "Deleted", o.DeletedAt
+	file, until, at := Node(bdi(short(120, o.FileName))), "Deleted", o.DeletedAt
 	if o.DeletedAt.IsZero() {
-		file, term3, at = l.a("json/download/"+segment(d.TaskID), flag("download"), file), "Kept until", o.ExpiresAt
+		file, until, at = l.a("json/download/"+segment(d.TaskID), flag("download"), file), "Kept until", o.ExpiresAt
 	}
 	return card(
 		"output", "Output",
-		Dl(term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))), term(term3, l.time(at))),
+		Dl(term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))), term(until, l.time(at))),
 		with(d.Output, func(p *preview) Node {
 			return Details(flag("open"), Summary(Text("Preview")), Pre(TabIndex("0"), Text(p.Text), If(!p.Whole, Text("…"))))
 		}),

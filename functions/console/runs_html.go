@@ -15,8 +15,8 @@ func (d runsData) content(l *layout) Node {
 }
 
 func (d runsData) filters(l *layout) Node {
-	chosen := func(name, any, label string, options ...Node) Node {
-		return Label(Text(label+" "), Select(Name(name), Option(Value(""), Text(any)), Group(options)))
+	chosen := func(name, all, label string, options ...Node) Node {
+		return Label(Text(label+" "), Select(Name(name), Option(Value(""), Text(all)), Group(options)))
 	}
 	same := func(name, value string) Node { return If(d.Filter.Get(name) == value, Selected()) }
 	value := func(name string) Node { return Group{Name(name), Value(d.Filter.Get(name))} }
