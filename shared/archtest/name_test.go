@@ -126,6 +126,7 @@ func TestDocumentsAreFresh(t *testing.T) {
 		{"shared/series/README.md", "series", seriesList()},
 		{"shared/series/README.md", "trace settings", settingsList(otel.Settings())},
 		{"shared/worker/README.md", "examples/go/main.go", goBlock(t, "shared/worker/examples/go/main.go")},
+		{"shared/sdk/go/README.md", "examples/run/main.go", goBlock(t, "shared/sdk/go/examples/run/main.go")},
 	} {
 		name := filepath.Join(root(t), filepath.FromSlash(part.file))
 		document, err := os.ReadFile(name)
