@@ -71,6 +71,7 @@ func measurements() []measurement {
 		{"attached", measureAttached},
 		{"webhooks", measureWebhooks},
 		{"inference", measureInference},
+		{"console", measureConsole},
 		{"sweep", measureSweep},
 		{"simulation", measureSimulation},
 		{"interpreter", measureInterpreter},

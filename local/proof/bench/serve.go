@@ -114,6 +114,8 @@ func keepRunning(config stack.Config, runner string) int {
 	signal.Notify(hup, syscall.SIGHUP)
 	collect := make(chan os.Signal, 1)
 	signal.Notify(collect, syscall.SIGUSR1)
+	count := make(chan os.Signal, 1)
+	signal.Notify(count, syscall.SIGUSR2)
 	for {
 		select {
 		case <-hup: // print the writes since the last time
@@ -129,6 +131,11 @@ func keepRunning(config stack.Config, runner string) int {
 			}
 			debug.FreeOSMemory()
 			fmt.Println("collected")
+			continue
+		case <-count: // print the objects that were allocated since the start
+			var memory runtime.MemStats
+			runtime.ReadMemStats(&memory)
+			fmt.Println(memory.Mallocs)
 			continue
 		case <-ctx.Done():
 		}
