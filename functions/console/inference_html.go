@@ -161,7 +161,7 @@ func (d sessionData) content(l *layout) Node {
 			If(l.May("runs:write"), actions(l.post("inference/sessions/"+segment(d.SessionID)+"/close", Button(Class("danger"), Text("Close the session"))))),
 		),
 		facts(fact("Turns", text(d.Turns)), fact("Expires in", Text(seconds(d.Expires()))), fact("Cache", Text(cache))),
-		Div(Class("cards"), l.budget(d.Budget)),
+		section("budget", "Budget", Div(Class("cards"), l.budget(d.Budget))),
 		P(l.a("inference", Text("Models and engines"))),
 	}
 }
