@@ -88,7 +88,11 @@ func consoleShowsARun(c *Case) {
 	if err != nil {
 		c.T.Fatal(err)
 	}
-	v := &visitor{Case: c, http: &http.Client{Jar: jar}}
+	transport, err := outside.Browser(c.URL)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	v := &visitor{Case: c, http: &http.Client{Jar: jar, Transport: transport}}
 	if text := v.send(http.MethodGet, "/console/runs", nil, http.StatusOK); !strings.Contains(text, "Sign in to Sortie") {
 		c.T.Fatalf("got %.2000s, want the sign-in", text)
 	}

@@ -80,6 +80,26 @@ func (h checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return described.Transport(roundTripperFunc(pass), func(err error) { h.client.T.Error(err) }).RoundTrip(&short)
 }
 
+// Browser returns a transport for a client that follows redirects of the API with this URL. A
+// Location starts with the stage, but not with the prefix of an emulator.
+func Browser(api string) (http.RoundTripper, error) {
+	base, err := url.Parse(api)
+	if err != nil {
+		return nil, err
+	}
+	prefix, stage := path.Split(base.Path)
+	return roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+		answer, err := wire.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		if below, ok := strings.CutPrefix(answer.Header.Get("Location"), "/"+stage+"/"); ok && stage != "" {
+			answer.Header.Set("Location", prefix+stage+"/"+below)
+		}
+		return answer, nil
+	}), nil
+}
+
 // remappedPrefix is API Gateway's prefix of a header that it renames.
 const remappedPrefix = "X-Amzn-Remapped-"
 
