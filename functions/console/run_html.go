@@ -248,7 +248,7 @@ func programTerms(p *contract.Program) Node {
 	}
 	variable := func(name string) Node {
 		value := p.Env[name]
-		shown := Node(code(visible(value.Value)))
+		shown := code(visible(value.Value))
 		if value.SecretRef != "" {
 			shown = Group{Text("secret "), code(visible(value.SecretRef))}
 		}
@@ -268,7 +268,7 @@ func (d runData) output(l *layout) Node {
 		return card("output", "Output", quiet(Text(choose(d.Ended, "The run left no output.", "The output appears when the run has completed."))))
 	}
 	o := d.Task.Output
-	file, until, at := Node(bdi(short(120, o.FileName))), "Deleted", o.DeletedAt
+	file, until, at := bdi(short(120, o.FileName)), "Deleted", o.DeletedAt
 	if o.DeletedAt.IsZero() {
 		file, until, at = l.a("json/download/"+segment(d.TaskID), flag("download"), file), "Kept until", o.ExpiresAt
 	}

@@ -103,7 +103,7 @@ func TestStatesAreDescribed(t *testing.T) {
 		want = append(want, string(step))
 	}
 	var got []string
-	for _, row := range strings.Split(list, "\n") {
+	for row := range strings.SplitSeq(list, "\n") {
 		if names, _, starts := strings.Cut(strings.TrimPrefix(row, "- "), " ("); starts && strings.HasPrefix(row, "- ") {
 			got = append(got, strings.Split(names, ", ")...)
 		}

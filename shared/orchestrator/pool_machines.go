@@ -122,7 +122,7 @@ type NoEngines struct{}
 
 func (NoEngines) ofPool(context.Context, *Pools, run.Pool) ([]ReplicaHealth, error) { return nil, nil }
 
-func (s *Dispatcher) ofPool(ctx context.Context, _ *Pools, p run.Pool) ([]ReplicaHealth, error) {
+func (s *Dispatcher) ofPool(ctx context.Context, _ *Pools, p run.Pool) ([]ReplicaHealth, error) { //nolint:unparam // of EngineHealths
 	return s.healths(ctx, p), nil
 }
 

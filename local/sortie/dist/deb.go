@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/md5"
+	"crypto/md5" //nolint:gosec // the format of Debian
 	"fmt"
 	"strings"
 	"time"

@@ -68,7 +68,7 @@ func (s Artifacts) Open(ctx context.Context, artifactID string, options ...Optio
 		return nil, err
 	}
 	what.header.Set("Accept-Encoding", "identity")
-	response, err := s.t.stream(ctx, what, max(what.timeout, silence))
+	response, err := s.t.stream(ctx, what, max(what.timeout, silence)) //nolint:bodyclose // the caller closes the download
 	if err != nil {
 		return nil, err
 	}

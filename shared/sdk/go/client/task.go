@@ -44,7 +44,7 @@ func (s Runs) Wait(ctx context.Context, runID string, options ...Option) (*api.T
 		}
 		for begun := s.t.clock.Now(); ; begun = s.t.clock.Now() { // the server answers when something changes
 			query := ExportsStatusQuery{Wait: int64(waitTime / time.Second)}
-			status, err := Exports{s.t}.Status(ctx, run.TaskID, query, append(slices.Clone(options), WithTimeout(2*waitTime))...)
+			status, err := Exports(s).Status(ctx, run.TaskID, query, append(slices.Clone(options), WithTimeout(2*waitTime))...)
 			if err != nil {
 				return nil, err
 			}
@@ -176,7 +176,7 @@ func contentOf(response *http.Response) Content {
 
 // Output calls GET /download/{task_id}: it opens the output of a task.
 func (s Tasks) Output(ctx context.Context, taskID string, options ...Option) (*Download, error) {
-	response, err := s.output(ctx, http.MethodGet, taskID, options)
+	response, err := s.output(ctx, http.MethodGet, taskID, options) //nolint:bodyclose // the caller closes the download
 	if err != nil {
 		return nil, err
 	}

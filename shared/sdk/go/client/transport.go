@@ -146,7 +146,7 @@ func (t *transport) open(ctx context.Context, what call) (*http.Response, error)
 func (c call) redirects() bool { return strings.HasPrefix(c.path, "/download/") }
 
 func connectionError(ctx context.Context, request *http.Request, err error) error {
-	if ctx.Err() != nil && context.Cause(ctx) != errSilent {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) {
 		return context.Cause(ctx)
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {

@@ -130,9 +130,8 @@ func (c *calls) method(b, queries *strings.Builder, op operation) error {
 			fields = append(fields, `mediaType: "application/merge-patch+json"`)
 		}
 	}
-	query := ""
 	if len(inQuery) > 0 {
-		query = op.service + op.name + "Query"
+		query := op.service + op.name + "Query"
 		arguments = append(arguments, "query "+query)
 		fields = append(fields, "query: query.values()")
 		c.query(queries, query, op, inQuery)

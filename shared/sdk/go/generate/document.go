@@ -137,7 +137,7 @@ func comment(text, indent string) string {
 			b.WriteString(indent + "//\n")
 		}
 		line := indent + "//"
-		for _, word := range strings.Fields(strings.ReplaceAll(paragraph, "`", "")) {
+		for word := range strings.FieldsSeq(strings.ReplaceAll(paragraph, "`", "")) {
 			if len(line)+1+len(word) > 96 && line != indent+"//" {
 				b.WriteString(line + "\n")
 				line = indent + "//"
