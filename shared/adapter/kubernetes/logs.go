@@ -45,7 +45,21 @@ func (r *Runner) Logs(ctx context.Context, m port.Machine) ([]byte, error) {
 	if err != nil {
 		return nil, failure(ctx, err, what)
 	}
-	return text, nil
+	if text, lost := withoutNote(text, pod); !lost || len(text) > 0 {
+		return text, nil
+	}
+	return nil, none
+}
+
+// withoutNote removes the note that a kubelet adds to a log that it cannot read to its end, such
+// as that of a container that is removed meanwhile. The kubelet answers with 200 all the same.
+func withoutNote(text []byte, pod *corev1.Pod) (log []byte, noted bool) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if log, noted = bytes.CutSuffix(text, []byte("unable to retrieve container logs for "+c.ContainerID)); noted && c.ContainerID != "" {
+			return log, true
+		}
+	}
+	return text, false
 }
 
 // readEnds reads the first and the last size bytes, with a mark between them for the omitted
