@@ -127,11 +127,14 @@ func (s *Server) start(ctx context.Context) error {
 		_ = command.Wait() // killed, so an error is expected
 		close(ended)
 	}()
-	if err := s.await(ctx, s.ready); err != nil {
-		s.Kill()
-		return err
+	err := s.await(ctx, s.URL+s.ready)
+	if err == nil && s.MetricsURL != "" { // another listener, which starts later
+		err = s.await(ctx, s.MetricsURL+"/metrics")
 	}
-	return nil
+	if err != nil {
+		s.Kill()
+	}
+	return err
 }
 
 // llamacpp returns the command of a llama-server. It uses one thread, which does not spin while
@@ -155,12 +158,12 @@ func (e *Engine) llamacpp(o Options, s *Server) (*exec.Cmd, error) {
 // modelSeed is the seed of the models of all servers.
 const modelSeed = 1
 
-// await waits until the server answers 200 at path.
-func (s *Server) await(ctx context.Context, path string) error {
+// await waits until the server answers 200 at url.
+func (s *Server) await(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return fmt.Errorf("cannot ask it: %w", err)
 		}
