@@ -21,7 +21,7 @@ func TestNoteOfTheKubeletIsNoLog(t *testing.T) {
 		"no log":                    {begun, note + id, "", true},
 		"a log that ends early":     {begun, "one\n" + note + id, "one\n", true},
 		"a log about another note":  {begun, note + "containerd://another", note + "containerd://another", false},
-		"a log that goes on":        {begun, note + id + "\n", note + id + "\n", false},
+		"a log that continues":      {begun, note + id + "\n", note + id + "\n", false},
 		"a container without an id": {&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: container}}}}, note, note, false},
 		"no container":              {&corev1.Pod{}, note + id, note + id, false},
 	} {
