@@ -10,8 +10,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
+// retired are functions of earlier releases. An upgraded stack keeps their logs.
+var retired = []string{"download"}
+
 // addFunctions adds the functions, each with its own role and log group.
 func (b *builder) addFunctions() {
+	for _, name := range retired {
+		b.newLogGroup("Logs"+capital(name), "")
+	}
 	grants := b.grants()
 	for _, name := range b.settings.Functions() {
 		env := map[string]string{"SORTIE_STAGE": b.settings.Stage}
