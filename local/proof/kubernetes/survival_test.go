@@ -41,9 +41,10 @@ func TestRunsSurviveFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.change("node-1", `{"metadata": {"labels": {"disk": "slow"}}}`)
 	s.change("lost-1", `{"metadata": {"labels": {"disk": "fast"}}}`)
 	end := filepath.Join(folder(t), "end")
-	s.define("adopted", shell, until(end, 4), `, "retryConfig": {"maxRetries": 0}`)
+	s.define("adopted", shell, until(end, 4), `, "retryConfig": {"maxRetries": 0}, "podSpec": {"nodeSelector": {"disk": "slow"}}`)
 	s.define("moved", shell, until(end, 0), `, "podSpec": {"nodeSelector": {"disk": "fast"}}`)
 	adopted, moved := s.run("adopted"), s.run("moved")
 	s.Running(adopted)
