@@ -36,7 +36,9 @@ cd "$here"
 step "pack"
 cargo package --locked --allow-dirty --no-verify --quiet
 archive=$(ls "$CARGO_TARGET_DIR"/package/sortie-worker-*.crate)
-tar -xzf "$archive" -C "$tmp"
+# With the time of now: all files of an archive have the same old one, by which cargo would take
+# what it compiled before for fresh.
+tar -xzmf "$archive" -C "$tmp"
 cd "$tmp"/sortie-worker-*
 export SORTIE_OPENAPI="$here/../../contract/openapi.yaml" SORTIE_TESTDATA="$here/../testdata"
 
