@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,8 +28,8 @@ type Config struct {
 	// URL is the address of the server; empty means DefaultURL. Its path is a prefix of the
 	// API's paths.
 	URL string
-	// Token is sent as a bearer token unless it is empty.
-	Token string
+	// Token is sent as a bearer token unless it is empty. No text of a Config has it.
+	Token string `json:"-"`
 	// HTTP sends the requests; nil means a client of its own. Its redirect policy is not used:
 	// downloads follow redirects without the token.
 	HTTP *http.Client
@@ -39,6 +41,21 @@ type Config struct {
 	// Clock is for tests; nil means the clock of the host.
 	Clock clock.Clock
 }
+
+// String returns the address without a password.
+func (c Config) String() string {
+	base, err := url.Parse(cmp.Or(c.URL, DefaultURL))
+	if err != nil {
+		return "client of a malformed URL"
+	}
+	return "client of " + base.Redacted()
+}
+
+// GoString implements fmt.GoStringer like String.
+func (c Config) GoString() string { return c.String() }
+
+// LogValue implements slog.LogValuer like String.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 // FromEnv returns the configuration of SORTIE_URL and SORTIE_TOKEN. lookup is os.Getenv.
 func FromEnv(lookup func(name string) string) Config {
