@@ -29,7 +29,7 @@ type Config struct {
 	// API's paths.
 	URL string
 	// Token is sent as a bearer token unless it is empty. No text of a Config has it.
-	Token string `json:"-"`
+	Token string
 	// HTTP sends the requests; nil means a client of its own. Its redirect policy is not used:
 	// downloads follow redirects without the token.
 	HTTP *http.Client
@@ -53,6 +53,9 @@ func (c Config) String() string {
 
 // GoString implements fmt.GoStringer like String.
 func (c Config) GoString() string { return c.String() }
+
+// MarshalText implements encoding.TextMarshaler like String.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // LogValue implements slog.LogValuer like String.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
