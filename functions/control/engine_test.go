@@ -166,7 +166,7 @@ func TestCapabilitiesAreThoseOfThePools(t *testing.T) {
 		found, _ := apitest.Decoded[contract.Capabilities](t, stage, "GET", "/v1/capabilities", "", 200)
 		return found
 	}
-	if got := get(); got.APIVersion != "1.0.0" || len(got.Engines) != 0 {
+	if got := get(); got.APIVersion != contract.APIVersion || len(got.Engines) != 0 {
 		t.Errorf("got %+v without pools, want no engine", got)
 	}
 	apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 201)

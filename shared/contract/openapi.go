@@ -8,8 +8,9 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// APIVersion is the version of the HTTP API and its OpenAPI document.
-const APIVersion = "1.0.0"
+// APIVersion is the version of Sortie: the HTTP API and its OpenAPI document, the programs,
+// packages and SDKs.
+const APIVersion = "0.1.0"
 
 // OpenAPI returns the OpenAPI 3.1 document of the HTTP API as YAML. The caller may modify the
 // bytes.

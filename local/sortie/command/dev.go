@@ -174,7 +174,7 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	return stack.Start(ctx, stack.Config{
 		Containers: containers, Engines: engines,
 		Addr: f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
-		Settings: settings, Log: log, Version: versionOf(build()),
+		Settings: settings, Log: log, Version: contract.APIVersion,
 	})
 }
 
@@ -290,7 +290,7 @@ func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger
 // clientOf returns a client of a server that runs in this process.
 func (a *app) clientOf(s *stack.Stack) (*client.Client, error) {
 	return client.New(client.Config{
-		URL: s.Addresses().URL, Token: s.Token(), Clock: a.Clock, Agent: "sortie/" + versionOf(build()),
+		URL: s.Addresses().URL, Token: s.Token(), Clock: a.Clock, Agent: "sortie/" + contract.APIVersion,
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 func TestValidateListsEveryMistake(t *testing.T) {
@@ -172,7 +173,7 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	got := sortie(t, nil, "", "version", "--json")
 	var said struct{ Version, Go string }
-	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || said.Version == "" || said.Go == "" {
+	if err := json.Unmarshal([]byte(got.stdout), &said); err != nil || said.Version != contract.APIVersion || said.Go == "" {
 		t.Errorf("got %+v, error %v", got, err)
 	}
 }

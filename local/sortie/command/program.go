@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 // Program is the environment of a command: arguments, streams, clock and so on.
@@ -193,7 +194,7 @@ func (a *app) client() (*client.Client, error) {
 			token, transport = found, prove
 		}
 	}
-	c, err := client.New(client.Config{URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + versionOf(build())})
+	c, err := client.New(client.Config{URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + contract.APIVersion})
 	if err != nil {
 		return nil, wrong("%v", err)
 	}

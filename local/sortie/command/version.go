@@ -3,10 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/module"
+
+	"github.com/sortie-dev/sortie/shared/contract"
 )
 
 // built is the build information in the program.
@@ -21,12 +24,14 @@ type built struct {
 }
 
 func build() built {
+	b := built{Version: contract.APIVersion, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return built{Version: "unknown"}
+		return b
 	}
-	b := built{Version: strings.Trim(info.Main.Version, "()"), Go: info.GoVersion}
-	var system, processor string
+	if module.IsPseudoVersion(info.Main.Version) { // of "go install", which has no settings
+		b.Revision, _ = module.PseudoVersionRev(info.Main.Version)
+	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -35,30 +40,14 @@ func build() built {
 			b.Time = s.Value
 		case "vcs.modified":
 			b.Modified = s.Value == "true"
-		case "GOOS":
-			system = s.Value
-		case "GOARCH":
-			processor = s.Value
 		}
 	}
-	b.Platform = system + "/" + processor
 	return b
-}
-
-// versionOf returns the version of the build as one word.
-func versionOf(b built) string {
-	switch {
-	case b.Version != "" && b.Version != "devel":
-		return b.Version
-	case len(b.Revision) >= 12:
-		return b.Revision[:12]
-	}
-	return "devel"
 }
 
 // describe formats the build for people.
 func describe(b built) string {
-	text := "sortie " + versionOf(b)
+	text := "sortie " + b.Version
 	if b.Revision != "" {
 		text += ", revision " + b.Revision
 		if b.Modified {

@@ -1,0 +1,42 @@
+package archtest
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// TestOneVersion checks that the API, the SDKs and the documents have one version, and that a
+// tag of a release names it. Programs and packages take it from the same constant.
+func TestOneVersion(t *testing.T) {
+	t.Parallel()
+	files := trackedText(t, ".yaml", ".go", ".py", ".json", ".toml", ".lock", ".md")
+	for name, pattern := range map[string]string{
+		"shared/contract/openapi.yaml":             `(?m)^  version: "(.*)"$`,
+		"shared/sdk/go/client/config.go":           `const Version = "(.*)"`,
+		"shared/sdk/python/src/sortie/__init__.py": `(?m)^__version__ = "(.*)"$`,
+		"shared/sdk/typescript/package.json":       `(?m)^  "version": "(.*)",$`,
+		"shared/sdk/typescript/package-lock.json":  `(?m)^ {2,6}"version": "(.*)",\n\s*"(?:lockfileVersion|license)"`,
+		"shared/sdk/rust/Cargo.toml":               `(?m)^version = "(.*)"$`,
+		"shared/sdk/rust/Cargo.lock":               `name = "sortie-worker"\nversion = "(.*)"`,
+		"CHANGELOG.md":                             `(?m)^## ([0-9.]+)`,
+		"README.md":                                `(?m)^Version ([0-9.]+),`,
+	} {
+		found := regexp.MustCompile(pattern).FindStringSubmatch(files[name])
+		if found == nil || found[1] != contract.APIVersion {
+			t.Errorf("%s: got the version %q, want %s", name, found, contract.APIVersion)
+		}
+	}
+	list := exec.CommandContext(t.Context(), "git", "tag", "--points-at", "HEAD", "v*")
+	list.Dir = root(t)
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag := strings.TrimSpace(string(out)); tag != "" && tag != "v"+contract.APIVersion {
+		t.Errorf("got the tag %s of this commit, want v%s", tag, contract.APIVersion)
+	}
+}
