@@ -139,14 +139,7 @@ const shownLimit = 16 << 10
 // direction or the position of others are marks, escape sequences are left out, and a long text is
 // cut.
 func visible(text string) string {
-	if strings.Contains(text, "\x1b") {
-		var plain strings.Builder
-		parts, _ := colours(text, "")
-		for _, p := range parts {
-			plain.WriteString(p.Text)
-		}
-		text = plain.String()
-	}
+	text = unescaped(text)
 	var b strings.Builder
 	shown := 0
 	for _, c := range text {

@@ -1,36 +1,73 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
-// logView is the end of a log as the page of a run shows it.
+// logView is a part of a log as the page of a run shows it: the end, the lines around one, or
+// those that a filter selects.
 type logView struct {
 	// Path is the path of the whole log in the API.
 	Path    string
 	Attempt int
 	Ended   bool
-	// Skipped is the number of lines before the first one.
-	Skipped int
-	Lines   []logLine
+	Filter  logFilter
+	// Total is the number of lines, Matches that of the lines that the filter selects. Errors and
+	// Warnings count the lines of these levels.
+	Total, Matches, Errors, Warnings int
 
-	// after is the number of the last line that items has returned.
-	after int
+	tail, found []logLine
+	// each is called for every line in place of storing it; nil stores them.
+	each  func(logLine)
 	open  map[string]*strings.Builder
 	style map[string]string
+}
+
+// logFilter selects lines of a log.
+type logFilter struct {
+	Text, Stream string
+	// Level is the least level; 0 is any.
+	Level level
+	// Line is the line that the page shows, or the first one that the filter may select; 0 is
+	// the end of the log, or its first line.
+	Line int
+}
+
+// Searches reports whether the filter selects lines by their content.
+func (f logFilter) Searches() bool { return f.Text != "" || f.Stream != "" || f.Level != 0 }
+
+// selects reports whether the content of a line matches.
+func (f logFilter) selects(line logLine) bool {
+	return line.Level >= f.Level && (f.Stream == "" || f.Stream == line.Stream) &&
+		(f.Text == "" || strings.Contains(strings.ToLower(unescaped(line.text)), strings.ToLower(f.Text)))
 }
 
 // logLine is a line of a log.
 type logLine struct {
 	Number int
 	Stream string
-	Parts  []part
+	Level  level
+	text   string
+	// style is the look at the start of the text.
+	style string
 }
 
-// logLines is the largest number of lines that a page shows.
-const logLines = 1000
+// Parts returns the pieces of the line.
+func (l logLine) Parts() []part {
+	parts, _ := colours(l.text, l.style)
+	return parts
+}
+
+// A page shows at most logLines lines, and lines of together at most logBytes. Around a line it
+// shows logContext lines before it.
+const (
+	logLines   = 300
+	logBytes   = 48 << 10
+	logContext = 50
+)
 
 // lineLimit is the largest size of a line in bytes. The rest is left out.
 const lineLimit = 16 << 10
@@ -75,32 +112,72 @@ func (l *logView) end() {
 }
 
 func (l *logView) line(stream, text string) {
-	if len(l.Lines) >= 2*logLines {
-		l.Skipped += len(l.Lines) - logLines
-		l.Lines = append([]logLine(nil), l.Lines[len(l.Lines)-logLines:]...)
+	l.Total++
+	line := logLine{Number: l.Total, Stream: stream, Level: levelOf(text), text: strings.TrimSuffix(text, "\r"), style: l.style[stream]}
+	if strings.Contains(text, "\x1b") {
+		_, l.style[stream] = colours(text, line.style)
 	}
-	parts, style := colours(strings.TrimSuffix(text, "\r"), l.style[stream])
-	l.style[stream] = style
-	l.Lines = append(l.Lines, logLine{Number: l.Skipped + len(l.Lines) + 1, Stream: stream, Parts: parts})
+	if l.each != nil {
+		l.each(line)
+		return
+	}
+	switch line.Level {
+	case levelError:
+		l.Errors++
+	case levelWarn:
+		l.Warnings++
+	}
+	if l.tail = append(l.tail, line); len(l.tail) >= 2*logLines {
+		l.tail = slices.Clone(l.tail[len(l.tail)-logLines:])
+	}
+	switch f := l.Filter; {
+	case f.Searches():
+		if f.selects(line) {
+			if l.Matches++; line.Number >= f.Line && len(l.found) < logLines {
+				l.found = append(l.found, line)
+			}
+		}
+	case line.Number >= f.Line-logContext && line.Number < f.Line-logContext+logLines:
+		l.found = append(l.found, line)
+	}
 }
+
+// lastLine is the number of bytes of a line that Last returns.
+const lastLine = 500
 
 // Last returns the last n lines as text.
 func (l *logView) Last(n int) string {
 	var b strings.Builder
-	for _, line := range l.Lines[max(0, len(l.Lines)-n):] {
-		for _, p := range line.Parts {
-			b.WriteString(p.Text)
-		}
-		b.WriteByte('\n')
+	for _, line := range l.tail[max(0, len(l.tail)-n):] {
+		b.WriteString(visible(line.text[:min(len(line.text), lastLine)]) + "\n")
 	}
 	return b.String()
 }
 
-// Shown returns the lines of the page.
-func (l *logView) Shown() []logLine { return l.Lines[max(0, len(l.Lines)-logLines):] }
+// Following reports whether the page shows the end of the log, which can grow.
+func (l *logView) Following() bool { return l.Filter.Line == 0 && !l.Filter.Searches() }
 
-// Before returns the number of lines before the shown ones.
-func (l *logView) Before() int { return l.Skipped + len(l.Lines) - len(l.Shown()) }
+// Shown returns the lines of the page.
+func (l *logView) Shown() []logLine {
+	if !l.Following() {
+		at := slices.IndexFunc(l.found, func(line logLine) bool { return line.Number >= l.Filter.Line })
+		before := fitting(l.found[:max(at, 0)], logBytes/4, true)
+		return append(before, fitting(l.found[max(at, 0):], logBytes, false)...)
+	}
+	return fitting(l.tail[max(0, len(l.tail)-logLines):], logBytes, true)
+}
+
+// fitting returns the first or the last lines that together have at most so many bytes, at least
+// one.
+func fitting(lines []logLine, bytes int, last bool) []logLine {
+	for n := range lines {
+		i := choose(last, len(lines)-1-n, n)
+		if bytes -= len(lines[i].text); bytes < 0 && n > 0 {
+			return choose(last, lines[i+1:], lines[:i])
+		}
+	}
+	return slices.Clone(lines)
+}
 
 // part is a piece of a line with one look. Class is a class of style.css, or empty.
 type part struct{ Class, Text string }

@@ -1,10 +1,6 @@
 package console
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -16,13 +12,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // runPage shows one run.
 var runPage = page{
-	name: "run", path: "runs/{run_id}", scope: access.RunsRead, query: []string{"attempt", "after", "done"},
+	name: "run", path: "runs/{run_id}", scope: access.RunsRead, query: append([]string{"attempt", "after", "done"}, logQuery...),
 	show: showRun, live: true,
 	actions: []action{
 		{path: "runs/{run_id}/cancel", scope: access.RunsWrite, do: cancelRun},
@@ -97,48 +92,6 @@ func (d *runData) readEvents(v *visit) error {
 		d.Timeline = timelineOf(d.Task, found.Events, v.now())
 	}
 	return nil
-}
-
-// readLog reads the log of the attempt in the query, by default that of the last one.
-func (d *runData) readLog(v *visit) error {
-	if d.Attempt == 0 || d.Inference != nil {
-		return nil
-	}
-	query := url.Values{}
-	if attempt := v.r.URL.Query().Get("attempt"); attempt != "" {
-		query.Set("attempt", attempt)
-	}
-	path := "/v1/tasks/" + url.PathEscape(d.TaskID) + "/logs"
-	response, err := v.call(http.MethodGet, path, query, nil, http.Header{"Accept": {"application/x-ndjson"}})
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		err := read(response, nil)
-		p, ok := errors.AsType[*httpkit.Problem](err)
-		if ok && p.Body.Status == http.StatusNotFound && query.Get("attempt") == "" {
-			return nil
-		}
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	d.Log = &logView{Path: address(path, query), Ended: response.Header.Get("X-Log-Ended") == "true"}
-	d.Log.Attempt, _ = strconv.Atoi(response.Header.Get("X-Attempt"))
-	lines := bufio.NewReader(io.LimitReader(response.Body, answerLimit))
-	for {
-		text, err := lines.ReadBytes('\n')
-		if len(bytes.TrimSpace(text)) > 0 {
-			var line contract.LogLine
-			if err := json.Unmarshal(text, &line); err != nil {
-				return fmt.Errorf("cannot read a log: %w", err)
-			}
-			d.Log.add(line)
-		}
-		if err != nil {
-			d.Log.end()
-			return nil //nolint:nilerr // what has arrived is shown
-		}
-	}
 }
 
 // preview is the beginning of an output.

@@ -160,52 +160,6 @@ func (b bar) picture() Node {
 	)
 }
 
-// log returns the log of an attempt, with links to the other attempts.
-func (d runData) log(l *layout, log *logView) Node {
-	attempt := func(n int) Node {
-		if n == log.Attempt {
-			return Group{B(text(n)), space()}
-		}
-		return Group{A(relative("href", joined("?attempt=", n, "#h-log")), text(n)), space()}
-	}
-	return section(
-		"log", "Log",
-		quiet(
-			If(len(d.Attempts) > 1, Group{Text("Attempt "), Map(d.Attempts, attempt), Text("· ")}),
-			Text(choose(log.Ended, "complete", "still growing")), Text(" · "), l.a("json"+log.Path, Text("as text")),
-		),
-		If(log.Before() > 0, quiet(text(log.Before(), " earlier lines are in the text."))),
-		log.list(l.Root+"runs/"+segment(d.TaskID)),
-	)
-}
-
-// list returns the lines of the page. console.js adds those of an attempt that has not ended. run
-// is the address of the run.
-func (l *logView) list(run string) Node {
-	shown := l.Shown()
-	if len(shown) == 0 && l.Ended {
-		return quiet(Text("The attempt has written nothing."))
-	}
-	return Ol(
-		Class("log"), TabIndex("0"), Aria("label", joined("Log of attempt ", l.Attempt)),
-		If(!l.Ended, Data("follow", joined(run, "/log?attempt=", l.Attempt))), Map(shown, l.item),
-	)
-}
-
-// item returns a line of the log.
-func (l *logView) item(line logLine) Node {
-	id := joined("L", line.Number)
-	return Li(
-		ID(id), A(relative("href", joined("?attempt=", l.Attempt, "#", id)), Aria("label", joined("Line ", line.Number)), text(line.Number)),
-		Span(If(line.Stream == "stderr", Class("stderr")), Map(line.Parts, func(p part) Node {
-			if p.Class == "" {
-				return Text(p.Text)
-			}
-			return I(Class(p.Class), Text(p.Text))
-		})),
-	)
-}
-
 func (d runData) events(l *layout) Node {
 	event := func(e contract.TaskEvent) Node {
 		return Tr(

@@ -45,7 +45,14 @@ func (c *console) followLog(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	flush := http.NewResponseController(w).Flush
 	_ = flush()
-	log := &logView{Attempt: attempt, after: after}
+	var html bytes.Buffer
+	log := &logView{Attempt: attempt}
+	log.each = func(line logLine) {
+		if line.Number > after {
+			_ = log.item(line).Render(&html) // a buffer returns no error
+			html.WriteByte('\n')
+		}
+	}
 	lines := bufio.NewReader(response.Body)
 	for {
 		text, err := lines.ReadBytes('\n')
@@ -54,9 +61,10 @@ func (c *console) followLog(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		log.add(line)
-		if html, failed := log.items(); failed != nil || len(html) > 0 && writeAll(w, html, flush) != nil || err != nil {
-			return failed
+		if html.Len() > 0 && writeAll(w, html.Bytes(), flush) != nil || err != nil {
+			return nil //nolint:nilerr // the reader or the log has ended
 		}
+		html.Reset()
 	}
 }
 
@@ -65,19 +73,4 @@ func writeAll(w http.ResponseWriter, text []byte, flush func() error) error {
 		return fault.Wrap(err, fault.Unavailable, "the reader has left")
 	}
 	return flush()
-}
-
-// items returns the items of the complete lines that were not returned before.
-func (l *logView) items() ([]byte, error) {
-	var text bytes.Buffer
-	for _, line := range l.Lines {
-		if line.Number > l.after {
-			l.after = line.Number
-			if err := l.item(line).Render(&text); err != nil {
-				return nil, err
-			}
-			text.WriteByte('\n')
-		}
-	}
-	return text.Bytes(), nil
 }
