@@ -55,6 +55,7 @@ func Routes(config Config) []httpkit.Route {
 		{Method: http.MethodPost, Pattern: Prefix + "tickets", Access: httpkit.ForAll, Handle: c.createTicket},
 		c.open(http.MethodGet, Prefix+pathStream, c.stream),
 		c.open(http.MethodGet, Prefix+"runs/{run_id}/log", c.followLog, "attempt", "after"),
+		c.open(http.MethodGet, Prefix+"runs/{run_id}/picture", c.picture),
 		c.open(http.MethodGet, Prefix+"{path...}", func(http.ResponseWriter, *http.Request) error { return httpkit.NoSuchPath() }),
 		c.open(http.MethodGet, Prefix+"json/{path...}", c.raw, rawQuery...),
 	}

@@ -1,17 +1,12 @@
 package console
 
 import (
-	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -92,48 +87,6 @@ func (d *runData) readEvents(v *visit) error {
 		d.Timeline = timelineOf(d.Task, found.Events, v.now())
 	}
 	return nil
-}
-
-// preview is the beginning of an output.
-type preview struct {
-	Text  string
-	Whole bool
-}
-
-// previewLimit is the largest part of an output that a page shows, in bytes.
-const previewLimit = 16 << 10
-
-// readOutput reads the beginning of an output that is text. It never reads the last byte: the API
-// counts an output whose last byte was sent as downloaded, which shortens its retention.
-func (d *runData) readOutput(v *visit) error {
-	o := d.Task.Output
-	if o == nil || o.Size < 2 || !o.DeletedAt.IsZero() || !v.now().Before(o.ExpiresAt) || !readable(o.ContentType) {
-		return nil
-	}
-	last := min(previewLimit, o.Size-1) - 1
-	response, err := v.call(http.MethodGet, "/download/"+url.PathEscape(d.TaskID), nil, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", last)}})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusPartialContent {
-		return nil
-	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, previewLimit))
-	if err != nil {
-		return fault.Wrap(err, fault.Unavailable, "the output was interrupted; retry")
-	}
-	d.Output = &preview{Text: visible(strings.ToValidUTF8(string(text), "�")), Whole: last == o.Size-2}
-	return nil
-}
-
-// readable reports whether a content type is text that a page can show.
-func readable(contentType string) bool {
-	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		return false
-	}
-	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml")
 }
 
 // cancelRun requests the cancellation of a run.

@@ -216,25 +216,6 @@ func programTerms(p *contract.Program) Node {
 	}
 }
 
-// output returns what the run has left, with a preview.
-func (d runData) output(l *layout) Node {
-	if d.Task.Output == nil {
-		return card("output", "Output", quiet(Text(choose(d.Ended, "The run left no output.", "The output appears when the run has completed."))))
-	}
-	o := d.Task.Output
-	file, until, at := bdi(short(120, o.FileName)), "Deleted", o.DeletedAt
-	if o.DeletedAt.IsZero() {
-		file, until, at = l.a("json/download/"+segment(d.TaskID), flag("download"), file), "Kept until", o.ExpiresAt
-	}
-	return card(
-		"output", "Output",
-		Dl(term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))), term(until, l.time(at))),
-		with(d.Output, func(p *preview) Node {
-			return Details(flag("open"), Summary(Text("Preview")), Pre(TabIndex("0"), Text(p.Text), If(!p.Whole, Text("…"))))
-		}),
-	)
-}
-
 func (d runData) metrics() Node {
 	return If(len(d.Metrics) > 0, card("metrics", "Metrics", Pre(TabIndex("0"), Text(visible(string(d.Metrics))))))
 }

@@ -1,0 +1,162 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+)
+
+// preview is the beginning of an output: a picture, a table or a text.
+type preview struct {
+	// Picture: the route of picture serves the output.
+	Picture bool
+	// Rows are the records of a table, the first one with the headings.
+	Rows  [][]string
+	Text  string
+	Whole bool
+}
+
+// The largest parts of an output that a page shows: bytes of text, rows and columns of a table,
+// and bytes of a picture.
+const (
+	previewLimit   = 16 << 10
+	previewRows    = 100
+	previewColumns = 30
+	pictureLimit   = 8 << 20
+)
+
+// readOutput reads the beginning of an output that is text.
+func (d *runData) readOutput(v *visit) error {
+	o := d.Task.Output
+	if o == nil || o.Size < 2 || !kept(o, v.now()) {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(o.ContentType)
+	if _, ok := pictures[kind]; ok && o.Size <= pictureLimit {
+		d.Output = &preview{Picture: true}
+		return nil
+	}
+	if err != nil || !readable(kind) {
+		return nil //nolint:nilerr // an unknown type has no preview
+	}
+	text, whole, err := v.outputStart(d.TaskID, o.Size, previewLimit)
+	if err != nil || text == nil {
+		return err
+	}
+	d.Output = previewOf(kind, text, whole)
+	return nil
+}
+
+// kept reports whether an output is still stored.
+func kept(o *contract.Output, now time.Time) bool {
+	return o.DeletedAt.IsZero() && now.Before(o.ExpiresAt)
+}
+
+// outputStart reads the first bytes of an output, all but the last one at most: the API counts an
+// output whose last byte was sent as downloaded, which shortens its retention. whole reports that
+// only the last byte is missing. The text is nil if the API does not serve a part.
+func (v *visit) outputStart(taskID string, bytes, most int64) (text []byte, whole bool, err error) {
+	last := min(most, bytes-1) - 1
+	response, err := v.call(http.MethodGet, "/download/"+url.PathEscape(taskID), nil, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", last)}})
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusPartialContent {
+		return nil, false, nil
+	}
+	text, err = io.ReadAll(io.LimitReader(response.Body, last+1))
+	if err != nil {
+		return nil, false, fault.Wrap(err, fault.Unavailable, "the output was interrupted; retry")
+	}
+	return text, last == bytes-2, nil
+}
+
+// previewOf returns the preview of a text. JSON is indented and CSV is a table, if they can be read.
+func previewOf(kind string, text []byte, whole bool) *preview {
+	p := &preview{Text: visible(strings.ToValidUTF8(string(text), "�")), Whole: whole}
+	switch {
+	case whole && strings.HasSuffix(kind, "json"):
+		for _, last := range []string{"", "}", "]", `"`} { // the last byte was not read
+			if document := append(bytes.Clone(text), last...); json.Valid(document) {
+				p.Text = indented(document)
+				break
+			}
+		}
+	case kind == "text/csv", kind == "text/tab-separated-values":
+		p.Rows = rowsOf(text, choose(kind == "text/csv", ',', '\t'))
+		p.Whole = whole && len(p.Rows) < previewRows
+	}
+	return p
+}
+
+// rowsOf returns the first records of a table. The last record of the text may be incomplete, and
+// is left out. The result is nil if the text has fewer than two fields or is no table.
+func rowsOf(text []byte, comma rune) (rows [][]string) {
+	if end := bytes.LastIndexByte(text, '\n'); end > 0 && end < len(text)-1 && len(text) >= previewLimit {
+		text = text[:end]
+	}
+	reader := csv.NewReader(bytes.NewReader(text))
+	reader.Comma, reader.FieldsPerRecord, reader.LazyQuotes = comma, -1, true
+	for len(rows) < previewRows {
+		record, err := reader.Read()
+		if err != nil {
+			break
+		}
+		rows = append(rows, record[:min(len(record), previewColumns)])
+	}
+	if len(rows) == 0 || len(rows[0]) < 2 {
+		return nil
+	}
+	return rows
+}
+
+// readable reports whether a media type is text that a page can show.
+func readable(kind string) bool {
+	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml")
+}
+
+// pictures maps the media types of pictures that pages show to the last byte of each such file.
+var pictures = map[string]byte{"image/png": 0x82, "image/jpeg": 0xd9, "image/gif": 0x3b}
+
+// picture serves an output that is a picture, for a page of this origin. Its type is one of
+// pictures, so browsers do not read it as a page. The last byte is not read from the API, as in
+// outputStart.
+func (c *console) picture(w http.ResponseWriter, r *http.Request) error {
+	v, err := c.begin(r)
+	if err != nil {
+		return err
+	}
+	var task contract.Task
+	if err := v.get("/v1/runs/"+url.PathEscape(r.PathValue("run_id")), nil, &task); err != nil {
+		return err
+	}
+	o := task.Output
+	if o == nil || o.Size < 2 || o.Size > pictureLimit || !kept(o, v.now()) {
+		return fault.New(fault.NotFound, "the run has no picture")
+	}
+	kind, _, _ := mime.ParseMediaType(o.ContentType)
+	last, ok := pictures[kind]
+	if !ok {
+		return fault.New(fault.NotFound, "the output is no picture in PNG, JPEG or GIF")
+	}
+	text, whole, err := v.outputStart(task.TaskID, o.Size, o.Size)
+	if err != nil || !whole {
+		return cmp.Or(err, error(fault.New(fault.NotFound, "the output is not available")))
+	}
+	w.Header().Set("Content-Security-Policy", sandbox)
+	w.Header().Set("Cache-Control", "no-store")
+	return httpkit.WriteBytes(w, http.StatusOK, kind, append(text, last))
+}
