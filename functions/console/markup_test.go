@@ -130,6 +130,25 @@ func firstText(call *ast.CallExpr) string {
 	return ""
 }
 
+func TestLineageIsDrawn(t *testing.T) {
+	t.Parallel()
+	bad := `"><script>alert(1)</script>`
+	nodes := []lineageNode{{RunID: "b", What: bad}, {RunID: bad, What: bad + "\u202e", Relation: "triggered the next one"}}
+	started := slices.Repeat([]contract.JobRunRef{{JobID: "job", RunID: "c"}}, startedShown+3)
+	text := rendered(t, lineageOf(nodes, started).content(&layout{Root: "../"}))
+	for _, want := range []string{"3 further runs", `viewBox="0 0 610 404"`, `href="../runs/%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E"`, `href="../runs/c"`, "triggered by this run"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got no %q in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "<script") || strings.Contains(text, "\u202e") || strings.Count(text, "<path") != startedShown+1 {
+		t.Errorf("got markup of a text, or other edges, in %s", text)
+	}
+	if lineageOf(nodes[:1], nil) != nil {
+		t.Error("got a picture of a run alone")
+	}
+}
+
 // benchmarked returns pages with much content.
 func benchmarked() (*layout, map[string]markup) {
 	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)

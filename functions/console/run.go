@@ -30,6 +30,9 @@ type runData struct {
 	Log       *logView
 	Attempts  []int
 	Output    *preview
+	Lineage   *lineage
+	// Definition is nil for a run that is of no job.
+	Definition *definition
 	// RerunKey makes a form that is sent twice start one run.
 	RerunKey string
 	Ended    bool
@@ -52,6 +55,7 @@ func showRun(v *visit) (view, error) {
 	if err := together(
 		func() error { return data.readWhy(v) }, func() error { return data.readEvents(v) },
 		func() error { return data.readLog(v) }, func() error { return data.readOutput(v) },
+		func() error { return data.readLineage(v) }, func() error { return data.readDefinition(v) },
 	); err != nil {
 		return view{}, err
 	}
