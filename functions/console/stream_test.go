@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,9 @@ func TestLogIsFollowedAfterALine(t *testing.T) {
 	b := h.signedIn(t, ownerToken)
 	b.page("/console/runs/"+id, `data-follow="../runs/`+id+`/log?attempt=1"`, `id="L3"`)
 	s := b.follow("/console/runs/" + id + "/log?attempt=1&after=1")
+	for at, ok := h.Clock.Next(); !ok || at.Sub(h.Clock.Now()) > time.Second; at, ok = h.Clock.Next() {
+		runtime.Gosched() // until the follower waits for its next poll
+	}
 	h.Clock.Advance(10 * time.Second) // the output of a machine appears after some seconds
 	for _, want := range []string{`<li id="L2">`, `<li id="L3">`} {
 		line, err := s.ReadString('\n')
