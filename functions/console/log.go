@@ -113,7 +113,7 @@ func (l *logView) end() {
 
 func (l *logView) line(stream, text string) {
 	l.Total++
-	line := logLine{Number: l.Total, Stream: stream, Level: levelOf(text), text: strings.TrimSuffix(text, "\r"), style: l.style[stream]}
+	line := logLine{Number: l.Total, Stream: stream, Level: levelOf(unescaped(text[:min(len(text), 2*levelWithin)])), text: strings.TrimSuffix(text, "\r"), style: l.style[stream]}
 	if strings.Contains(text, "\x1b") {
 		_, l.style[stream] = colours(text, line.style)
 	}

@@ -104,7 +104,7 @@ func (l *logView) list(run string) Node {
 	}
 	return Ol(
 		Class("log"), TabIndex("0"), Aria("label", joined("Log of attempt ", l.Attempt)),
-		If(!l.Ended && l.Following(), Data("follow", joined(run, "/log?attempt=", l.Attempt))), Map(shown, l.item),
+		If(l.Following(), flag("data-end")), If(!l.Ended && l.Following(), Data("follow", joined(run, "/log?attempt=", l.Attempt))), Map(shown, l.item),
 	)
 }
 

@@ -55,7 +55,7 @@ func TestLogIsReadInWindows(t *testing.T) {
 func TestLogIsSearched(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	page := "/console/runs/" + h.loggedRun(t, strings.Repeat("quiet\n", 999)+"WARN slow\nERROR no \x1b[31mDisk\x1b[0m left\nlevel=error msg=disk\n"+strings.Repeat("DISK\n", 400))
+	page := "/console/runs/" + h.loggedRun(t, strings.Repeat("quiet\n", 999)+"WARN slow\n\x1b[1;31mERROR\x1b[0m no \x1b[31mDisk\x1b[0m left\nlevel=error msg=disk\n"+strings.Repeat("DISK\n", 400))
 	b := h.signedIn(t, ownerToken)
 	b.page(page, "2 errors", "1 warning", `level=error#h-log`)
 	text := b.page(page+"?level=error", "2 of 1402 lines match", `id="L1001" class="error"`, `id="L1002"`)

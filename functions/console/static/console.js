@@ -195,6 +195,9 @@ if (page && dot) {
   document.addEventListener("visibilitychange", () => { if (!document.hidden && dirty) schedule(); });
 }
 
+const end = document.querySelector("ol.log[data-end]");
+if (end && !location.hash.startsWith("#L")) end.scrollTop = end.scrollHeight;
+
 // The log of a run that has not ended: its lines are appended as they come.
 
 const log = document.querySelector("ol.log[data-follow]");
@@ -245,7 +248,6 @@ if (log) {
     reader?.abort();
     reader = null;
   });
-  log.scrollTop = log.scrollHeight;
   follow();
 }
 
