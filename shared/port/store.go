@@ -231,6 +231,9 @@ type Page struct {
 	// means all.
 	State run.State
 	JobID string
+	// Before starts the first page at the runs that were created before it; zero starts it at the
+	// newest run.
+	Before time.Time
 	// Cursor is the next of the previous page; empty means the first page.
 	Cursor string
 	// Limit is 1 to 1000.

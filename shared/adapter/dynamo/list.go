@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,14 +143,17 @@ func (l listing) cursor(place []byte) string {
 	return cursorText.EncodeToString(slices.Concat(place, l.sum(place)))
 }
 
-// start returns the place after which the page starts, nil for the first page. It returns a
+// start returns the place after which the page starts, nil for the start of the list. It returns a
 // fault for an invalid limit or cursor.
 func (l listing) start(page port.Page) ([]byte, error) {
 	if page.Limit < 1 || page.Limit > 1000 {
 		return nil, fault.Invalid("limit", "want 1 to 1000")
 	}
-	if page.Cursor == "" {
+	if page.Cursor == "" && page.Before.IsZero() {
 		return nil, nil
+	}
+	if page.Cursor == "" {
+		return binary.BigEndian.AppendUint64(nil, nanos(page.Before)), nil
 	}
 	raw, err := cursorText.DecodeString(page.Cursor)
 	if err == nil && len(raw) > sumSize {

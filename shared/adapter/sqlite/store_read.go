@@ -96,8 +96,11 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 		return nil, "", err
 	}
 	from := place{created: math.MaxInt64, n: math.MaxInt64}
-	if last != nil {
+	switch {
+	case last != nil:
 		from = placeOf(last)
+	case !page.Before.IsZero():
+		from = place{created: nanos(page.Before)}
 	}
 	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ? || ''"
 	args := []any{tenant}

@@ -54,6 +54,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"events are in order":                           eventsInOrder,
 		"list is newest first":                          listNewestFirst,
 		"list in pages":                                 listInPages,
+		"list before a time":                            listBefore,
 		"list by state":                                 listByState,
 		"invalid cursor":                                badCursor,
 		"full pool has no slot":                         fullPool,

@@ -73,6 +73,31 @@ func listInPages(s *storeTest) {
 	}
 }
 
+func listBefore(s *storeTest) {
+	start := s.now
+	var want []string
+	for i := range 6 {
+		s.now = start.Add(time.Duration(i/2) * time.Nanosecond) // two with the same creation time
+		r := s.create(sample("acme", fmt.Sprint("run-", i)))
+		if i < 4 {
+			want = append(want, s.apply(r, cancel()).ID)
+		}
+	}
+	for name, page := range map[string]port.Page{"all": {}, "in a state": {State: run.Cancelled}} {
+		for _, page.Limit = range []int{1, 3, 1000} {
+			page.Before = s.now
+			got := s.pages("acme", page, func() {})
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				s.Fatalf("%s, in pages of %d: got %v, want %v", name, page.Limit, got, want)
+			}
+		}
+	}
+	if got := s.pages("acme", port.Page{Before: start, Limit: 3}, func() {}); len(got) != 0 {
+		s.Fatalf("before the first run: got %v", got)
+	}
+}
+
 func listByState(s *storeTest) {
 	var want []string
 	for i := range 6 {
