@@ -62,15 +62,15 @@ func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.Response
 		return err
 	}
 	who, page := httpkit.CallerOf(r.Context()), port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	views, next, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{JobID: idOf(r)})
-	if err == nil && len(views) == 0 && page.Cursor == "" {
+	list, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{JobID: idOf(r)})
+	if err == nil && len(list.Views) == 0 && page.Cursor == "" {
 		_, err = svc.Job(r.Context(), who, idOf(r)) // the runs of a deleted job are shown
 	}
 	if err != nil {
 		return fmt.Errorf("cannot list the runs of the job: %w", err)
 	}
-	found := contract.JobRuns{Runs: make([]contract.Task, 0, len(views)), NextCursor: next}
-	for _, v := range views {
+	found := contract.JobRuns{Runs: make([]contract.Task, 0, len(list.Views)), NextCursor: list.Next}
+	for _, v := range list.Views {
 		found.Runs = append(found.Runs, api.Task(v))
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, found)

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -64,6 +65,12 @@ func TestRetryOfARunOfAJob(t *testing.T) {
 	listed, _ := apitest.Decoded[contract.JobRuns](t, stage, "GET", path+"/runs", "", 200)
 	if len(listed.Runs) != 2 || listed.Runs[0].RetryOf != first.TaskID {
 		t.Errorf("got runs %+v, want the retry and its run", listed.Runs)
+	}
+	apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/runs/"+first.RunID+"/retry", `{"image": "other"}`, 400)
+	changed, _ := apitest.Decoded[contract.RetryAccepted](t, stage, "POST", "/v1/runs/"+first.RunID+"/retry", `{"parameters": {"LEVEL": "info", "X": "1"}, "priority": "batch"}`, 202)
+	c := stage.Run(t, changed.TaskID)
+	if want := map[string]string{"LEVEL": "info", "X": "1"}; !maps.Equal(c.Parameters, want) || c.Work.Program.Env["LEVEL"].Value != "info" || c.Override.Priority != "batch" {
+		t.Errorf("got %+v with program %+v, want the changes", c, c.Work.Program)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,36 @@ func TestRetryCopiesTheInput(t *testing.T) {
 	first, second := stage.Run(t, one.TaskID), stage.Run(t, again.TaskID)
 	if second.RetryOf != first.TaskID || second.Work.Program.Input.Key == first.Work.Program.Input.Key || stored(t, stage, second) != "abc" {
 		t.Errorf("got input %+v of a retry of %s, want a copy of %+v", second.Work.Program.Input, second.RetryOf, first.Work.Program.Input)
+	}
+}
+
+func TestRetryHasChanges(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	one := accepted(t, post(t, stage, "/v1/runs", `{"image":"a","command":["-x"],"env":{"A":"1","B":"2","K":{"secretRef":"key"}},"input":"YWJj"}`), http.StatusAccepted)
+	post(t, stage, "/v1/runs/"+one.RunID+"/cancel", "")
+	before := stage.Run(t, one.TaskID)
+	path := "/v1/runs/" + one.RunID + "/retry"
+	changed := accepted(t, post(t, stage, path, `{"image":"b","command":[],"parameters":{"B":"3","C":"4"}}`, "Idempotency-Key", "k"), http.StatusAccepted)
+	r := stage.Run(t, changed.TaskID)
+	env := r.Work.Program.Env
+	if r.Work.Image != "b" || len(r.Work.Program.Command) != 0 || env["A"].Value != "1" || env["B"].Value != "3" || env["C"].Value != "4" || env["K"].SecretRef != "key" ||
+		r.RetryOf != one.TaskID || stored(t, stage, r) != "abc" {
+		t.Errorf("got %+v with %+v, want the changes and the rest of the old run", r.Work, r.Work.Program)
+	}
+	if now := stage.Run(t, one.TaskID); !reflect.DeepEqual(now, before) {
+		t.Errorf("got %+v, want the old run unchanged: %+v", now, before)
+	}
+	if answer := post(t, stage, path, `{"image":"c"}`, "Idempotency-Key", "k"); answer.Status != http.StatusUnprocessableEntity {
+		t.Errorf("got %d %s for other changes with the key, want 422", answer.Status, answer.Body)
+	}
+	for body, field := range map[string]string{
+		`{"options":{}}`: "options", `{"image":"exec:/bin/sh"}`: "image", `{"image":"a b"}`: "image", `{"command":["\u0000"]}`: "command.0", `{"parameters":{"1":""}}`: "parameters.1",
+		`{"parameters":{"LD_PRELOAD":"x"}}`: "parameters.LD_PRELOAD",
+	} {
+		if answer := post(t, stage, path, body); answer.Status != http.StatusBadRequest && answer.Status != http.StatusUnprocessableEntity || problem(t, answer).Field != field {
+			t.Errorf("%s: got %d %s, want a problem of %s", body, answer.Status, answer.Body, field)
+		}
 	}
 }
 
@@ -303,6 +334,12 @@ func TestFilterByKind(t *testing.T) {
 	}
 	if !slices.Equal(found, jobs) {
 		t.Errorf("got %q, want the runs of programs, newest first: %q", found, jobs)
+	}
+	for query, want := range map[string]int{"kind=program": 3, "trigger=request": 3, "kind=program&trigger=manual": 0} {
+		var page contract.TaskList
+		if err := json.Unmarshal([]byte(stage.Call(t, http.MethodGet, "/v1/runs?"+query, "").Body), &page); err != nil || len(page.Tasks) != want {
+			t.Errorf("%s: got %d runs, %v, want %d", query, len(page.Tasks), err, want)
+		}
 	}
 	if answer := stage.Call(t, http.MethodGet, "/v1/tasks?kind=other", ""); answer.Status != http.StatusBadRequest || problem(t, answer).Field != "kind" {
 		t.Errorf("got %d %s, want 400 for the kind", answer.Status, answer.Body)

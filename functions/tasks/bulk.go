@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -70,6 +71,9 @@ func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State)
 	if i := slices.IndexFunc(in.Filter.States, wrong); i >= 0 {
 		return in, fault.Invalid("filter.states."+strconv.Itoa(i), "a run in %s %s", in.Filter.States[i], problem)
 	}
+	if len(in.Filter.IDs) > 0 && in.Cursor != "" {
+		return in, fault.Invalid("cursor", "no meaning with filter.runIds, which is one page; leave it out")
+	}
 	if request.Limit != nil {
 		in.Limit = *request.Limit
 	}
@@ -107,12 +111,15 @@ func bulk(
 
 // filterOf reads the filter of a bulk request.
 func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
-	if reflect.ValueOf(asked).IsZero() || asked.States != nil && len(asked.States) == 0 {
+	if reflect.ValueOf(asked).IsZero() || asked.States != nil && len(asked.States) == 0 || asked.RunIDs != nil && len(asked.RunIDs) == 0 {
 		return orchestrator.Filter{}, fault.Invalid("filter", "empty filter, want at least one field, and no empty list; it would select every run")
 	}
 	filter := orchestrator.Filter{
-		JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Fault: fault.Code(asked.FaultCode), Skipped: asked.Skipped,
+		IDs: asked.RunIDs, JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Trigger: run.Trigger(asked.Trigger), Fault: fault.Code(asked.FaultCode), Error: asked.Error, Skipped: asked.Skipped,
 		CreatedAfter: asked.CreatedAfter, CreatedBefore: asked.CreatedBefore,
+	}
+	if n := len(filter.IDs); n > limit.BulkPage {
+		return filter, fault.Invalid("filter.runIds", "%d ids, want at most %d", n, limit.BulkPage)
 	}
 	for i, name := range asked.States {
 		state, states := run.State(name), run.States()
@@ -131,8 +138,14 @@ func checkFilter(f orchestrator.Filter, in string) error {
 			return fault.Invalid(in+name, "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", limit.Cut(text, limit.FileName))
 		}
 	}
-	if kinds := []string{run.KindExport, run.KindJob, run.KindInference}; f.Kind != "" && !slices.Contains(kinds, f.Kind) {
+	if kinds := run.FilterKinds(); f.Kind != "" && !slices.Contains(kinds, f.Kind) {
 		return fault.Invalid(in+"kind", "unknown kind, want one of %v", kinds)
+	}
+	if triggers := run.Triggers(); f.Trigger != "" && !slices.Contains(triggers, f.Trigger) {
+		return fault.Invalid(in+"trigger", "unknown trigger, want one of %v", triggers)
+	}
+	if n := utf8.RuneCountInString(f.Error); n > limit.FilterText {
+		return fault.Invalid(in+"error", "%d characters, want at most %d", n, limit.FilterText)
 	}
 	if f.Fault != "" && !f.Fault.Known() {
 		return fault.Invalid(in+"faultCode", "unknown code, want one such as %s", fault.ProgramExit)

@@ -87,6 +87,12 @@ func TestBulkFiltersRuns(t *testing.T) {
 		`"jobId":"nightly"`:                                      "",
 		`"kind":"job"`:                                           "",
 		`"kind":"export","states":["Failed"]`:                    old,
+		`"kind":"program"`:                                       "",
+		`"trigger":"schedule"`:                                   "",
+		`"error":"NO manif"`:                                     old,
+		`"error":"absent"`:                                       "",
+		`"runIds":["` + old + `","none"]`:                        old,
+		`"runIds":["` + old + `"],"error":"absent"`:              "",
 	} {
 		answer := post[contract.BulkAnswer](t, stage, retryRuns, `{"dryRun":true,"filter":{`+filter+`}}`, 200)
 		if got := strings.ReplaceAll(strings.ReplaceAll(results(answer), " selected", ""), ",", ""); got != want {
@@ -96,6 +102,51 @@ func TestBulkFiltersRuns(t *testing.T) {
 	listed := get[contract.TaskList](t, stage, "/v1/runs?faultCode=WORKER_ERROR&createdBefore="+middle)
 	if len(listed.Tasks) != 1 || listed.Tasks[0].TaskID != old {
 		t.Errorf("got list %+v, want %s", listed, old)
+	}
+}
+
+// TestBulkOfRunsHasAResultForEach names runs by their ids, in a state that the request fits and in
+// one that it does not fit.
+func TestBulkOfRunsHasAResultForEach(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	failed, pending := stage.Failure(t, "no"), stage.Accept(t)
+	other := stage.Accept(t)
+	body := fmt.Sprintf(`{"filter":{"runIds":[%q,"none",%q]}}`, failed, pending)
+	retried := post[contract.BulkAnswer](t, stage, retryRuns, body, 200)
+	if want := failed + " created, " + pending + " refused"; results(retried) != want || retried.Runs[1].Code != "NOT_ENDED" || retried.NextCursor != "" {
+		t.Errorf("got %+v, want %s", retried, want)
+	}
+	cancelled := post[contract.BulkAnswer](t, stage, cancelRuns, body, 200)
+	if want := failed + " too_late, " + pending + " cancelled"; results(cancelled) != want {
+		t.Errorf("got %s, want %s", results(cancelled), want)
+	}
+	if state := stage.Run(t, other).State; state != run.Pending {
+		t.Errorf("got another run in %s, want it unchanged", state)
+	}
+}
+
+// TestSearchIsBounded searches for a run behind many that do not match.
+func TestSearchIsBounded(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	old := stage.Failure(t, "no manifest")
+	at := stage.Run(t, old).CreatedAt
+	for range 30 {
+		stage.Clock.Advance(time.Second)
+		stage.Accept(t)
+	}
+	first := get[contract.TaskList](t, stage, "/v1/runs?error=manifest&limit=1")
+	if len(first.Tasks) != 0 || first.NextCursor == "" || !first.SearchedUntil.After(at) || !first.SearchedUntil.Before(stage.Clock.Now()) {
+		t.Errorf("got %+v, want the time until which was searched", first)
+	}
+	next := get[contract.TaskList](t, stage, "/v1/runs?error=manifest&limit=1&cursor="+first.NextCursor)
+	if len(next.Tasks) != 1 || next.Tasks[0].TaskID != old || !next.SearchedUntil.IsZero() {
+		t.Errorf("got %+v, want the failed run on the last page", next)
+	}
+	before := get[contract.TaskList](t, stage, "/v1/runs?limit=1&createdBefore="+at.Add(time.Second).Format(time.RFC3339Nano))
+	if len(before.Tasks) != 1 || before.Tasks[0].TaskID != old {
+		t.Errorf("got %+v, want a list that starts before the time", before)
 	}
 }
 
@@ -243,6 +294,11 @@ func TestRejectedBulkRequests(t *testing.T) {
 		{retryRuns, `{"filter":{"pool":"a/b"}}`, "filter.pool"},
 		{retryRuns, `{"filter":{"kind":"inferences"}}`, "filter.kind"},
 		{retryRuns, `{"filter":{"faultCode":"BAD"}}`, "filter.faultCode"},
+		{retryRuns, `{"filter":{"trigger":"me"}}`, "filter.trigger"},
+		{retryRuns, `{"filter":{"error":"` + strings.Repeat("ä", 201) + `"}}`, "filter.error"},
+		{retryRuns, `{"filter":{"runIds":[]}}`, "filter"},
+		{retryRuns, `{"filter":{"runIds":["a"` + strings.Repeat(`,"a"`, 100) + `]}}`, "filter.runIds"},
+		{retryRuns, `{"filter":{"runIds":["a"]},"cursor":"abc"}`, "cursor"},
 		{retryRuns, `{"filter":{"createdAfter":"yesterday"}}`, "filter.createdAfter"},
 		{retryRuns, `{"filter":{"createdAfter":"2027-01-02T00:00:00Z","createdBefore":"2027-01-01T00:00:00Z"}}`, "filter.createdBefore"},
 		{retryRuns, `{"filter":{"job":"a"}}`, "filter.job"},
@@ -256,7 +312,7 @@ func TestRejectedBulkRequests(t *testing.T) {
 		}
 	}
 	for query, field := range map[string]string{
-		"jobId=A": "jobId", "pool=": "pool", "createdAfter=1": "createdAfter", "faultCode=BAD": "faultCode", "kind=x": "kind", "skipped=1": "skipped",
+		"jobId=A": "jobId", "pool=": "pool", "createdAfter=1": "createdAfter", "faultCode=BAD": "faultCode", "kind=x": "kind", "skipped=1": "skipped", "trigger=x": "trigger", "error=": "error",
 	} {
 		answer := stage.Call(t, http.MethodGet, "/v1/runs?"+query, "")
 		if answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, `"field":"`+field+`"`) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -56,13 +57,18 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
+	var request contract.RetryRequest
+	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
 		return err
 	}
 	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{
 		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
-		TraceParent: httpkit.TraceParent(r),
+		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		Changes: orchestrator.Changes{
+			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
+			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority),
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("cannot retry the task: %w", err)

@@ -99,6 +99,21 @@ func TestRetryCreatesATask(t *testing.T) {
 	}
 }
 
+func TestRetryOfAnExportHasOtherOptions(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	old := stage.Failure(t, "no manifest")
+	before := stage.Run(t, old)
+	again := post[contract.RetryAccepted](t, stage, "/v1/runs/"+old+"/retry", `{"options":{"maxDepth":2},"priority":"batch"}`, 202)
+	r := stage.Run(t, again.TaskID)
+	if !strings.Contains(string(r.Work.Options), `"maxDepth":2`) || r.Work.PI != before.Work.PI || r.Priority != run.PriorityBatch || r.PayloadDigest == before.PayloadDigest {
+		t.Errorf("got %+v, want the changes", r)
+	}
+	if now := stage.Run(t, old); string(now.Work.Options) != string(before.Work.Options) || now.Priority != before.Priority {
+		t.Errorf("got %+v, want the old run unchanged", now)
+	}
+}
+
 // TestKnownRetryNeedsNoRoom repeats a retry while the queue is full.
 //
 // Rule 10 of shared/README.md.
@@ -138,6 +153,11 @@ func TestRejectedChanges(t *testing.T) {
 		{"/v1/tasks/" + task + "/cancel", `{"reason":1}`, "", 400, "INVALID_REQUEST", "reason"},
 		{"/v1/tasks/" + task + "/cancel", `reason`, "", 400, "INVALID_REQUEST", ""},
 		{"/v1/tasks/" + failed + "/retry", `{"pi":"x"}`, "", 400, "INVALID_REQUEST", "pi"},
+		{"/v1/tasks/" + failed + "/retry", `{"image":"x"}`, "", 400, "INVALID_REQUEST", "image"},
+		{"/v1/tasks/" + failed + "/retry", `{"command":[]}`, "", 400, "INVALID_REQUEST", "command"},
+		{"/v1/tasks/" + failed + "/retry", `{"parameters":{}}`, "", 400, "INVALID_REQUEST", "parameters"},
+		{"/v1/tasks/" + failed + "/retry", `{"options":{"maxDepth":101}}`, "", 400, "INVALID_REQUEST", "options.maxDepth"},
+		{"/v1/tasks/" + failed + "/retry", `{"priority":"high"}`, "", 400, "INVALID_REQUEST", "priority"},
 		{"/v1/tasks/" + failed + "/retry", "", strings.Repeat("k", 256), 400, "INVALID_REQUEST", "Idempotency-Key"},
 	} {
 		headers := []string{}

@@ -86,7 +86,7 @@ func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one stri
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"state", "kind", "jobId", "pool", "skipped", "faultCode", "createdAfter", "createdBefore", "cursor", "limit"},
+			Query:  []string{"state", "kind", "jobId", "pool", "trigger", "skipped", "faultCode", "error", "createdAfter", "createdBefore", "cursor", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
 		},
 		{
@@ -116,14 +116,14 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	views, next, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
+	page, err := svc.Tasks(r.Context(), httpkit.CallerOf(r.Context()), port.Page{
 		Cursor: r.URL.Query().Get("cursor"), Limit: limit,
 	}, filter)
 	if err != nil {
 		return fmt.Errorf("cannot list the tasks: %w", err)
 	}
-	answer := contract.TaskList{Tasks: make([]contract.Task, 0, len(views)), NextCursor: next}
-	for _, v := range views {
+	answer := contract.TaskList{Tasks: make([]contract.Task, 0, len(page.Views)), NextCursor: page.Next, SearchedUntil: page.Until}
+	for _, v := range page.Views {
 		answer.Tasks = append(answer.Tasks, api.Task(v))
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
@@ -132,7 +132,8 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 // filterInQuery reads the filter of a list.
 func filterInQuery(query url.Values) (orchestrator.Filter, error) {
 	filter := orchestrator.Filter{
-		JobID: query.Get("jobId"), Pool: query.Get("pool"), Kind: query.Get("kind"), Fault: fault.Code(query.Get("faultCode")),
+		JobID: query.Get("jobId"), Pool: query.Get("pool"), Kind: query.Get("kind"), Trigger: run.Trigger(query.Get("trigger")),
+		Fault: fault.Code(query.Get("faultCode")), Error: query.Get("error"),
 	}
 	for name, values := range query {
 		if name != "cursor" && values[0] == "" {

@@ -4,14 +4,19 @@ import "time"
 
 // RunFilter selects the runs that match all its fields. An absent field matches all runs.
 type RunFilter struct {
+	// RunIDs are at most 100 runs, by run id or task id.
+	RunIDs []string `json:"runIds,omitempty"`
 	JobID  string   `json:"jobId,omitempty"`
 	Pool   string   `json:"pool,omitempty"`
 	Kind   string   `json:"kind,omitempty"`
 	States []string `json:"states,omitempty"`
 	// Skipped selects the runs that were skipped if it is true, the other runs if it is false.
 	Skipped *bool `json:"skipped,omitempty"`
-	// FaultCode is the fault code of the run's failure.
+	// Trigger is the cause of the run of a program.
+	Trigger string `json:"trigger,omitempty"`
+	// FaultCode is the fault code of the run's failure. Error is a text in its message.
 	FaultCode string `json:"faultCode,omitempty"`
+	Error     string `json:"error,omitempty"`
 	// CreatedAfter and CreatedBefore are exclusive bounds.
 	CreatedAfter  time.Time `json:"createdAfter,omitzero"`
 	CreatedBefore time.Time `json:"createdBefore,omitzero"`

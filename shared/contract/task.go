@@ -303,6 +303,17 @@ type Output struct {
 	DeletedAt   time.Time `json:"deletedAt,omitzero"`
 }
 
+// RetryRequest is the body of the retry of a task: changes for the new task. An absent field
+// keeps that of the old one.
+type RetryRequest struct {
+	Image   string   `json:"image,omitempty"`
+	Command []string `json:"command,omitempty"`
+	// Parameters are environment variables. They replace those with the same names.
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Options    *ExportOptions    `json:"options,omitempty"`
+	Priority   string            `json:"priority,omitempty"`
+}
+
 // CancelRequest is the optional body of POST /v1/tasks/{task_id}/cancel.
 type CancelRequest struct {
 	// Reason is sent to the worker. It is truncated to 2 KiB.
@@ -358,6 +369,9 @@ type TaskList struct {
 	Tasks []Task `json:"tasks"`
 	// NextCursor is the cursor of the next page. It is absent on the last page.
 	NextCursor string `json:"nextCursor,omitempty"`
+	// SearchedUntil is the creation time of the last task that was read for the page. The page has
+	// all selected tasks that were created after it. It is absent on the last page.
+	SearchedUntil time.Time `json:"searchedUntil,omitzero"`
 }
 
 // Health is the response of GET /healthz.

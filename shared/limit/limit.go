@@ -38,6 +38,7 @@ const (
 	IdempotencyKey   = 255
 	FileName         = 255
 	BulkPage         = 100 // runs in a bulk request
+	FilterText       = 200 // characters in the text of a filter
 	ReportedMachines = 50  // machines in a report about a cluster
 	ObjectKey        = 1024
 	Token            = 4096

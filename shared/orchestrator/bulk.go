@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -47,9 +48,10 @@ const (
 
 // CancelAll requests the cancellation of the runs that a filter selects and that have not
 // ended, newest first. It returns the results of a page; next is empty on the last one. A
-// run that leaves the filter before the request is committed is not cancelled.
+// run that leaves the filter before the request is committed is not cancelled. With Filter.IDs
+// and no states, the result has the runs that have ended, too.
 func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, next string, err error) {
-	if len(in.Filter.States) == 0 {
+	if len(in.Filter.States) == 0 && len(in.Filter.IDs) == 0 {
 		in.Filter.States = statesThat(func(state run.State) bool { return !state.Terminal() })
 	}
 	asked := cancelRequest(in.Identity, in.Reason)
@@ -60,7 +62,7 @@ func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, ne
 			}
 			return asked
 		})
-		if errors.Is(err, port.ErrNotFound) || err == nil && after.Cancel == nil {
+		if errors.Is(err, port.ErrNotFound) || err == nil && after.Cancel == nil && len(in.Filter.IDs) == 0 {
 			return nil, nil
 		}
 		return &BulkResult{Run: after}, err
@@ -69,7 +71,8 @@ func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, ne
 
 // RetryAll retries the runs that a filter selects and that have ended, newest first; by default
 // those that failed, or the skipped ones if Filter.Skipped is true. It returns the results of a
-// page; next is empty on the last one.
+// page; next is empty on the last one. With Filter.IDs and no states, a run that has not ended has
+// the result NotEnded.
 //
 // Requests with the same IdempotencyKey retry each run once, and do not retry the runs that
 // they created. Without a key, all requests together retry each run once.
@@ -77,13 +80,16 @@ func (s *Runs) RetryAll(ctx context.Context, in Bulk) (results []BulkResult, nex
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return nil, "", err
 	}
-	if len(in.Filter.States) == 0 {
+	if len(in.Filter.States) == 0 && len(in.Filter.IDs) == 0 {
 		in.Filter.States = []run.State{run.Failed, run.Orphaned}
 		if skipped := in.Filter.Skipped; skipped != nil && *skipped {
 			in.Filter.States = []run.State{run.Completed}
 		}
 	}
 	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
+		if !r.State.Terminal() {
+			return &BulkResult{Run: r}, notEnded(r)
+		}
 		again, existing, err := s.retry(ctx, r, RetryRequest{
 			Identity: in.Identity, IdempotencyKey: bulkKey(in.IdempotencyKey, r.TaskID), CorrelationID: in.CorrelationID,
 			TraceParent: in.TraceParent,
@@ -104,8 +110,7 @@ func bulkKey(key, taskID string) string { return fmt.Sprintf("\x1fretry %q of %s
 func (s *Runs) bulk(ctx context.Context, in Bulk, change func(run.Run) (*BulkResult, error)) (results []BulkResult, next string, err error) {
 	until := s.now().Add(bulkTime)
 	for next = in.Cursor; ; {
-		page := port.Page{Cursor: next, Limit: min(bulkStep, in.Limit-len(results))}
-		runs, after, err := s.selected(ctx, in.Identity.Tenant, page, in.Filter)
+		found, err := s.step(ctx, in, port.Page{Cursor: next, Limit: min(bulkStep, in.Limit-len(results))})
 		if err != nil && len(results) > 0 { // the next request starts here
 			s.log.WarnContext(ctx, "a bulk request ended early", "error", err.Error())
 			return results, next, nil
@@ -113,7 +118,7 @@ func (s *Runs) bulk(ctx context.Context, in Bulk, change func(run.Run) (*BulkRes
 		if err != nil {
 			return nil, "", err
 		}
-		for _, r := range runs {
+		for _, r := range found.runs {
 			result, err := s.bulkOne(ctx, in, r, change)
 			if err != nil {
 				s.warn(ctx, r, "a bulk request did not change the run", err)
@@ -123,10 +128,27 @@ func (s *Runs) bulk(ctx context.Context, in Bulk, change func(run.Run) (*BulkRes
 				results = append(results, *result)
 			}
 		}
-		if next = after; next == "" || len(results) >= in.Limit || !s.now().Before(until) {
+		if next = found.next; next == "" || len(results) >= in.Limit || !s.now().Before(until) {
 			return results, next, nil
 		}
 	}
+}
+
+// step reads a page of the runs of a request. The runs with ids are one page.
+func (s *Runs) step(ctx context.Context, in Bulk, page port.Page) (found selection, err error) {
+	if len(in.Filter.IDs) == 0 {
+		return s.selected(ctx, in.Identity.Tenant, page, in.Filter)
+	}
+	for _, id := range in.Filter.IDs {
+		r, err := s.find(ctx, in.Identity, id)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return found, err
+		}
+		if err == nil && in.Filter.matches(r) {
+			found.runs = append(found.runs, r)
+		}
+	}
+	return found, nil
 }
 
 // bulkOne calls change for a run. It changes nothing in a dry run, or if requests with the same

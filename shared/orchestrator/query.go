@@ -98,22 +98,31 @@ func (v View) differs(other View) bool {
 		v.QueuePosition != other.QueuePosition
 }
 
+// TaskPage is a page of tasks. Next is the cursor of the next page; empty on the last one.
+type TaskPage struct {
+	Views []View
+	Next  string
+	// Until is the creation time of the last task that was read for the page, or zero. The
+	// page has all selected tasks that were created after it.
+	Until time.Time
+}
+
 // Tasks reads a page of the caller's tasks that a filter selects, newest first. The page
 // may be short although more tasks follow: next is then not empty.
-func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, filter Filter) (views []View, next string, err error) {
-	runs, next, err := s.selected(ctx, who.Tenant, page, filter)
+func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, filter Filter) (TaskPage, error) {
+	found, err := s.selected(ctx, who.Tenant, page, filter)
 	if err != nil {
-		return nil, "", err
+		return TaskPage{}, err
 	}
-	views = make([]View, 0, len(runs))
-	for _, r := range runs {
+	tasks := TaskPage{Views: make([]View, 0, len(found.runs)), Next: found.next, Until: found.until}
+	for _, r := range found.runs {
 		v, err := s.view(ctx, r)
 		if err != nil {
-			return nil, "", err
+			return TaskPage{}, err
 		}
-		views = append(views, v)
+		tasks.Views = append(tasks.Views, v)
 	}
-	return views, next, nil
+	return tasks, nil
 }
 
 // Events reads at most limit (1 to 1000) events of a task with a number above

@@ -28,13 +28,16 @@ type RetryRequest struct {
 	TaskID         string
 	IdempotencyKey string
 	CorrelationID  string
+	// Changes are for the new run. PayloadDigest is its run.Run.PayloadDigest if there are any.
+	Changes       Changes
+	PayloadDigest string
 	// TraceParent is the W3C trace context of the request; empty without one.
 	TraceParent string
 }
 
 // Retry creates a run with the work of an ended task, whatever its outcome, and a copy of its
 // input; see run.Run.Again. existing as for Submit. Faults: NotFound as for Queries.Task,
-// NotEnded, IdempotencyMismatch, AdmissionReject, and those of HostPrograms.check.
+// NotEnded, IdempotencyMismatch, AdmissionReject, and those of Changes.of and HostPrograms.check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -44,24 +47,33 @@ func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing 
 		return r, false, err
 	}
 	if !old.State.Terminal() {
-		return r, false, fault.New(fault.NotEnded, "the task is %s, want a task that has ended", old.State)
+		return r, false, notEnded(old)
 	}
 	return s.retry(ctx, old, in)
 }
 
+func notEnded(r run.Run) error {
+	return fault.New(fault.NotEnded, "the task is %s, want a task that has ended", r.State)
+}
+
 // retry is Retry for a run that has ended.
 func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
-	if err := s.host.check(in.Identity, old.Work); err != nil {
+	if r, err = in.Changes.of(old.Again()); err != nil {
+		return r, false, err
+	}
+	if err := s.host.check(in.Identity, r.Work); err != nil {
 		return r, false, err
 	}
 	input, err := s.inputOf(ctx, old)
 	if err != nil {
 		return r, false, err
 	}
-	r = old.Again()
+	if !in.Changes.none() {
+		r.PayloadDigest = in.PayloadDigest
+	}
 	r.CorrelationID, r.CreatedBy = in.CorrelationID, in.Identity.Actor()
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
-	return s.createWithInput(ctx, r, in.IdempotencyKey, retryDigest(old.TaskID), input)
+	return s.createWithInput(ctx, r, in.IdempotencyKey, in.Changes.digest(old.TaskID), input)
 }
 
 // retryDigest identifies the request for a retry of a task.

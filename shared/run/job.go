@@ -15,6 +15,13 @@ const (
 	KindInference = "inference"
 )
 
+// KindProgram is no kind of work: in a filter, it selects the runs of KindJob without a stored
+// job.
+const KindProgram = "program"
+
+// FilterKinds returns the kinds that a filter can have.
+func FilterKinds() []string { return []string{KindExport, KindJob, KindProgram, KindInference} }
+
 // Trigger says what created a run of a job; empty for an export.
 type Trigger string
 
@@ -27,6 +34,11 @@ const (
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
 	TriggerPool     Trigger = "pool"        // a pool of an engine; the run is a replica of it
 )
+
+// Triggers returns all triggers.
+func Triggers() []Trigger {
+	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerJob, TriggerPool}
+}
 
 // Program is the work of a run of kind job.
 type Program struct {

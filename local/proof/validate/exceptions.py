@@ -26,6 +26,7 @@ SIGNATURE = "a signature is a DSSE envelope, and a signed model has a signature 
 WORK = "a workload has a prompt or messages, or an input, and a query for a rerank; the texts are UTF-8"
 PLACE = "the id of an event is one that the stream sent"
 UNSUPPORTED = "the engines do not support what the member asks for"
+CHANGE = "a retry takes the changes of the kind of its run"
 RANGE = "a range of times must not be empty"
 
 REASONS = {
@@ -39,6 +40,8 @@ REASONS = {
     ("cancelRuns", "cursor"): CURSOR,
     ("retryRuns", "filter"): CODE,
     ("retryRuns", "cursor"): CURSOR,
+    ("retryTask", ANY): CHANGE,
+    ("retryRun", ANY): CHANGE,
     ("planRun", ANY): FORM,
     ("listJobs", "cursor"): CURSOR,
     ("listJobRuns", "cursor"): CURSOR,

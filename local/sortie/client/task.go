@@ -73,7 +73,9 @@ func (p Page) query() url.Values {
 	set("jobId", f.JobID)
 	set("pool", f.Pool)
 	set("kind", f.Kind)
+	set("trigger", f.Trigger)
 	set("faultCode", f.FaultCode)
+	set("error", f.Error)
 	if f.Skipped != nil {
 		set("skipped", strconv.FormatBool(*f.Skipped))
 	}

@@ -68,7 +68,7 @@ func (a *app) bulk(name, short, long string, change func() page) *cobra.Command 
 			return err
 		}
 		if reflect.ValueOf(filter).IsZero() {
-			return wrong("missing --job, --state, --pool, --kind, --skipped, --fault, --since or --before, want a flag that selects runs")
+			return wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --since or --before, want a flag that selects runs")
 		}
 		if filter.CreatedBefore.IsZero() {
 			filter.CreatedBefore = a.Clock.Now().UTC() // excludes the runs that a retry creates

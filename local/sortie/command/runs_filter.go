@@ -12,10 +12,10 @@ import (
 
 // runsFilter are the flags that select runs.
 type runsFilter struct {
-	job, pool, kind, fault, before string
-	states                         []string
-	skipped                        bool
-	since                          time.Duration
+	job, pool, kind, trigger, fault, text, before string
+	states                                        []string
+	skipped                                       bool
+	since                                         time.Duration
 	// skippedGiven reports whether --skipped is on the command line.
 	skippedGiven func() bool
 }
@@ -26,21 +26,31 @@ func (f *runsFilter) define(c *cobra.Command) {
 	flags.StringVar(&f.job, "job", "", "only runs of this job")
 	flags.StringSliceVar(&f.states, "state", nil, "only runs in these states, such as Pending,Running")
 	flags.StringVar(&f.pool, "pool", "", "only runs of this pool")
-	flags.StringVar(&f.kind, "kind", "", "only runs of this kind: "+strings.Join(kinds(), " or "))
+	flags.StringVar(&f.kind, "kind", "", "only runs of this kind: "+strings.Join(kinds(), ", "))
+	flags.StringVar(&f.trigger, "trigger", "", "only runs with this trigger: "+strings.Join(triggers(), ", "))
 	flags.BoolVar(&f.skipped, "skipped", false, "only runs that were skipped; --skipped=false leaves them out")
 	f.skippedGiven = func() bool { return flags.Changed("skipped") }
 	flags.StringVar(&f.fault, "fault", "", "only runs with this failure, such as PROGRAM_EXIT")
+	flags.StringVar(&f.text, "error", "", "only runs whose failure message has this text")
 	flags.DurationVar(&f.since, "since", 0, "only runs that were created within this time, such as 2h")
 	flags.StringVar(&f.before, "before", "", "only runs that were created before this time (RFC 3339)")
 	completeList(c, "state", states())
 	complete(c, "kind", "", kinds())
+	complete(c, "trigger", "", triggers())
 }
 
-func kinds() []string { return []string{run.KindExport, run.KindJob, run.KindInference} }
+func kinds() []string { return run.FilterKinds() }
+
+func triggers() (names []string) {
+	for _, t := range run.Triggers() {
+		names = append(names, string(t))
+	}
+	return names
+}
 
 // read returns the filter that the flags describe. now is the reference of --since.
 func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) {
-	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault)}
+	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault), Error: f.text}
 	if f.skippedGiven() {
 		filter.Skipped = &f.skipped
 	}
@@ -53,6 +63,11 @@ func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) 
 	}
 	if f.kind != "" {
 		if filter.Kind, err = choice("--kind", f.kind, kinds()); err != nil {
+			return filter, err
+		}
+	}
+	if f.trigger != "" {
+		if filter.Trigger, err = choice("--trigger", f.trigger, triggers()); err != nil {
 			return filter, err
 		}
 	}

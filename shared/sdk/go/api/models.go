@@ -1092,20 +1092,41 @@ type RunUpdate struct {
 	RetryAttempt int64 `json:"retryAttempt"`
 }
 
+// RetryRequest is an object of the API. Changes for the new task. An absent field keeps that of
+// the old one.
+type RetryRequest struct {
+	Image string `json:"image,omitzero"`
+	// Arguments of the program.
+	Command []string `json:"command,omitzero"`
+	// Environment variables. They replace those with the same names.
+	Parameters map[string]string `json:"parameters,omitzero"`
+	Options    *ExportOptions    `json:"options,omitzero"`
+	// One of interactive, normal, batch; later servers may add values.
+	Priority string `json:"priority,omitzero"`
+}
+
 // RunFilter is an object of the API. Selects the runs that match each field. At least one field
 // is required.
 type RunFilter struct {
+	// These runs, by run id or task id. All are on one page. Unknown ids are left out.
+	RunIDs []string `json:"runIds,omitzero"`
 	// Runs of this job.
 	JobID string `json:"jobId,omitzero"`
 	// Runs of this pool.
 	Pool string `json:"pool,omitzero"`
-	// One of export, job, inference; later servers may add values.
-	Kind   string  `json:"kind,omitzero"`
-	States []State `json:"states,omitzero"`
+	// program selects the runs of kind job without a stored job. One of export, job, program,
+	// inference; later servers may add values.
+	Kind string `json:"kind,omitzero"`
+	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, trigger_job,
+	// pool; later servers may add values.
+	Trigger string  `json:"trigger,omitzero"`
+	States  []State `json:"states,omitzero"`
 	// true for runs that were skipped, false for the others.
 	Skipped *bool `json:"skipped,omitzero"`
 	// Runs with this failure, such as PROGRAM_EXIT.
 	FaultCode string `json:"faultCode,omitzero"`
+	// Runs whose failure has this text in its message, in any case..
+	Error string `json:"error,omitzero"`
 	// Runs created after this time.
 	CreatedAfter time.Time `json:"createdAfter,omitzero"`
 	// Runs created before this time.
@@ -1255,6 +1276,9 @@ type TaskList struct {
 	// The next page; absent on the last one. A page can have fewer tasks than limit, or none, and
 	// still be followed by another.
 	NextCursor string `json:"nextCursor,omitzero"`
+	// With nextCursor: the page has all selected tasks that were created after this time. Absent
+	// if no task was read.
+	SearchedUntil time.Time `json:"searchedUntil,omitzero"`
 }
 
 // JobRunRef is an object of the API. A run of a stored job. A run of another kind has no jobId.

@@ -184,7 +184,8 @@ func (s Runs) Create(ctx context.Context, body *api.RunDefinition, options ...Op
 //
 // Requests the end of each selected run that has not ended, newest first. states are of runs
 // that have not ended; absent selects all of those. A run that leaves the filter meanwhile is
-// not cancelled and not listed.
+// not cancelled and not listed. With runIds and no states, a run that has ended is listed with
+// the result too_late or cancelled.
 //
 // One request handles a page and takes at most about 10 s; a page may be short, and even empty,
 // although more runs follow. Repeat the request with cursor set to nextCursor until it is
@@ -197,7 +198,8 @@ func (s Runs) CancelMany(ctx context.Context, body *api.BulkCancelRequest, optio
 //
 // Creates a new run of each selected run that has ended, newest first, as POST
 // /v1/runs/{run_id}/retry does. states are of runs that have ended; absent selects Failed and
-// Orphaned.
+// Orphaned. With runIds and no states, each of them is retried; one that has not ended is
+// refused with NOT_ENDED.
 //
 // Requests with one Idempotency-Key retry each run once, and none of the runs that they
 // created. Without a key, all such requests together retry each run once: a repeated request
@@ -261,8 +263,8 @@ func (s Runs) Cancel(ctx context.Context, runID string, body *api.CancelRequest,
 // Retry calls POST /v1/runs/{run_id}/retry: retry a run.
 //
 // As POST /v1/tasks/{task_id}/retry. The id is a run id or a task id.
-func (s Runs) Retry(ctx context.Context, runID string, options ...Option) (*api.RetryAccepted, error) {
-	return sendJSON[api.RetryAccepted](ctx, s.t, call{method: "POST", keyed: true, path: pathOf("/v1/runs/{run_id}/retry", runID)}, options)
+func (s Runs) Retry(ctx context.Context, runID string, body *api.RetryRequest, options ...Option) (*api.RetryAccepted, error) {
+	return sendJSON[api.RetryAccepted](ctx, s.t, call{method: "POST", keyed: true, path: pathOf("/v1/runs/{run_id}/retry", runID), body: bodyOf(body)}, options)
 }
 
 // Tasks lists, shows, cancels and retries tasks, and reads their logs and outputs.
@@ -329,8 +331,12 @@ func (s Tasks) Cancel(ctx context.Context, taskID string, body *api.CancelReques
 // Creates a new task with the input and the policy of a task that has ended in any state.
 // retryOf of the new task is the id of the old one. A repeated request with the same
 // Idempotency-Key returns the response of the first one with status 200.
-func (s Tasks) Retry(ctx context.Context, taskID string, options ...Option) (*api.RetryAccepted, error) {
-	return sendJSON[api.RetryAccepted](ctx, s.t, call{method: "POST", keyed: true, path: pathOf("/v1/tasks/{task_id}/retry", taskID)}, options)
+//
+// The body has the changes for the new task. Each is possible for one kind of task: options for
+// an export, the others for a program. A run of a stored job has the image, the command and the
+// options of the job.
+func (s Tasks) Retry(ctx context.Context, taskID string, body *api.RetryRequest, options ...Option) (*api.RetryAccepted, error) {
+	return sendJSON[api.RetryAccepted](ctx, s.t, call{method: "POST", keyed: true, path: pathOf("/v1/tasks/{task_id}/retry", taskID), body: bodyOf(body)}, options)
 }
 
 // Jobs manages stored definitions of programs, with schedules.
@@ -1090,21 +1096,26 @@ func (q ExportsStatusQuery) values() url.Values {
 // TasksListQuery selects what Tasks.List returns. The zero value of a field leaves it out.
 type TasksListQuery struct {
 	State api.State
-	Kind  string
+	// program selects the runs of kind job without a stored job.
+	Kind string
 	// Runs of this job.
 	JobID string
 	// Runs of this pool.
 	Pool string
+	// Runs of programs with this trigger.
+	Trigger string
 	// true for runs that were skipped, false for the others.
 	Skipped *bool
 	// Runs with this failure.
 	FaultCode string
+	// Runs whose failure has this text in its message, in any case..
+	Error string
 	// Runs created after this time.
 	CreatedAfter time.Time
 	// Runs created before this time.
 	CreatedBefore time.Time
 	// nextCursor of the previous page with the same filters. Empty for the first page. A page with
-	// a filter other than state may be short although more tasks follow: nextCursor is then
+	// a filter may be short although more tasks follow: nextCursor and searchedUntil are then
 	// present.
 	Cursor string
 	Limit  int64
@@ -1116,8 +1127,10 @@ func (q TasksListQuery) values() url.Values {
 	setText(v, "kind", q.Kind)
 	setText(v, "jobId", q.JobID)
 	setText(v, "pool", q.Pool)
+	setText(v, "trigger", q.Trigger)
 	setBool(v, "skipped", q.Skipped)
 	setText(v, "faultCode", q.FaultCode)
+	setText(v, "error", q.Error)
 	setTime(v, "createdAfter", q.CreatedAfter)
 	setTime(v, "createdBefore", q.CreatedBefore)
 	setText(v, "cursor", q.Cursor)
@@ -1164,15 +1177,20 @@ func (q TasksEventsQuery) values() url.Values {
 // RunsListQuery selects what Runs.List returns. The zero value of a field leaves it out.
 type RunsListQuery struct {
 	State api.State
-	Kind  string
+	// program selects the runs of kind job without a stored job.
+	Kind string
 	// Runs of this job.
 	JobID string
 	// Runs of this pool.
 	Pool string
+	// Runs of programs with this trigger.
+	Trigger string
 	// true for runs that were skipped, false for the others.
 	Skipped *bool
 	// Runs with this failure.
 	FaultCode string
+	// Runs whose failure has this text in its message, in any case..
+	Error string
 	// Runs created after this time.
 	CreatedAfter time.Time
 	// Runs created before this time.
@@ -1188,8 +1206,10 @@ func (q RunsListQuery) values() url.Values {
 	setText(v, "kind", q.Kind)
 	setText(v, "jobId", q.JobID)
 	setText(v, "pool", q.Pool)
+	setText(v, "trigger", q.Trigger)
 	setBool(v, "skipped", q.Skipped)
 	setText(v, "faultCode", q.FaultCode)
+	setText(v, "error", q.Error)
 	setTime(v, "createdAfter", q.CreatedAfter)
 	setTime(v, "createdBefore", q.CreatedBefore)
 	setText(v, "cursor", q.Cursor)

@@ -200,6 +200,7 @@ __all__ = [
     "ResponseUsageOutputTokensDetails",
     "RetryAccepted",
     "RetryPolicy",
+    "RetryRequest",
     "RotateWebhookRequest",
     "RunAccepted",
     "RunDefinition",
@@ -1809,6 +1810,22 @@ class RunUpdate(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RetryRequest(Object):
+    """Changes for the new task.
+
+    An absent field keeps that of the old one.
+    """
+
+    image: str | None = None
+    #: Arguments of the program.
+    command: list[str] | None = None
+    #: Environment variables. They replace those with the same names.
+    parameters: dict[str, str] | None = None
+    options: ExportOptions | None = None
+    priority: Literal["interactive", "normal", "batch"] | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunFilter(Object):
     """Selects the runs that match each field.
 
@@ -1816,22 +1833,30 @@ class RunFilter(Object):
     """
 
     _names = {
+        "run_ids": "runIds",
         "job_id": "jobId",
         "fault_code": "faultCode",
         "created_after": "createdAfter",
         "created_before": "createdBefore",
     }
 
+    #: These runs, by run id or task id. All are on one page. Unknown ids are left out.
+    run_ids: list[str] | None = None
     #: Runs of this job.
     job_id: JobName | None = None
     #: Runs of this pool.
     pool: JobName | None = None
-    kind: Literal["export", "job", "inference"] | str | None = None
+    #: `program` selects the runs of kind `job` without a stored job.
+    kind: Literal["export", "job", "program", "inference"] | str | None = None
+    #: Runs of programs with this trigger.
+    trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"] | str | None = None
     states: list[State] | None = None
     #: `true` for runs that were skipped, `false` for the others.
     skipped: bool | None = None
     #: Runs with this failure, such as `PROGRAM_EXIT`.
     fault_code: str | None = None
+    #: Runs whose failure has this text in its message, in any case..
+    error: str | None = None
     #: Runs created after this time.
     created_after: Time | None = None
     #: Runs created before this time.
@@ -2007,12 +2032,15 @@ class Endorsement(Object):
 class TaskList(Object):
     """TaskList."""
 
-    _names = {"next_cursor": "nextCursor"}
+    _names = {"next_cursor": "nextCursor", "searched_until": "searchedUntil"}
 
     tasks: list[Task]
     #: The next page; absent on the last one. A page can have fewer tasks than `limit`, or none,
     #: and still be followed by another.
     next_cursor: str | None = None
+    #: With `nextCursor`: the page has all selected tasks that were created after this time. Absent
+    #: if no task was read.
+    searched_until: Time | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1073,19 +1073,44 @@ export interface components {
             /** @description Number of the attempt, from 0. */
             retryAttempt: number;
         };
+        /** @description Changes for the new task. An absent field keeps that of the old one. */
+        RetryRequest: {
+            image?: string;
+            /** @description Arguments of the program. */
+            command?: string[];
+            /** @description Environment variables. They replace those with the same names. */
+            parameters?: {
+                [key: string]: string;
+            };
+            options?: components["schemas"]["ExportOptions"];
+            /** @enum {string} */
+            priority?: "interactive" | "normal" | "batch";
+        };
         /** @description Selects the runs that match each field. At least one field is required. */
         RunFilter: {
+            /** @description These runs, by run id or task id. All are on one page. Unknown ids are left out. */
+            runIds?: string[];
             /** @description Runs of this job. */
             jobId?: components["schemas"]["JobName"];
             /** @description Runs of this pool. */
             pool?: components["schemas"]["JobName"];
-            /** @enum {string} */
-            kind?: "export" | "job" | "inference";
+            /**
+             * @description `program` selects the runs of kind `job` without a stored job.
+             * @enum {string}
+             */
+            kind?: "export" | "job" | "program" | "inference";
+            /**
+             * @description Runs of programs with this trigger.
+             * @enum {string}
+             */
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "trigger_job" | "pool";
             states?: components["schemas"]["State"][];
             /** @description `true` for runs that were skipped, `false` for the others. */
             skipped?: boolean;
             /** @description Runs with this failure, such as `PROGRAM_EXIT`. */
             faultCode?: string;
+            /** @description Runs whose failure has this text in its message, in any case.. */
+            error?: string;
             /** @description Runs created after this time. */
             createdAfter?: components["schemas"]["Time"];
             /** @description Runs created before this time. */
@@ -1220,6 +1245,8 @@ export interface components {
             tasks: components["schemas"]["Task"][];
             /** @description The next page; absent on the last one. A page can have fewer tasks than `limit`, or none, and still be followed by another. */
             nextCursor?: string;
+            /** @description With `nextCursor`: the page has all selected tasks that were created after this time. Absent if no task was read. */
+            searchedUntil?: components["schemas"]["Time"];
         };
         /** @description A run of a stored job. A run of another kind has no jobId. */
         JobRunRef: {
@@ -3184,10 +3211,14 @@ export interface components {
         FilterJob: components["schemas"]["JobName"];
         /** @description Runs of this pool. */
         FilterPool: components["schemas"]["JobName"];
+        /** @description Runs of programs with this trigger. */
+        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "trigger_job" | "pool";
         /** @description `true` for runs that were skipped, `false` for the others. */
         FilterSkipped: boolean;
         /** @description Runs with this failure. */
         FilterFault: string;
+        /** @description Runs whose failure has this text in its message, in any case.. */
+        FilterError: string;
         /** @description Runs created after this time. */
         FilterAfter: components["schemas"]["Time"];
         /** @description Runs created before this time. */
@@ -3595,20 +3626,25 @@ export interface operations {
         parameters: {
             query?: {
                 state?: components["schemas"]["State"];
-                kind?: "export" | "job" | "inference";
+                /** @description `program` selects the runs of kind `job` without a stored job. */
+                kind?: "export" | "job" | "program" | "inference";
                 /** @description Runs of this job. */
                 jobId?: components["parameters"]["FilterJob"];
                 /** @description Runs of this pool. */
                 pool?: components["parameters"]["FilterPool"];
+                /** @description Runs of programs with this trigger. */
+                trigger?: components["parameters"]["FilterTrigger"];
                 /** @description `true` for runs that were skipped, `false` for the others. */
                 skipped?: components["parameters"]["FilterSkipped"];
                 /** @description Runs with this failure. */
                 faultCode?: components["parameters"]["FilterFault"];
+                /** @description Runs whose failure has this text in its message, in any case.. */
+                error?: components["parameters"]["FilterError"];
                 /** @description Runs created after this time. */
                 createdAfter?: components["parameters"]["FilterAfter"];
                 /** @description Runs created before this time. */
                 createdBefore?: components["parameters"]["FilterBefore"];
-                /** @description `nextCursor` of the previous page with the same filters. Empty for the first page. A page with a filter other than `state` may be short although more tasks follow: `nextCursor` is then present. */
+                /** @description `nextCursor` of the previous page with the same filters. Empty for the first page. A page with a filter may be short although more tasks follow: `nextCursor` and `searchedUntil` are then present. */
                 cursor?: string;
                 limit?: components["schemas"]["PageLimit"];
             };
@@ -4339,7 +4375,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, unknown>;
+                "application/json": components["schemas"]["RetryRequest"];
             };
         };
         responses: {
@@ -4367,15 +4403,20 @@ export interface operations {
         parameters: {
             query?: {
                 state?: components["schemas"]["State"];
-                kind?: "export" | "job" | "inference";
+                /** @description `program` selects the runs of kind `job` without a stored job. */
+                kind?: "export" | "job" | "program" | "inference";
                 /** @description Runs of this job. */
                 jobId?: components["parameters"]["FilterJob"];
                 /** @description Runs of this pool. */
                 pool?: components["parameters"]["FilterPool"];
+                /** @description Runs of programs with this trigger. */
+                trigger?: components["parameters"]["FilterTrigger"];
                 /** @description `true` for runs that were skipped, `false` for the others. */
                 skipped?: components["parameters"]["FilterSkipped"];
                 /** @description Runs with this failure. */
                 faultCode?: components["parameters"]["FilterFault"];
+                /** @description Runs whose failure has this text in its message, in any case.. */
+                error?: components["parameters"]["FilterError"];
                 /** @description Runs created after this time. */
                 createdAfter?: components["parameters"]["FilterAfter"];
                 /** @description Runs created before this time. */
@@ -4712,7 +4753,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, unknown>;
+                "application/json": components["schemas"]["RetryRequest"];
             };
         };
         responses: {

@@ -67,6 +67,7 @@ export type JobExplanation = components["schemas"]["JobExplanation"];
 export type JobFiring = components["schemas"]["JobFiring"];
 export type RunUpdates = components["schemas"]["RunUpdates"];
 export type RunUpdate = components["schemas"]["RunUpdate"];
+export type RetryRequest = components["schemas"]["RetryRequest"];
 export type RunFilter = components["schemas"]["RunFilter"];
 export type BulkRequest = components["schemas"]["BulkRequest"];
 export type BulkCancelRequest = components["schemas"]["BulkCancelRequest"];

@@ -36,11 +36,15 @@ class RunsCalls(Resource):
         ]
         | str
         | None = None,
-        kind: Literal["export", "job", "inference"] | str | None = None,
+        kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
+        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        | str
+        | None = None,
         skipped: bool | None = None,
         fault_code: str | None = None,
+        error: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -60,8 +64,10 @@ class RunsCalls(Resource):
                 "kind": kind,
                 "jobId": job_id,
                 "pool": pool,
+                "trigger": trigger,
                 "skipped": skipped,
                 "faultCode": fault_code,
+                "error": error,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -106,7 +112,8 @@ class RunsCalls(Resource):
 
         Requests the end of each selected run that has not ended, newest first. `states` are of runs
         that have not ended; absent selects all of those. A run that leaves the filter meanwhile is
-        not cancelled and not listed.
+        not cancelled and not listed. With `runIds` and no `states`, a run that has ended is listed
+        with the result `too_late` or `cancelled`.
 
         One request handles a page and takes at most about 10 s; a page may be short, and even
         empty, although more runs follow. Repeat the request with `cursor` set to `nextCursor` until
@@ -125,7 +132,8 @@ class RunsCalls(Resource):
 
         Creates a new run of each selected run that has ended, newest first, as `POST
         /v1/runs/{run_id}/retry` does. `states` are of runs that have ended; absent selects `Failed`
-        and `Orphaned`.
+        and `Orphaned`. With `runIds` and no `states`, each of them is retried; one that has not
+        ended is `refused` with `NOT_ENDED`.
 
         Requests with one `Idempotency-Key` retry each run once, and none of the runs that they
         created. Without a key, all such requests together retry each run once: a repeated request
@@ -204,7 +212,12 @@ class RunsCalls(Resource):
         )
 
     def retry(
-        self, run_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
+        self,
+        run_id: str,
+        body: m.RetryRequest | Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
     ) -> m.RetryAccepted:
         """Retry a run.
 
@@ -214,6 +227,7 @@ class RunsCalls(Resource):
             "POST",
             self._path("/v1/runs/{}/retry", run_id),
             m.RetryAccepted,
+            body=body,
             headers={"Idempotency-Key": idempotency_key},
             keyed=True,
             timeout=timeout,
@@ -251,11 +265,15 @@ class TasksCalls(Resource):
         ]
         | str
         | None = None,
-        kind: Literal["export", "job", "inference"] | str | None = None,
+        kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
+        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        | str
+        | None = None,
         skipped: bool | None = None,
         fault_code: str | None = None,
+        error: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -275,8 +293,10 @@ class TasksCalls(Resource):
                 "kind": kind,
                 "jobId": job_id,
                 "pool": pool,
+                "trigger": trigger,
                 "skipped": skipped,
                 "faultCode": fault_code,
+                "error": error,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -331,18 +351,28 @@ class TasksCalls(Resource):
         )
 
     def retry(
-        self, task_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
+        self,
+        task_id: str,
+        body: m.RetryRequest | Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
     ) -> m.RetryAccepted:
         """Retry a task.
 
         Creates a new task with the input and the policy of a task that has ended in any state.
         `retryOf` of the new task is the id of the old one. A repeated request with the same
         `Idempotency-Key` returns the response of the first one with status 200.
+
+        The body has the changes for the new task. Each is possible for one kind of task: `options`
+        for an export, the others for a program. A run of a stored job has the image, the command
+        and the options of the job.
         """
         return self._json(
             "POST",
             self._path("/v1/tasks/{}/retry", task_id),
             m.RetryAccepted,
+            body=body,
             headers={"Idempotency-Key": idempotency_key},
             keyed=True,
             timeout=timeout,
@@ -1618,11 +1648,15 @@ class AsyncRunsCalls(AsyncResource):
         ]
         | str
         | None = None,
-        kind: Literal["export", "job", "inference"] | str | None = None,
+        kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
+        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        | str
+        | None = None,
         skipped: bool | None = None,
         fault_code: str | None = None,
+        error: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -1642,8 +1676,10 @@ class AsyncRunsCalls(AsyncResource):
                 "kind": kind,
                 "jobId": job_id,
                 "pool": pool,
+                "trigger": trigger,
                 "skipped": skipped,
                 "faultCode": fault_code,
+                "error": error,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -1688,7 +1724,8 @@ class AsyncRunsCalls(AsyncResource):
 
         Requests the end of each selected run that has not ended, newest first. `states` are of runs
         that have not ended; absent selects all of those. A run that leaves the filter meanwhile is
-        not cancelled and not listed.
+        not cancelled and not listed. With `runIds` and no `states`, a run that has ended is listed
+        with the result `too_late` or `cancelled`.
 
         One request handles a page and takes at most about 10 s; a page may be short, and even
         empty, although more runs follow. Repeat the request with `cursor` set to `nextCursor` until
@@ -1707,7 +1744,8 @@ class AsyncRunsCalls(AsyncResource):
 
         Creates a new run of each selected run that has ended, newest first, as `POST
         /v1/runs/{run_id}/retry` does. `states` are of runs that have ended; absent selects `Failed`
-        and `Orphaned`.
+        and `Orphaned`. With `runIds` and no `states`, each of them is retried; one that has not
+        ended is `refused` with `NOT_ENDED`.
 
         Requests with one `Idempotency-Key` retry each run once, and none of the runs that they
         created. Without a key, all such requests together retry each run once: a repeated request
@@ -1788,7 +1826,12 @@ class AsyncRunsCalls(AsyncResource):
         )
 
     async def retry(
-        self, run_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
+        self,
+        run_id: str,
+        body: m.RetryRequest | Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
     ) -> m.RetryAccepted:
         """Retry a run.
 
@@ -1798,6 +1841,7 @@ class AsyncRunsCalls(AsyncResource):
             "POST",
             self._path("/v1/runs/{}/retry", run_id),
             m.RetryAccepted,
+            body=body,
             headers={"Idempotency-Key": idempotency_key},
             keyed=True,
             timeout=timeout,
@@ -1835,11 +1879,15 @@ class AsyncTasksCalls(AsyncResource):
         ]
         | str
         | None = None,
-        kind: Literal["export", "job", "inference"] | str | None = None,
+        kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
+        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        | str
+        | None = None,
         skipped: bool | None = None,
         fault_code: str | None = None,
+        error: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -1859,8 +1907,10 @@ class AsyncTasksCalls(AsyncResource):
                 "kind": kind,
                 "jobId": job_id,
                 "pool": pool,
+                "trigger": trigger,
                 "skipped": skipped,
                 "faultCode": fault_code,
+                "error": error,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -1915,18 +1965,28 @@ class AsyncTasksCalls(AsyncResource):
         )
 
     async def retry(
-        self, task_id: str, *, idempotency_key: str | None = None, timeout: float | None = None
+        self,
+        task_id: str,
+        body: m.RetryRequest | Mapping[str, Any] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
     ) -> m.RetryAccepted:
         """Retry a task.
 
         Creates a new task with the input and the policy of a task that has ended in any state.
         `retryOf` of the new task is the id of the old one. A repeated request with the same
         `Idempotency-Key` returns the response of the first one with status 200.
+
+        The body has the changes for the new task. Each is possible for one kind of task: `options`
+        for an export, the others for a program. A run of a stored job has the image, the command
+        and the options of the job.
         """
         return await self._json(
             "POST",
             self._path("/v1/tasks/{}/retry", task_id),
             m.RetryAccepted,
+            body=body,
             headers={"Idempotency-Key": idempotency_key},
             keyed=True,
             timeout=timeout,
