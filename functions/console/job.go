@@ -55,11 +55,22 @@ type jobData struct {
 	Key        string
 }
 
-// parameter is a variable of a job. Secret is the name of the secret that it contains.
+// parameter is a variable of a job or a run. Secret is the name of the secret that it contains.
 type parameter struct {
 	Name, Value, Secret string
+	// Default is the value of the job or the run.
+	Default string
 	// Fixed: a field of a form cannot contain the value, so it is only shown.
 	Fixed bool
+}
+
+func parameterOf(name, value, secret string) parameter {
+	return parameter{name, value, secret, value, !fits(value) || strings.Contains(value, "\n")}
+}
+
+// fits reports whether a field of a form can contain a text as it is.
+func fits(text string) bool {
+	return len(text) <= fieldLimit && visible(text) == text && !strings.ContainsAny(text, "\t\r")
 }
 
 // fieldLimit is the largest value of a field of a form, in bytes.
@@ -95,9 +106,7 @@ func showJob(v *visit) (view, error) {
 	data.Results = resultsOf(list.Runs, v.now())
 	data.Pager = pagerOf(jobPath(id), nil, cursor, list.NextCursor)
 	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
-		value := j.Env[name].Value
-		fixed := len(value) > fieldLimit || visible(value) != value || strings.ContainsAny(value, "\n\t")
-		data.Parameters = append(data.Parameters, parameter{name, value, j.Env[name].SecretRef, fixed})
+		data.Parameters = append(data.Parameters, parameterOf(name, j.Env[name].Value, j.Env[name].SecretRef))
 	}
 	return view{Title: id, JSON: path, Command: command("jobs", "history", id), Content: data.content}, nil
 }

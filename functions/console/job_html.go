@@ -109,7 +109,7 @@ func (p parameter) field() Node {
 	case p.Fixed:
 		return Div(name, Code(Class("quiet"), Text(short(60, p.Value))))
 	}
-	return Label(name, Input(Name("parameter."+p.Name), Value(p.Value)), hiddenField("default."+p.Name, p.Value))
+	return Label(name, Input(Name("parameter."+p.Name), Value(p.Value)), hiddenField("default."+p.Name, p.Default))
 }
 
 func (d jobData) skipped(l *layout) Node {

@@ -185,20 +185,8 @@ func switchJob(v *visit, operation, done string) (string, error) {
 func runJob(v *visit) (string, error) {
 	id, form := v.r.PathValue("job_id"), v.r.PostForm
 	request := contract.JobRunRequest{Priority: form.Get("priority"), ConcurrencyKey: strings.TrimSpace(form.Get("concurrencyKey")), Parameters: map[string]string{}}
-	for name, values := range form {
-		if parameter, ok := strings.CutPrefix(name, "parameter."); ok && !slices.Equal(values, form["default."+parameter]) {
-			request.Parameters[parameter] = formText(values[0])
-		}
-	}
-	for line := range strings.Lines(formText(form.Get("more"))) {
-		if line = strings.TrimSpace(line); line == "" {
-			continue
-		}
-		name, value, ok := strings.Cut(line, "=")
-		if !ok {
-			return "", fault.Invalid("more", "malformed parameter %q, want NAME=VALUE", short(60, line))
-		}
-		request.Parameters[name] = value
+	if err := addParameters(request.Parameters, form); err != nil {
+		return "", err
 	}
 	if at := form.Get("at"); at != "" {
 		moment, err := time.Parse(formTime, at)
@@ -220,6 +208,26 @@ func runJob(v *visit) (string, error) {
 		return "", err
 	}
 	return runPath(accepted.RunID) + "?done=job-run", nil
+}
+
+// addParameters adds the variables of a form that differ from their defaults, and further ones.
+func addParameters(to map[string]string, form url.Values) error {
+	for name, values := range form {
+		if parameter, ok := strings.CutPrefix(name, "parameter."); ok && !slices.Equal(values, form["default."+parameter]) {
+			to[parameter] = formText(values[0])
+		}
+	}
+	for line := range strings.Lines(formText(form.Get("more"))) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return fault.Invalid("more", "malformed parameter %q, want NAME=VALUE", short(60, line))
+		}
+		to[name] = value
+	}
+	return nil
 }
 
 // formTime is the format of a time in a form, in UTC.

@@ -159,7 +159,7 @@ func benchmarked() (*layout, map[string]markup) {
 	for _, p := range pages {
 		l.Nav = append(l.Nav, navItem{Label: p.label, Path: p.path})
 	}
-	list := runsData{First: true, Presets: runPresets(nil), Spans: spans, Kinds: []string{"export", "job"}}
+	list := runsData{First: true, Presets: runPresets(nil)}
 	row := contract.Task{
 		State: "Completed", JobID: "nightly-report", Trigger: "schedule", Attempt: 1, CreatedAt: now.Add(-time.Hour), StartedAt: now.Add(-time.Minute), EndedAt: now,
 		Program: &contract.Program{Image: "registry.example.org/report:1"}, Fault: &contract.Fault{Code: "PROGRAM_EXIT", Message: "the program ended with exit code 1"},

@@ -118,7 +118,7 @@ func showOverview(v *visit) (view, error) {
 	data.Next = nextOf(jobs.Jobs)
 	data.Pools = pools.Pools
 	data.Hooks = slices.DeleteFunc(hooks.Webhooks, func(w contract.Webhook) bool { return w.DisabledAt.IsZero() })
-	return view{Title: "Overview", JSON: address("/v1/runs", asked), Command: runsCommand(url.Values{"since": {since}}), Content: data.content}, nil
+	return view{Title: "Overview", JSON: address("/v1/runs", asked), Command: command("runs", "--since", sinceFlag(since)), Content: data.content}, nil
 }
 
 // together calls functions concurrently and returns the first error in their order.

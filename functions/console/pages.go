@@ -4,7 +4,7 @@ package console
 // its handler, one with its markup and a test; README.md says how to add one.
 var pages = []page{
 	overviewPage,
-	runsPage, runPage,
+	runsPage, runPage, rerunPage, selectionPage,
 	jobsPage, jobPage, documentPage, calendarPage, newJobPage,
 	poolsPage, poolPage,
 	eventsPage, eventPage, proofPage,
@@ -19,6 +19,7 @@ var doneTexts = map[string]string{
 	"cancel":   "The cancel request is recorded.",
 	"too-late": "The run had already ended, or had reported success: the cancel request has no effect.",
 	"rerun":    "This run repeats the earlier one.",
+	"changed":  "This run repeats the earlier one with changes.",
 
 	"webhook-paused":  "The webhook is paused. Its events are not sent until it is resumed.",
 	"webhook-resumed": "The webhook is active.",

@@ -19,8 +19,8 @@ const sandbox = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
 // rawQuery lists the query parameters of the API's resources that pages link to.
 var rawQuery = []string{
-	"after", "as", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "faultCode", "jobId", "kind", "label", "limit",
-	"offset", "pool", "runId", "skipped", "state", "stream", "taskId", "type", "types", "version",
+	"after", "as", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "error", "faultCode", "jobId", "kind", "label", "limit",
+	"offset", "pool", "runId", "skipped", "state", "stream", "taskId", "trigger", "type", "types", "version",
 }
 
 // rawPaths are the paths of the API that pages link to; one with a slash at the end means all

@@ -32,7 +32,10 @@ func (d runData) content(l *layout) Node {
 // action returns the form for what the reader can do with the run.
 func (d runData) action(l *layout) Node {
 	if d.Ended {
-		return l.post(runPath(d.RunID)+"/rerun", hiddenField("key", d.RerunKey), Button(Text("Rerun")))
+		return Group{
+			If(d.Inference == nil, l.button(runPath(d.RunID)+"/changes", Text("Rerun with changes…"))), space(),
+			l.post(runPath(d.RunID)+"/rerun", hiddenField("key", d.RerunKey), Button(Text("Rerun"))),
+		}
 	}
 	return l.post(runPath(d.RunID)+"/cancel", Button(Class("danger"), If(d.Cancel != nil, Disabled()), Text("Cancel")))
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,17 +17,18 @@ import (
 // runsPage lists the runs that match a filter, the newest first.
 var runsPage = page{
 	name: "runs", path: "runs", label: "Runs", scope: access.RunsRead,
-	query: append([]string{"cursor", "since", "id"}, runFilters...),
+	query: append([]string{"cursor", "since", "older", "id"}, runFilters...),
 	show:  showRuns, live: true,
+	actions: []action{{path: "runs/select", scope: access.RunsWrite, do: selectRuns}},
 }
 
 // runFilters are the query parameters that the API's list of runs has, too.
-var runFilters = []string{"state", "kind", "jobId", "pool", "faultCode", "skipped", "createdAfter", "createdBefore"}
+var runFilters = []string{"state", "kind", "jobId", "pool", "trigger", "faultCode", "error", "skipped", "createdAfter", "createdBefore"}
 
 // runsLimit is the number of runs on a page.
 const runsLimit = "50"
 
-// span is a value of the query parameter since.
+// span is a value of the query parameters since and older.
 type span struct {
 	Value, Text string
 	Length      time.Duration
@@ -55,9 +57,10 @@ type runsData struct {
 	Filter  url.Values
 	Chips   []chip
 	Presets []preset
-	Spans   []span
-	Kinds   []string
 	Pager   pager
+	// Searched is the creation time of the last run that the API has read for the page; zero if it
+	// has read all that match.
+	Searched time.Time
 }
 
 // runRow is a run in the list.
@@ -74,12 +77,7 @@ func showRuns(v *visit) (view, error) {
 	if id := strings.TrimSpace(query.Get("id")); id != "" {
 		return view{}, seeOther(runPath(id))
 	}
-	filter := url.Values{}
-	for _, name := range append([]string{"since"}, runFilters...) {
-		if value := strings.TrimSpace(query.Get(name)); value != "" {
-			filter.Set(name, value)
-		}
-	}
+	filter := runFilter(query)
 	asked, err := apiFilter(filter, v.now())
 	if err != nil {
 		return view{}, err
@@ -92,27 +90,46 @@ func showRuns(v *visit) (view, error) {
 	if err := v.get("/v1/runs", asked, &list); err != nil {
 		return view{}, err
 	}
-	data := runsData{First: query.Get("cursor") == "", Filter: filter, Chips: chipsOf("runs", filter), Presets: runPresets(filter), Spans: spans, Kinds: []string{run.KindExport, run.KindJob, run.KindInference}}
+	data := runsData{First: query.Get("cursor") == "", Filter: filter, Chips: chipsOf("runs", filter), Presets: runPresets(filter)}
 	for _, task := range list.Tasks {
 		data.Runs = append(data.Runs, rowOf(task, v.now()))
 	}
 	data.Pager = pagerOf("runs", filter, query.Get("cursor"), list.NextCursor)
-	return view{Title: "Runs", JSON: address("/v1/runs", asked), Command: runsCommand(filter), Content: data.content}, nil
+	if strconv.Itoa(len(list.Tasks)) != runsLimit {
+		data.Searched = list.SearchedUntil
+	}
+	return view{Title: "Runs", JSON: address("/v1/runs", asked), Command: command(append([]string{"runs"}, runFlags(filter, v.now())...)...), Content: data.content}, nil
 }
 
-// apiFilter returns the filter as the API takes it. The API checks everything but since.
+// runFilter returns the filters in a query.
+func runFilter(query url.Values) url.Values {
+	filter := url.Values{}
+	for _, name := range append([]string{"since", "older"}, runFilters...) {
+		if value := strings.TrimSpace(query.Get(name)); value != "" {
+			filter.Set(name, value)
+		}
+	}
+	return filter
+}
+
+// apiFilter returns the filter as the API takes it. A time of a form is in UTC. The API checks
+// everything but since and older.
 func apiFilter(filter url.Values, now time.Time) (url.Values, error) {
 	asked := url.Values{}
 	for name, values := range filter {
 		asked[name] = slices.Clone(values)
 	}
-	if since := filter.Get("since"); since != "" {
-		i := slices.IndexFunc(spans, func(s span) bool { return s.Value == since })
-		if i < 0 {
-			return nil, fault.Invalid("since", "unknown span, want 1h, 24h or 7d")
+	for name, bound := range map[string]string{"since": "createdAfter", "older": "createdBefore"} {
+		if value := filter.Get(name); value != "" {
+			i := slices.IndexFunc(spans, func(s span) bool { return s.Value == value })
+			if i < 0 {
+				return nil, fault.Invalid(name, "unknown span, want 1h, 24h or 7d")
+			}
+			asked.Del(name)
+			asked.Set(bound, now.Add(-spans[i].Length).Truncate(time.Minute).Format(time.RFC3339))
+		} else if at, err := time.Parse(formTime, filter.Get(bound)); err == nil {
+			asked.Set(bound, at.Format(time.RFC3339))
 		}
-		asked.Del("since")
-		asked.Set("createdAfter", now.Add(-spans[i].Length).Truncate(time.Minute).Format(time.RFC3339))
 	}
 	return asked, nil
 }
@@ -153,6 +170,7 @@ func runPresets(filter url.Values) []preset {
 		{Label: "Failed in the last day", Path: "runs?since=24h&state=" + string(run.Failed)},
 		{Label: "Waiting", Path: "runs?state=" + string(run.Pending)},
 		{Label: "Running", Path: "runs?state=" + string(run.Running)},
+		{Label: "Long", Path: "runs?older=1h&state=" + string(run.Running)},
 		{Label: "Retrying", Path: "runs?state=" + string(run.Retrying)},
 	}
 	for i := range all {
@@ -161,10 +179,21 @@ func runPresets(filter url.Values) []preset {
 	return all
 }
 
-func runsCommand(filter url.Values) string {
-	arguments := []string{"runs"}
+// runFlags returns a filter as flags of the command line.
+func runFlags(filter url.Values, now time.Time) (arguments []string) {
+	if asked, err := apiFilter(filter, now); err == nil && asked.Has("createdBefore") {
+		filter = maps.Clone(filter)
+		filter["createdBefore"] = asked["createdBefore"]
+	}
 	for _, f := range [][2]string{
-		{"state", "--state"}, {"kind", "--kind"}, {"jobId", "--job"}, {"pool", "--pool"}, {"faultCode", "--fault"}, {"createdBefore", "--before"},
+		{"state", "--state"},
+		{"kind", "--kind"},
+		{"jobId", "--job"},
+		{"pool", "--pool"},
+		{"trigger", "--trigger"},
+		{"faultCode", "--fault"},
+		{"error", "--error"},
+		{"createdBefore", "--before"},
 	} {
 		if value := filter.Get(f[0]); value != "" {
 			arguments = append(arguments, f[1], value)
@@ -173,13 +202,18 @@ func runsCommand(filter url.Values) string {
 	if skipped := filter.Get("skipped"); skipped != "" {
 		arguments = append(arguments, "--skipped="+skipped)
 	}
-	switch filter.Get("since") {
-	case "1h", "24h":
-		arguments = append(arguments, "--since", filter.Get("since"))
-	case "7d":
-		arguments = append(arguments, "--since", "168h")
+	if since := filter.Get("since"); since != "" {
+		arguments = append(arguments, "--since", sinceFlag(since))
 	}
-	return command(arguments...)
+	return arguments
+}
+
+// sinceFlag returns a span as a duration of the command line, which has no days.
+func sinceFlag(since string) string {
+	if since == "7d" {
+		return "168h"
+	}
+	return since
 }
 
 // rowOf returns a run as the list shows it.

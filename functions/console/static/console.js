@@ -11,6 +11,14 @@ export function enhance(root = document) {
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   }
+  for (const button of root.querySelectorAll("[data-all]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      const boxes = [...button.form.querySelectorAll("input[name=run]")];
+      const check = !boxes.every((box) => box.checked);
+      for (const box of boxes) box.checked = check;
+    });
+  }
   for (const place of root.querySelectorAll(".table, .scroll, .card, .card details, pre")) scrollers.observe(place);
   refreshTimes(root);
 }
@@ -138,8 +146,10 @@ if (page && dot) {
       if (kept.get(part.id) === text || busy(here)) continue;
       kept.set(part.id, text);
       const open = [...here.querySelectorAll("details")].map((d) => d.open);
+      const checked = here.querySelector("input[name=run]")?.checked;
       const fresh = document.adoptNode(part);
       [...fresh.querySelectorAll("details")].forEach((d, i) => { if (open[i] !== undefined) d.open = open[i]; });
+      if (checked) fresh.querySelector("input[name=run]").checked = true;
       here.replaceWith(fresh);
       enhance(fresh);
     }

@@ -1,0 +1,232 @@
+package console
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// rerunPage has the form for a new run with parts of an ended run changed. It shows the changes
+// before it sends them.
+var rerunPage = page{
+	name: "rerun", path: "runs/{run_id}/changes", scope: access.RunsWrite, show: showRerun,
+	actions: []action{{path: "runs/{run_id}/changes", scope: access.RunsWrite, show: rerunChanged}},
+}
+
+// rerunData is the content of the page.
+type rerunData struct {
+	contract.Task
+	What  string
+	Ended bool
+	// The values of the form. Image and Command are for a program without a job, Options for an
+	// export without a job. Command has an argument on each line.
+	NewImage, Command string
+	HasCommand        bool
+	Parameters        []parameter
+	More              string
+	NewOptions        contract.ExportOptions
+	NewPriority       string
+	Key               string
+	// Changes are those of the form. Checked: they are shown, and their digest is Shown.
+	Changes []job.Change
+	Checked bool
+	Shown   string
+	// Refused is why the API has refused the changes.
+	Refused string
+}
+
+func showRerun(v *visit) (view, error) {
+	data, err := v.readRerun()
+	if err != nil {
+		return view{}, err
+	}
+	return data.view(), nil
+}
+
+func (d rerunData) view() view {
+	shown := view{Title: "Rerun with changes · " + d.RunID, JSON: "/v1/runs/" + url.PathEscape(d.RunID), Content: d.content}
+	if d.Refused != "" {
+		shown.Status = http.StatusUnprocessableEntity
+	}
+	return shown
+}
+
+// readRerun reads the run in the path as the values of the form.
+func (v *visit) readRerun() (d rerunData, err error) {
+	if err := v.get("/v1/runs/"+url.PathEscape(v.r.PathValue("run_id")), nil, &d.Task); err != nil {
+		return d, err
+	}
+	if d.Inference != nil {
+		return d, fault.Invalid("", "a run of inference has no parts to change; send another task")
+	}
+	d.What, _ = whatOf(d.Task)
+	d.Ended, d.Key = run.State(d.State).Terminal(), v.formKey(d.RunID)
+	d.NewPriority = d.priority()
+	if p := d.Program; p != nil {
+		d.NewImage, d.Command = p.Image, strings.Join(p.Command, "\n")
+		d.HasCommand = d.JobID == "" && !slices.ContainsFunc(p.Command, func(argument string) bool { return !fits(argument) || strings.Contains(argument, "\n") })
+		for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+			d.Parameters = append(d.Parameters, parameterOf(name, p.Env[name].Value, p.Env[name].SecretRef))
+		}
+	} else if err := json.Unmarshal(d.Options, &d.NewOptions); err != nil {
+		return d, fmt.Errorf("cannot read the options of a run: %w", err)
+	}
+	return d, nil
+}
+
+// priority returns the priority of the old run.
+func (d rerunData) priority() string { return cmp.Or(d.Priority, string(run.PriorityNormal)) }
+
+// rerunChanged shows the changes of a form. If the form has shown them before, it starts the run.
+func rerunChanged(v *visit) (string, view, error) {
+	d, err := v.readRerun()
+	if err != nil {
+		return "", view{}, err
+	}
+	form := v.r.PostForm
+	d.Key = cmp.Or(form.Get("key"), d.Key)
+	request, err := d.take(form)
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		d.Refused = f.Message
+	} else if err != nil {
+		return "", view{}, err
+	}
+	text, err := json.Marshal(request)
+	if err != nil {
+		return "", view{}, fmt.Errorf("cannot encode the changes of a run: %w", err)
+	}
+	d.Checked, d.Shown = d.Refused == "", digestOf(text)
+	if d.Checked && form.Get("step") == "start" && form.Get("shown") == d.Shown {
+		err := v.startChanged(d, request)
+		p := problemOf(err)
+		if p == nil || p.Body.Status >= http.StatusInternalServerError || p.Body.Status == http.StatusForbidden {
+			return "", view{}, err
+		}
+		d.Checked, d.Refused = false, strings.TrimPrefix(p.Body.Field+": "+p.Body.Detail, ": ")
+	}
+	return "rerun", d.view(), nil
+}
+
+// startChanged starts the new run and redirects to it.
+func (v *visit) startChanged(d rerunData, request contract.RetryRequest) error {
+	response, err := v.call(http.MethodPost, "/v1/runs/"+url.PathEscape(d.RunID)+"/retry", nil, request, http.Header{"Idempotency-Key": {d.Key + "-" + d.Shown}})
+	if err != nil {
+		return err
+	}
+	var accepted contract.RetryAccepted
+	if err := read(response, &accepted); err != nil {
+		return err
+	}
+	return seeOther(runPath(accepted.TaskID) + "?done=changed")
+}
+
+// take takes the values of a form. It returns the changes as the API takes them.
+func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err error) {
+	for name, values := range form {
+		if text := formText(values[0]); visible(text) != text {
+			return request, fault.Invalid(name, "a character in %s that no page shows; use the API", short(60, name))
+		}
+	}
+	d.More = formText(form.Get("more"))
+	if d.Program != nil {
+		request.Parameters = map[string]string{}
+		if err = addParameters(request.Parameters, form); err != nil {
+			return request, err
+		}
+		for name, value := range request.Parameters {
+			d.change("environment "+name, d.Program.Env[name].Value, value)
+		}
+		for i := range d.Parameters {
+			p := &d.Parameters[i]
+			if value, ok := form["parameter."+p.Name]; ok {
+				p.Value = formText(value[0])
+			}
+		}
+	}
+	if d.Program != nil && d.JobID == "" {
+		d.NewImage = strings.TrimSpace(form.Get("image"))
+		if d.change("image", d.Program.Image, d.NewImage) {
+			request.Image = d.NewImage
+		}
+	}
+	if before := d.Command; d.HasCommand {
+		d.Command = formText(form.Get("command"))
+		if d.change("command", before, d.Command) {
+			if request.Command = strings.Split(d.Command, "\n"); d.Command == "" {
+				request.Command = []string{}
+			}
+		}
+	}
+	if d.Program == nil && d.JobID == "" {
+		if err := d.takeOptions(form, &request); err != nil {
+			return request, err
+		}
+	}
+	d.NewPriority = cmp.Or(form.Get("priority"), d.priority())
+	if d.change("priority", d.priority(), d.NewPriority) {
+		request.Priority = d.NewPriority
+	}
+	slices.SortFunc(d.Changes, func(a, b job.Change) int { return strings.Compare(a.Field, b.Field) })
+	return request, nil
+}
+
+// takeOptions takes the options of an export.
+func (d *rerunData) takeOptions(form url.Values, request *contract.RetryRequest) error {
+	o, changed := &d.NewOptions, false
+	for name, to := range map[string]**int{"maxDepth": &o.MaxDepth, "parallelBatchSize": &o.ParallelBatchSize} {
+		n, err := strconv.Atoi(form.Get(name))
+		if err != nil {
+			return fault.Invalid(name, "malformed number of %s", name)
+		}
+		changed = d.change(name, shown(*to), form.Get(name)) || changed
+		*to = &n
+	}
+	for name, to := range map[string]**bool{"recursive": &o.Recursive, "includeOcr": &o.IncludeOCR} {
+		changed = d.change(name, shown(*to), form.Get(name)) || changed
+		*to = new(form.Get(name) == "true")
+	}
+	mode := form.Get("cheimarrosMode")
+	changed = d.change("cheimarrosMode", shown(o.CheimarrosMode), mode) || changed
+	if o.CheimarrosMode = &mode; changed {
+		request.Options = o
+	}
+	return nil
+}
+
+// shown returns a value as a text; empty for nil.
+func shown[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return plain(*value)
+}
+
+// change adds a change, and reports whether there is one.
+func (d *rerunData) change(field, before, after string) bool {
+	if before == after {
+		return false
+	}
+	d.Changes = append(d.Changes, job.Change{Field: field, Before: before, After: after})
+	return true
+}
+
+// digestOf returns a short digest of a text.
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}

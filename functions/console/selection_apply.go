@@ -1,0 +1,80 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	limits "github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// applySelection carries out the action, or continues it. Requests at the same time change each
+// run once: a cancel is idempotent, and a rerun has a key.
+func applySelection(v *visit) (string, error) {
+	record, s, err := v.readSelection()
+	if err != nil {
+		return "", err
+	}
+	until := v.now().Add(applyTime)
+	if s.Applied.IsZero() {
+		s.Applied, s.AppliedBy, s.Reason = v.now(), v.session.token.Name, short(200, v.r.PostForm.Get("reason"))
+		err = v.saveSelection(&record, s)
+	}
+	for err == nil && v.now().Before(until) {
+		ids := s.open()
+		if len(ids) == 0 {
+			break
+		}
+		if err = v.applyTo(record.ID, &s, ids[:min(len(ids), limits.BulkPage)]); err == nil {
+			err = v.saveSelection(&record, s)
+		}
+	}
+	if err != nil && !errors.Is(err, port.ErrConflict) { // after a conflict, another request continues
+		return "", err
+	}
+	return selectionPath(record.ID), nil
+}
+
+// applyTo carries out the action for runs of a selection.
+func (v *visit) applyTo(id string, s *selection, ids []string) error {
+	var answer contract.BulkAnswer
+	filter := contract.RunFilter{RunIDs: ids}
+	if s.Action == actionCancel {
+		if err := v.post("/v1/runs:cancel", contract.BulkCancelRequest{Filter: filter, Reason: s.Reason}, &answer); err != nil {
+			return err
+		}
+	} else {
+		header := http.Header{"Idempotency-Key": {"console-" + id}}
+		response, err := v.call(http.MethodPost, "/v1/runs:retry", nil, contract.BulkRequest{Filter: filter}, header)
+		if err != nil {
+			return err
+		}
+		if err := read(response, &answer); err != nil {
+			return err
+		}
+	}
+	results := map[string]contract.BulkRun{}
+	for _, r := range answer.Runs {
+		results[r.RunID] = r
+	}
+	for i := range s.Runs {
+		one := &s.Runs[i]
+		if !slices.Contains(ids, one.ID) {
+			continue
+		}
+		r, ok := results[one.ID]
+		if !ok {
+			r = contract.BulkRun{State: one.State, Result: contract.BulkRefused, Message: "is unknown, or has expired"}
+		}
+		one.State, one.Result, one.Message = r.State, r.Result, ""
+		if r.Result == contract.BulkRefused || r.Result == contract.CancelTooLate {
+			one.Message = short(80, r.Message)
+		}
+		if r.Retry != nil {
+			one.New = r.Retry.RunID
+		}
+	}
+	return nil
+}
