@@ -131,7 +131,7 @@ func ExampleRuns_Cancel() {
 func ExampleRuns_Retry() {
 	c, stop := server(map[string]string{"POST /v1/runs/job_1/retry": `{"taskId": "job_2", "retryOf": "job_1"}`})
 	defer stop()
-	answer, err := c.Runs.Retry(context.Background(), "job_1")
+	answer, err := c.Runs.Retry(context.Background(), "job_1", nil)
 	fmt.Println(answer.TaskID, err)
 	// Output: job_2 <nil>
 }

@@ -200,11 +200,13 @@ fn each_parameter_of_the_lists_is_sent() {
     let text = || Some("x y&z".to_owned());
     let runs = RunQuery {
         state: Some(State::Failed),
-        kind: Some(models::TaskKind::Job),
+        kind: Some(models::RunFilterKind::Job),
         job_id: text(),
         pool: text(),
+        trigger: Some(models::RunFilterTrigger::Manual),
         skipped: Some(false),
         fault_code: text(),
+        error: text(),
         created_after: Some(models::Time("2026-01-02T03:04:05Z".into())),
         created_before: Some(std::time::SystemTime::UNIX_EPOCH.into()),
         limit: Some(7),

@@ -11,8 +11,8 @@ use super::transport::{new_key, path, Call};
 use super::{Client, Result};
 use crate::models::{
     BulkAnswer, BulkCancelRequest, BulkRequest, CancelAnswer, Explanation, Plan, PlanJobRequest,
-    RetryAccepted, RunAccepted, RunDefinition, RunUpdate, RunUpdates, State, Task, TaskKind,
-    TaskList, Time,
+    RetryAccepted, RunAccepted, RunDefinition, RunFilterKind, RunFilterTrigger, RunUpdate,
+    RunUpdates, State, Task, TaskList, Time,
 };
 
 /// How long the server waits for a change of a run.
@@ -30,15 +30,19 @@ pub struct RunQuery {
     /// Runs in this state.
     pub state: Option<State>,
     /// Runs of this kind.
-    pub kind: Option<TaskKind>,
+    pub kind: Option<RunFilterKind>,
     /// Runs of this job.
     pub job_id: Option<String>,
     /// Runs of this pool.
     pub pool: Option<String>,
+    /// Runs of programs with this trigger.
+    pub trigger: Option<RunFilterTrigger>,
     /// True for runs that were skipped, false for the others.
     pub skipped: Option<bool>,
     /// Runs with this failure.
     pub fault_code: Option<String>,
+    /// Runs whose failure has this text in its message, in any case.
+    pub error: Option<String>,
     /// Runs created after this time.
     pub created_after: Option<Time>,
     /// Runs created before this time.
@@ -77,8 +81,10 @@ impl Runs<'_> {
                     .query("kind", query.kind)
                     .query("jobId", query.job_id)
                     .query("pool", query.pool)
+                    .query("trigger", query.trigger)
                     .query("skipped", query.skipped)
                     .query("faultCode", query.fault_code)
+                    .query("error", query.error)
                     .query("createdAfter", query.created_after)
                     .query("createdBefore", query.created_before)
                     .query("limit", query.limit)

@@ -1296,6 +1296,39 @@ values! {
     }
 }
 
+/// Changes for the new task. An absent field keeps that of the old one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RetryRequest {
+    /// Arguments of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// The member `image`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// The member `options`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<ExportOptions>,
+    /// Environment variables. They replace those with the same names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<BTreeMap<String, String>>,
+    /// The member `priority`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<RetryRequestPriority>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// A value of `RetryRequestPriority`.
+    RetryRequestPriority {
+        Interactive = "interactive",
+        Normal = "normal",
+        Batch = "batch",
+    }
+}
+
 /// The object `RunAccepted`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -1592,35 +1625,57 @@ pub struct RunFilter {
     /// Runs created before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_before: Option<Time>,
+    /// Runs whose failure has this text in its message, in any case..
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Runs with this failure, such as `PROGRAM_EXIT`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault_code: Option<String>,
     /// Runs of this job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
-    /// The member `kind`.
+    /// `program` selects the runs of kind `job` without a stored job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RunFilterKind>,
     /// Runs of this pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
+    /// These runs, by run id or task id. All are on one page. Unknown ids are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_ids: Option<Vec<String>>,
     /// `true` for runs that were skipped, `false` for the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<bool>,
     /// The member `states`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states: Option<Vec<State>>,
+    /// Runs of programs with this trigger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<RunFilterTrigger>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
 values! {
-    /// A value of `RunFilterKind`.
+    /// `program` selects the runs of kind `job` without a stored job.
     RunFilterKind {
         Export = "export",
         Job = "job",
+        Program = "program",
         Inference = "inference",
+    }
+}
+
+values! {
+    /// Runs of programs with this trigger.
+    RunFilterTrigger {
+        Request = "request",
+        Manual = "manual",
+        Schedule = "schedule",
+        CatchUp = "catch_up",
+        TriggerJob = "trigger_job",
+        Pool = "pool",
     }
 }
 
@@ -1965,6 +2020,10 @@ pub struct TaskList {
     /// and still be followed by another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+    /// With `nextCursor`: the page has all selected tasks that were created after this time.
+    /// Absent if no task was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched_until: Option<Time>,
     /// The member `tasks`.
     pub tasks: Vec<Task>,
     /// The members that this version does not know.

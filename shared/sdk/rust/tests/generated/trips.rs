@@ -46,6 +46,7 @@ super::trips! {
     ReplayTarget,
     RetryAccepted,
     RetryPolicy,
+    RetryRequest,
     RunAccepted,
     RunDefinition,
     RunDefinitionConcurrency,
