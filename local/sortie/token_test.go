@@ -88,3 +88,42 @@ func TestTokenOfARunningServerIsRevoked(t *testing.T) {
 	}
 	t.Error("got a revoked token accepted by 40 calls, want a refusal within a second")
 }
+
+// TestClientFindsServersFromEveryFolder starts two servers of one user in two folders.
+func TestClientFindsServersFromEveryFolder(t *testing.T) {
+	t.Parallel()
+	first, second, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
+	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
+	serve := func(dir string) (*sortie, string) {
+		s := startWith(t, dir, append(env, "AUTH_TOKEN=token-of-the-test"), "dev", "--json", "--addr", "127.0.0.1:0")
+		var at struct{ URL string }
+		if err := json.Unmarshal([]byte(s.stdout.next(t, "{")), &at); err != nil {
+			t.Fatal(err)
+		}
+		return s, at.URL
+	}
+	_, url := serve(first)
+	check := func(name, dir string, code int, says string, args ...string) {
+		t.Helper()
+		got := startWith(t, dir, env, append([]string{"open", "--print"}, args...)...)
+		if exit := got.exit(t); exit != code || !strings.Contains(got.stdout.String()+got.stderr.String(), says) {
+			t.Errorf("%s: got %d, %s%s, want %d and %q", name, exit, got.stdout, got.stderr, code, says)
+		}
+	}
+	check("the only server", elsewhere, 0, url+"/console/ticket")
+	server, other := serve(second)
+	check("one of two servers", elsewhere, 0, url+"/console/ticket", "--url", url)
+	check("the server of the folder", second, 0, other+"/console/ticket")
+	below := filepath.Join(second, "below")
+	if err := os.Mkdir(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	check("the server of the folder above", below, 0, other+"/console/ticket")
+	check("two servers", elsewhere, 2, other+"  "+filepath.Join(second, ".sortie"))
+	server.signal(t, os.Interrupt)
+	server.exit(t)
+	check("the server that remains", elsewhere, 0, url+"/console/ticket")
+	if text, err := os.ReadFile(filepath.Join(first, ".sortie", ".gitignore")); err != nil || string(text) != "*\n" {
+		t.Errorf("got %q, %v, want a data folder that git ignores", text, err)
+	}
+}

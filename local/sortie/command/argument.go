@@ -66,6 +66,14 @@ func atLeastOne(name string) cobra.PositionalArgs {
 	}
 }
 
+// others are commands of other programs, with those that do the same here.
+var others = map[string]string{
+	"ls": "runs or jobs list", "ps": "runs", "list": "runs or jobs list", "ui": "open", "console": "open", "dashboard": "open",
+	"login": "tokens add, whose token SORTIE_TOKEN sends", "start": "dev or run", "serve": "dev", "server": "dev", "up": "dev",
+	"stop": "cancel", "kill": "cancel", "rerun": "retry", "log": "logs", "show": "status", "describe": "explain", "why": "explain",
+	"exec": "run", "apply": "jobs apply", "job": "jobs", "schedule": "jobs apply", "cron": "jobs apply", "init": "jobs init",
+}
+
 // unknownCommand returns an error for an unknown command name. Unless cmd is the root, the
 // error lists the commands of cmd.
 func unknownCommand(cmd *cobra.Command, name string) error {
@@ -76,6 +84,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 	hint := didYouMean(name, names)
+	if other := others[name]; other != "" && !cmd.HasParent() {
+		hint = " (did you mean " + other + "?)"
+	}
 	if cmd.HasParent() {
 		name = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + " " + name
 		if hint == "" {
@@ -139,7 +150,7 @@ func choice(name, value string, values []string) (string, error) {
 
 // didYouMean returns a suggestion of the most similar name, to append to an error, or "".
 func didYouMean(name string, names []string) string {
-	best, distance := "", max(2, len(name)/3)+1
+	best, distance := "", min(max(2, len(name)/3), len(name)-1)+1
 	for _, n := range slices.Sorted(slices.Values(names)) {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(n)); d < distance {
 			best, distance = n, d

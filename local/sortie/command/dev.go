@@ -239,8 +239,16 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 	}
 	reserve := stack.Reserve()
 	defer runtime.KeepAlive(reserve)
+	unregister := func() error { return nil }
+	if folder := stack.ServersFolder(a.Env); folder != "" {
+		if remove, err := s.Register(folder); err == nil {
+			unregister = remove
+		} else {
+			log.WarnContext(ctx, "client commands find this server from its own folder only", "error", err.Error())
+		}
+	}
 	if err := a.ready(ctx, s); err != nil {
-		return errors.Join(err, stopStack(s))
+		return errors.Join(err, unregister(), stopStack(s))
 	}
 	var failed error
 	select {
@@ -249,7 +257,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 		log.InfoContext(ctx, "stopping the machines and the server")
 	case failed = <-s.Failed():
 	}
-	return errors.Join(failed, stopStack(s))
+	return errors.Join(failed, unregister(), stopStack(s))
 }
 
 // startOverTime limits the search for runs that a stop interrupts.

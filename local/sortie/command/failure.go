@@ -116,7 +116,7 @@ func (a *app) explain(err error) report {
 	case isOther:
 		r.Code, r.Message = ExitUnreachable, other.Error()
 		r.Hint = fmt.Sprintf("start the folder's server with %q, or restart it if it is of an older version;\n"+
-			"for another server, give its token with --token-file or SORTIE_TOKEN, or leave this folder", a.Name+" dev")
+			"for another server at this address, give its token with --token-file or SORTIE_TOKEN", a.Name+" dev")
 	case isProblem:
 		r.Status, r.Fault, r.Field, r.CorrelationID = problem.Status, problem.Code, problem.Field, problem.CorrelationID
 		r.Code, r.Hint = outcome(problem)
@@ -152,7 +152,8 @@ func outcome(p *client.Problem) (code int, hint string) {
 	case p.Foreign:
 		return ExitUnreachable, "check --url and SORTIE_URL"
 	case p.Status == http.StatusUnauthorized:
-		return ExitDenied, `set SORTIE_TOKEN to one of the server's tokens; "sortie dev" keeps one in the file "token" of its data folder`
+		return ExitDenied, "send one of the server's tokens: export SORTIE_TOKEN=TOKEN, or --token-file FILE;\n" +
+			`"sortie dev" keeps one in the file "token" of its data folder, "sortie tokens add NAME" makes another`
 	case p.Code == fault.MissingScope:
 		return ExitDenied, `use a token that has the scope; "sortie tokens add NAME --scope SCOPE" creates one`
 	case p.Status == http.StatusForbidden:

@@ -100,10 +100,10 @@ func (a *app) root() *cobra.Command {
 		Long: `Sortie runs ephemeral workers and fetches their results.
 
 "sortie demo" shows one run in a few seconds. "sortie dev" keeps a server
-running on this machine. The client commands call it, or the server at --url or
-SORTIE_URL, with the token of --token-file or SORTIE_TOKEN. For a server that
-"sortie dev" started in the current folder they find its token, and send it once
-the server has proved that it has the folder's key.`,
+running on this machine. The client commands find it from every folder, with its
+token, which they send once the server has proved that it has the key of its data
+folder. --url or SORTIE_URL name another server, --token-file or SORTIE_TOKEN
+another token.`,
 		Example: `  sortie demo
   sortie dev
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive`,
@@ -151,11 +151,7 @@ const (
 
 // serverFlags adds the flags of every client command.
 func (a *app) serverFlags(c *cobra.Command) {
-	server, ok := a.Env("SORTIE_URL")
-	if !ok || server == "" {
-		server = serverURL
-	}
-	c.Flags().StringVar(&a.url, "url", server, "address of the server; SORTIE_URL sets it too")
+	c.Flags().StringVar(&a.url, "url", "", "address of the server; by default that of SORTIE_URL, or your server on this machine")
 	c.Flags().StringVar(&a.tokenFile, "token-file", "", "file with the token to send; by default that of SORTIE_TOKEN")
 	c.Long = strings.TrimRight(cmp.Or(c.Long, c.Short), "\n") + "\n\n" + exitHelp
 }
@@ -188,9 +184,16 @@ func (a *app) client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	servers := a.servers()
+	if a.url, err = a.chosenURL(servers); err != nil {
+		return nil, err
+	}
 	var transport http.RoundTripper
-	if token == "" {
-		if found, prove := stack.Found(defaultData, a.url); found != "" {
+	for _, data := range append(dataOf(servers), defaultData) {
+		if token != "" {
+			break
+		}
+		if found, prove := stack.Found(data, a.url); found != "" {
 			token, transport = found, prove
 		}
 	}

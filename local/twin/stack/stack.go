@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -246,6 +247,9 @@ func (s *Stack) openData(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("cannot use the records in %s: %w", dir, err)
+	}
+	if err := private.Create(filepath.Join(dir, ".gitignore"), []byte("*\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("cannot keep the data folder out of version control: %w", err)
 	}
 	return removePartial(dir)
 }
