@@ -147,7 +147,7 @@ func eventPresets(filter url.Values) []preset {
 
 func eventsCommand(filter url.Values) string {
 	arguments := []string{"events", "tail"}
-	for _, f := range [][2]string{{"types", "--type"}, {"jobId", "--job"}, {"taskId", "--task"}} {
+	for _, f := range [][2]string{{"types", "--type"}, {"jobId", "--job"}, {"taskId", "--run"}} {
 		if value := filter.Get(f[0]); value != "" {
 			arguments = append(arguments, f[1], value)
 		}

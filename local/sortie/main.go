@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -41,7 +42,7 @@ func main() {
 	}
 	os.Exit(command.Main(ctx, command.Program{
 		Name: name(os.Args[0], executable), Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr), Size: size(os.Stdout),
+		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr), Size: size(os.Stdout), Zone: time.Local, //nolint:gosmopolitan // the zone of the user is what a terminal shows
 		AWS:        func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) },
 		Executable: []string{executable},
 	}))

@@ -112,3 +112,51 @@ func TestOutputOfAProgramIsFollowed(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnScriptsRun runs scripts of the user's folder, from the command line and from job files.
+func TestOwnScriptsRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, url := dev(t, dir, "--addr", "127.0.0.1:0")
+	jobs := filepath.Join(dir, "jobs")
+	if err := os.Mkdir(jobs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "hello.sh", "cat names.txt 2>/dev/null || echo hello\n")
+	write(t, jobs, "script.sh", "cat \"$1\"\n")
+	write(t, jobs, "names.txt", "Ada\n")
+	write(t, jobs, "nightly.yaml", "id: nightly\nimage: exec:sh\ncommand: [script.sh, names.txt]\n")
+	for name, row := range map[string]struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		"a script":         {[]string{"run", "exec:sh", "--", "hello.sh"}, 0, "hello\n", ""},
+		"a job file":       {[]string{"run", "-f", "jobs/nightly.yaml"}, 0, "Ada\n", ""},
+		"a path":           {[]string{"run", "/bin/echo", "--", "x"}, 2, "", "want exec:/bin/echo"},
+		"a name":           {[]string{"run", "echo", "--", "x"}, 1, "", "the program of that name is exec:echo"},
+		"a limit":          {[]string{"run", "exec:sleep", "--timeout", "3s", "--", "600"}, 1, "", "the run failed"},
+		"a limit too long": {[]string{"run", "exec:sleep", "--timeout", "10000h", "--", "600"}, 2, "", "maxAllowedRunTime"},
+	} {
+		s := start(t, dir, append(row.args[:1], append([]string{"--url", url}, row.args[1:]...)...)...)
+		if code := s.exit(t); code != row.code || s.stdout.String() != row.stdout || !strings.Contains(s.stderr.String(), row.stderr) {
+			t.Errorf("%s: got %d, %q and %s, want %d, %q and %q", name, code, s.stdout, s.stderr, row.code, row.stdout, row.stderr)
+		}
+	}
+	if s := start(t, dir, "jobs", "apply", "-f", "jobs/nightly.yaml", "--url", url); s.exit(t) != 0 {
+		t.Fatal(s.stderr)
+	}
+	waited := start(t, dir, "jobs", "run", "nightly", "--wait", "--url", url)
+	if code := waited.exit(t); code != 0 || !strings.Contains(waited.stderr.String(), "Completed") {
+		t.Errorf("got %d and %s, want the states until the end", code, waited.stderr)
+	}
+	if logs := start(t, dir, "logs", strings.TrimSpace(waited.stdout.String()), "--url", url); logs.exit(t) != 0 || logs.stdout.String() != "Ada\n" {
+		t.Errorf("got %q and %s, want what the script wrote", logs.stdout, logs.stderr)
+	}
+	list := start(t, dir, "runs", "--url", url)
+	for _, want := range []string{"WHAT", "job nightly", "sh hello.sh"} {
+		if list.exit(t) != 0 || !strings.Contains(list.stdout.String(), want) {
+			t.Errorf("got %s, want %q", list.stdout, want)
+		}
+	}
+}

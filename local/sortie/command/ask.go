@@ -58,7 +58,7 @@ answer and, if there was any, reasoning.`,
 	flags.BoolVar(&f.reasoning, "reasoning", false, "show the reasoning before the answer too")
 	flags.DurationVar(&f.deadline, "deadline", 0, "time after which the answer is of no use; by default 5m")
 	flags.StringVar(&f.request.Priority, "priority", "", "interactive, normal or batch; by default normal")
-	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same task; by default a new key")
+	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if err := f.complete(flags.Changed, args[0], args[1], a.Stdin); err != nil {
 			return err

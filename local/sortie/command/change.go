@@ -13,13 +13,13 @@ import (
 func (a *app) cancel() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
-		Use:   "cancel TASK",
+		Use:   "cancel RUN",
 		Short: "Cancel a run",
 		Long: `Cancel a run in any state. The request is final and idempotent; the output says
 what happens next. A run that has ended before is unchanged, and the exit code
 is 1.`,
 		Example: `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
-		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
 	}
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which the worker receives")
 	c.RunE = does(func(ctx context.Context, args []string) error {
@@ -46,14 +46,14 @@ is 1.`,
 func (a *app) retry() *cobra.Command {
 	var key string
 	c := &cobra.Command{
-		Use:   "retry TASK",
+		Use:   "retry RUN",
 		Short: "Rerun a finished run",
 		Long: `Start a new run with the work of one that has ended. Standard output has the id
-of the new task.`,
+of the new run.`,
 		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1`,
-		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
 	}
-	c.Flags().StringVar(&key, "idempotency-key", "", "the same key returns the same task; by default a new key")
+	c.Flags().StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		client, err := a.client()
 		if err != nil {

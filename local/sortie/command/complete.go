@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +52,25 @@ func subject(t contract.Task) string {
 	case t.Inference != nil:
 		return "model " + t.Inference.Model
 	}
+	if t.Format == "" {
+		return ""
+	}
 	return t.Format + " of " + t.PI
+}
+
+// brief is like subject, without the folders of programs and files on this machine.
+func brief(t contract.Task) string {
+	if t.JobID != "" || t.Program == nil {
+		return subject(t)
+	}
+	var words []string
+	for _, word := range append([]string{strings.TrimPrefix(t.Program.Image, execScheme)}, t.Program.Command...) {
+		if path.IsAbs(word) {
+			word = path.Base(word)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
 }
 
 // complete registers values as completions of a flag, each with suffix appended.

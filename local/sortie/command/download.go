@@ -25,7 +25,7 @@ func (t *target) flags(c *cobra.Command) {
 func (a *app) download() *cobra.Command {
 	var to target
 	c := &cobra.Command{
-		Use:   "download TASK",
+		Use:   "download RUN",
 		Short: "Save the output of a run",
 		Long: `Save the output of a run to a file. Its name is the server's with the format
 before the extension, such as PI-collection.mods.xml, unless -o names a file. The
@@ -37,7 +37,7 @@ After a download the server may delete the output earlier; the command says when
 		Example: `  sortie download export_mods_1704857234567_a3f8c2d1
   sortie download export_mods_1704857234567_a3f8c2d1 -o exports/
   sortie download export_mods_1704857234567_a3f8c2d1 -o - | gzip > out.xml.gz`,
-		Args: exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		Args: exactly("RUN"), ValidArgsFunction: a.taskIDs,
 	}
 	to.flags(c)
 	c.RunE = does(func(ctx context.Context, args []string) error {
@@ -92,5 +92,5 @@ func (a *app) noteExpiry(ctx context.Context, follow *follower, before contract.
 		return
 	}
 	a.note("The server now keeps the output until %s (before the download: %s).",
-		moment(after.OutputExpiresAt), moment(before.OutputExpiresAt))
+		a.moment(after.OutputExpiresAt), a.moment(before.OutputExpiresAt))
 }

@@ -12,13 +12,13 @@ import (
 
 func (a *app) events() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "events TASK",
+		Use:   "events RUN",
 		Short: "Show the events of a run, or the tenant's stream",
 		Long: `Show the events of a run, in order and numbered without gaps. A fault is written
 out once; the following events of the same fault have its code. The subcommands show
 and save the stream of all events of the tenant.`,
 		Example: `  sortie events export_mods_1704857234567_a3f8c2d1`,
-		Args:    exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
 		RunE: does(func(ctx context.Context, args []string) error {
 			c, err := a.client()
 			if err != nil {
@@ -43,7 +43,7 @@ and save the stream of all events of the tenant.`,
 				default:
 					about, last = fmt.Sprintf("%s: %s", e.Fault.Code, e.Fault.Message), *e.Fault
 				}
-				t.Row(fmt.Sprint(e.Seq), e.OccurredAt.UTC().Format("2006-01-02 15:04:05.000"), e.Type, e.State, fmt.Sprint(e.Attempt), about)
+				t.Row(fmt.Sprint(e.Seq), a.instant(e.OccurredAt), e.Type, e.State, fmt.Sprint(e.Attempt), about)
 			}
 			_, err = t.WriteTo(a.Stdout)
 			return err

@@ -42,7 +42,11 @@ func (f *eventFlags) add(c *cobra.Command, after string) {
 func (f *eventFlags) addFilter(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.types, "type", nil, "only these types, such as job.failed or schedule.*")
-	flags.StringVar(&f.filter.TaskID, "task", "", "only events of this run")
+	flags.StringVar(&f.filter.TaskID, "run", "", "only events of this run")
+	flags.StringVar(&f.filter.TaskID, "task", "", "")
+	if err := flags.MarkHidden("task"); err != nil { // its earlier name
+		panic(err)
+	}
 	flags.StringVar(&f.filter.JobID, "job", "", "only events of this stored job")
 	flags.StringVar(&f.filter.ProjectID, "project", "", "only events of this project")
 }
@@ -61,7 +65,7 @@ func (a *app) eventsTail() *cobra.Command {
 		Use: "tail", Short: "Show events as they come",
 		Long: `Show the events of the tenant as they come, until an interrupt. The command connects
 again by itself, and continues where it was. With --json each line is an envelope.`,
-		Example: "  sortie events tail\n  sortie events tail --type job.failed,schedule.* --json\n  sortie events tail --task export_mods_1704857234567_a3f8c2d1 --after earliest",
+		Example: "  sortie events tail\n  sortie events tail --type job.failed,schedule.* --json\n  sortie events tail --run export_mods_1704857234567_a3f8c2d1 --after earliest",
 		Args:    exactly(),
 	}
 	f.add(c, latest)
@@ -107,11 +111,11 @@ func (a *app) showEvent(document json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("cannot read an event: %w", err)
 	}
-	return a.say("%s\n", strings.Join(describeEvent(e), "  "))
+	return a.say("%s\n", strings.Join(a.describeEvent(e), "  "))
 }
 
 // describeEvent returns the time, the type, the subject and the details of an event.
-func describeEvent(e events.Envelope) []string {
+func (z times) describeEvent(e events.Envelope) []string {
 	about, details := "", ""
 	switch {
 	case e.Job != nil:
@@ -124,19 +128,21 @@ func describeEvent(e events.Envelope) []string {
 	case e.Policy != nil:
 		about, details = e.Policy.Resource+" "+e.Policy.ID, e.Actor.Subject
 	}
-	return []string{e.OccurredAt.UTC().Format("2006-01-02 15:04:05.000"), display.Clean(string(e.EventType)), display.Clean(about), display.Clean(details)}
+	return []string{z.instant(e.OccurredAt), display.Clean(string(e.EventType)), display.Clean(about), display.Clean(details)}
 }
 
 func (a *app) eventsList() *cobra.Command {
 	var f eventFlags
 	var limit int
 	c := &cobra.Command{
-		Use: "list", Short: "List events, oldest first",
-		Long:    "List a page of the tenant's events. The cursor of the next page is on standard error, and in the JSON.",
+		Use: "list", Short: "List events, newest first",
+		Long: `List the newest events of the tenant, newest first. With --after, list a page behind
+that cursor, oldest first. The cursor of what follows is on standard error, and in the
+JSON.`,
 		Example: "  sortie events list --type job.failed --limit 20\n  sortie events list --after CURSOR",
 		Args:    exactly(),
 	}
-	f.add(c, earliest)
+	f.add(c, "")
 	c.Flags().IntVar(&limit, "limit", 100, "number of events, 1 to 1000")
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		query, err := f.query()
@@ -147,9 +153,21 @@ func (a *app) eventsList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		page, err := client.EventPage(ctx, query, f.after, limit)
+		if limit < 1 || limit > 1000 {
+			return wrong("--limit: %d is out of range, want 1 to 1000", limit)
+		}
+		all := true
+		var page contract.EventPage
+		if f.after == "" {
+			page, all, err = newestEvents(ctx, client, f.filter, limit)
+		} else {
+			page, err = client.EventPage(ctx, query, f.after, limit)
+		}
 		if err != nil {
 			return err
+		}
+		if !all {
+			a.note("Only the newest %d events were searched; --after earliest begins with the oldest.", eventPage*eventPages)
 		}
 		if a.json {
 			return a.print(page)
@@ -160,10 +178,10 @@ func (a *app) eventsList() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("cannot read an event: %w", err)
 			}
-			t.Row(describeEvent(e)...)
+			t.Row(a.describeEvent(e)...)
 		}
 		_, err = t.WriteTo(a.Stdout)
-		a.note("next page: --after %s", display.Clean(page.Next))
+		a.note("what follows: --after %s", display.Clean(page.Next))
 		return err
 	})
 	return c

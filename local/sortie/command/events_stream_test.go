@@ -3,11 +3,13 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -79,9 +81,28 @@ func TestEventsList(t *testing.T) {
 	t.Parallel()
 	s := newEventServer(t)
 	s.add(t, eventtype.Accepted, eventtype.Failed, eventtype.Queued)
-	if got := sortie(t, s.env, "", "events", "list", "--type", "job.f*,job.queued", "--limit", "1"); got.code != 0 ||
-		!strings.Contains(got.stdout, "job.failed") || strings.Contains(got.stdout, "job.queued") || !strings.Contains(got.stderr, "next page: --after "+s.Cursor().Epoch+"-2") {
-		t.Errorf("got %+v, want the failure and the next cursor", got)
+	for _, step := range []struct {
+		args  []string
+		types string
+		next  int
+	}{
+		{nil, "job.queued job.failed job.accepted", 3},
+		{[]string{"--limit", "2"}, "job.queued job.failed", 3},
+		{[]string{"--type", "job.f*,job.accepted"}, "job.failed job.accepted", 3},
+		{[]string{"--type", "job.f*,job.queued", "--limit", "1", "--after", "earliest"}, "job.failed", 2},
+		{[]string{"--after", s.Cursor().Epoch + "-1"}, "job.failed job.queued", 3},
+	} {
+		got := sortie(t, s.env, "", append([]string{"events", "list"}, step.args...)...)
+		types := strings.Join(regexp.MustCompile(`job\.\w+`).FindAllString(got.stdout, -1), " ")
+		if want := fmt.Sprintf("what follows: --after %s-%d", s.Cursor().Epoch, step.next); got.code != 0 || types != step.types || !strings.Contains(got.stderr, want) {
+			t.Errorf("%v: got %+v, want %s and %q", step.args, got, step.types, want)
+		}
+	}
+	for range 12 {
+		s.add(t, slices.Repeat([]eventtype.Type{eventtype.Started}, 100)...)
+	}
+	if got := sortie(t, s.env, "", "events", "list", "--type", "job.accepted"); strings.Count(got.stdout, "job.accepted") != 1 {
+		t.Errorf("got %+v, want the oldest event, which is on the second page", got)
 	}
 	if got := sortie(t, s.env, "", "events", "list", "--type", "run.*"); got.code != 2 || !strings.Contains(got.stderr, "--type: unknown event type") {
 		t.Errorf("got %+v for an unknown type, want exit code 2", got)

@@ -30,7 +30,7 @@ const exitHelp = `Exit codes:
   1    the run or this command failed
   2    the command line or the request is wrong
   3    no Sortie server responds there, or it cannot serve now
-  4    no such task, or it has expired
+  4    no such run, or it has expired
   5    the run has not ended, or has not begun
   6    missing or wrong token (SORTIE_TOKEN)
   7    the run was cancelled

@@ -31,14 +31,14 @@ change that would let it start.`,
 			if a.json {
 				return a.print(x)
 			}
-			t := newFields()
+			t := a.newFields()
 			t.row("run", x.RunID)
 			t.row("state", x.State)
 			t.reasons(x.RunReasons)
 			if p := x.Prediction; p != nil {
-				t.row("predicted", between(p.P50, p.P90))
+				t.row("predicted", a.between(p.P50, p.P90))
 				if p.ErrorSeconds != nil {
-					t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", moment(p.StartedAt), *p.ErrorSeconds))
+					t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", a.moment(p.StartedAt), *p.ErrorSeconds))
 				}
 			}
 			_, err = t.WriteTo(a.Stdout)
@@ -48,9 +48,12 @@ change that would let it start.`,
 }
 
 // fields is a table of names and values.
-type fields struct{ *display.Table }
+type fields struct {
+	*display.Table
+	times
+}
 
-func newFields() fields { return fields{display.NewTable()} }
+func (a *app) newFields() fields { return fields{display.NewTable(), a.times} }
 
 // row adds a value unless it is empty.
 func (t fields) row(name, value string) {
@@ -62,7 +65,7 @@ func (t fields) row(name, value string) {
 func (t fields) reasons(x contract.RunReasons) {
 	t.row("reason", x.Reason)
 	t.row("because", x.Message)
-	t.row("until", moment(x.Until))
+	t.row("until", t.moment(x.Until))
 	if x.Position != nil {
 		t.row("queued before it", display.Count(int64(*x.Position)))
 	}
@@ -77,14 +80,14 @@ func (t fields) reasons(x contract.RunReasons) {
 		}
 		t.row(name, text)
 		for _, h := range l.Holders {
-			t.row("  held by", fmt.Sprintf("%s, %s since %s", h.RunID, h.State, moment(h.Since)))
+			t.row("  held by", fmt.Sprintf("%s, %s since %s", h.RunID, h.State, t.moment(h.Since)))
 		}
 	}
 	if e := x.Expected; e != nil {
-		t.row("expected start", between(e.P50, e.P90)+" ("+e.Basis+")")
+		t.row("expected start", t.between(e.P50, e.P90)+" ("+e.Basis+")")
 	}
 	for _, f := range x.FellBack {
-		t.row("fallback", fellBack(f))
+		t.row("fallback", t.fellBack(f))
 	}
 	for _, f := range x.Fallback {
 		t.row("would fall back", "to "+fallbackText(f))
@@ -99,8 +102,8 @@ func (t fields) change(c *contract.Change) {
 }
 
 // between describes an expected time with its 50th and 90th percentiles.
-func between(p50, p90 time.Time) string {
-	return moment(p50) + ", in nine of ten cases until " + moment(p90)
+func (z times) between(p50, p90 time.Time) string {
+	return z.moment(p50) + ", in nine of ten cases until " + z.moment(p90)
 }
 
 // planHelp is the help of the flag --plan.
@@ -110,7 +113,7 @@ func (a *app) showPlan(p contract.Plan) error {
 	if a.json {
 		return a.print(p)
 	}
-	t := newFields()
+	t := a.newFields()
 	t.row("accepted", map[bool]string{true: "yes", false: "no"}[p.Accepted])
 	t.reasons(p.RunReasons)
 	for _, c := range p.Checks {
@@ -143,11 +146,11 @@ of its firings were skipped and why.`,
 			if a.json {
 				return a.print(x)
 			}
-			t := newFields()
+			t := a.newFields()
 			t.row("job", x.JobID)
 			t.row("reason", x.Reason)
 			t.row("because", x.Message)
-			t.row("next firing", moment(x.NextAt))
+			t.row("next firing", a.moment(x.NextAt))
 			if f := x.Last; f != nil {
 				t.row("last firing", fmt.Sprintf("%s, %s: %s", f.RunID, f.State, f.Message))
 			}

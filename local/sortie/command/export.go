@@ -35,7 +35,7 @@ func (a *app) export() *cobra.Command {
 		Long: `Export the record with this PI, or with --recursive the collection below it.
 
 The command waits for the run, shows its progress on standard error, and saves
-the file. Standard output has the task's id on its first line and the file on
+the file. Standard output has the run's id on its first line and the file on
 its last; with --json it has one object, and with "-o -" the file itself. The
 file name has the format before the extension, such as PI-collection.mods.xml. An
 existing file with other content is replaced only with --force.
@@ -46,7 +46,7 @@ server restarts meanwhile, the command retries for a minute.
 Options that are not given have the server's defaults.`,
 		Example: `  sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY -o - | xmllint --format -
-  TASK=$(sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --no-wait)`,
+  RUN=$(sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --no-wait)`,
 		Args: exactly("FORMAT"),
 		ValidArgsFunction: cobra.FixedCompletions(
 			limit.Formats(), cobra.ShellCompDirectiveNoFileComp),
@@ -59,9 +59,9 @@ Options that are not given have the server's defaults.`,
 	flags.BoolVar(&f.includeOCR, "include-ocr", true, "export the text of scans")
 	flags.StringVar(&f.cheimarros, "cheimarros-mode", "", "how much of the graph: full, minimal or skip")
 	flags.StringVar(&f.batchID, "batch-id", "", "a name for a group of exports")
-	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same task; by default a new key")
+	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	f.to.flags(c)
-	flags.BoolVar(&f.noWait, "no-wait", false, "print the task's id and return")
+	flags.BoolVar(&f.noWait, "no-wait", false, "print the run's id and return")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is unlimited")
 	require(c, "pi")
 	complete(c, "cheimarros-mode", "", limit.CheimarrosModes())

@@ -174,15 +174,19 @@ func outcome(p *client.Problem) (code int, hint string) {
 }
 
 // write writes the report as text, or as a line of JSON.
-func (r report) write(out io.Writer, asJSON bool) {
+func (r report) write(out io.Writer, asJSON, colored bool) {
 	if asJSON {
 		// A failed write of an error cannot be reported.
 		_ = json.NewEncoder(out).Encode(map[string]report{"error": r}) //nolint:errchkjson // as above
 		return
 	}
-	text := "sortie: " + display.Clean(r.Message) + "\n"
+	name := "sortie:"
+	if colored {
+		name = display.Red(name)
+	}
+	text := name + " " + display.Clean(r.Message) + "\n"
 	if lines := strings.Split(r.Message, "\n"); len(lines) > 1 {
-		text = "sortie:\n"
+		text = name + "\n"
 		for _, line := range lines {
 			text += "  " + display.Clean(line) + "\n"
 		}

@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/job"
 )
 
 // images parses the values NAME=PROGRAM of --image. PROGRAM is a path, or a name in PATH, with
@@ -62,6 +65,52 @@ func absolute(arg string) (string, error) {
 		return arg, nil // not a path
 	}
 	return filepath.Abs(arg)
+}
+
+// execScheme is the prefix of an image that is a program of the server's machine.
+const execScheme = "exec:"
+
+// ownProgram makes the paths of a program exec: absolute: the program, which is a path or a name
+// in PATH, and the arguments that name existing files. Paths are relative to folder. It reports
+// whether something changed.
+func ownProgram(d *job.Definition, folder string) (changed bool, err error) {
+	program, ok := strings.CutPrefix(d.Image, execScheme)
+	if !ok {
+		return false, nil
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return false, fmt.Errorf("cannot find the folder of the program: %w", err)
+	}
+	if !filepath.IsAbs(program) {
+		found, err := exec.LookPath(program)
+		if local, missing := exec.LookPath(filepath.Join(folder, program)); err != nil && missing == nil || strings.Contains(program, "/") {
+			found, err = local, missing
+		}
+		if err != nil {
+			return false, fmt.Errorf("cannot find the program in %s and in PATH: %w", folder, errors.Unwrap(err))
+		}
+		if d.Image, changed = execScheme+found, true; !filepath.IsAbs(found) {
+			return false, fmt.Errorf("cannot use the program %s of a relative folder in PATH, want an absolute one", found)
+		}
+	}
+	command := slices.Clone(d.Command)
+	for i, arg := range command {
+		path := filepath.Join(folder, arg)
+		explicit := arg == "." || arg == ".." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../")
+		if info, err := os.Stat(path); arg != "" && !filepath.IsAbs(arg) && arg[0] != '-' && err == nil && (explicit || !info.IsDir()) {
+			command[i], changed = path, true
+		}
+	}
+	d.Command = command
+	return changed, nil
+}
+
+// programPath returns an error for an image that is the path of a program.
+func programPath(image string) error {
+	if _, err := exec.LookPath(image); err != nil || !filepath.IsAbs(image) && !strings.HasPrefix(image, "./") && !strings.HasPrefix(image, "../") {
+		return nil //nolint:nilerr // it is the name of an image
+	}
+	return wrong("IMAGE %s: this is a program of this machine, want %s%s", image, execScheme, image)
 }
 
 // splitWords splits a text at spaces, as a shell does. Single quotes preserve everything,

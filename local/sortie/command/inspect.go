@@ -20,7 +20,7 @@ import (
 func (a *app) inspect() *cobra.Command {
 	data := ""
 	c := &cobra.Command{
-		Use:   "inspect TASK|RUN|JOB|WEBHOOK|STREAM|EVENT|-",
+		Use:   "inspect RUN|JOB|WEBHOOK|STREAM|EVENT|-",
 		Short: "Show stored records as JSON",
 		Long: `Show what is stored about a run or a job in a data folder, about a webhook with its
 newest deliveries, about a stream of events (STREAM) with its cursors and newest
@@ -30,7 +30,7 @@ export. Task tokens are replaced by "redacted".`,
 		Example: `  sortie inspect export_mods_1704857234567_a3f8c2d1 --data .sortie
   aws dynamodb get-item --table-name sortie-dev --key file://key.json | sortie inspect -
   gunzip -c export.json.gz | sortie inspect -`,
-		Args: exactly("TASK|RUN|JOB|WEBHOOK|STREAM|EVENT|-"),
+		Args: exactly("RUN|JOB|WEBHOOK|STREAM|EVENT|-"),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	if err := c.MarkFlagDirname("data"); err != nil {
@@ -46,7 +46,7 @@ export. Task tokens are replaced by "redacted".`,
 		}
 		found, err := sqlite.Inspect(ctx, path, args[0])
 		if errors.Is(err, port.ErrNotFound) {
-			return wrong("no task, run, job, webhook, stream or event %s in %s", args[0], path)
+			return wrong("no run, job, webhook, stream or event %s in %s", args[0], path)
 		}
 		if err != nil {
 			return err

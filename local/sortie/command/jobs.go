@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -19,12 +20,12 @@ import (
 
 func (a *app) jobs() *cobra.Command {
 	commands := []*cobra.Command{
-		a.jobsApply(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(), a.jobsPause(), a.jobsResume(), a.jobsClear(), a.jobsDelete(),
+		a.jobsApply(), a.jobsDiff(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(), a.jobsPause(), a.jobsResume(), a.jobsClear(), a.jobsDelete(),
 	}
 	for _, c := range commands {
 		a.serverFlags(c)
 	}
-	return group("jobs", "Store jobs, run them and look at them", append(commands, a.jobsSimulate())...)
+	return group("jobs", "Store jobs, run them and look at them", append(commands, a.jobsInit(), a.jobsValidate(), a.jobsSimulate())...)
 }
 
 func (a *app) jobsList() *cobra.Command {
@@ -40,18 +41,27 @@ job: "sortie runs" lists it.`,
 			if err != nil {
 				return err
 			}
-			list := contract.JobList{Jobs: []contract.JobSummary{}}
-			for page := (client.Page{Limit: 1000}); ; {
-				next, err := c.Jobs(ctx, page)
-				if err != nil {
-					return err
-				}
-				list.Jobs = append(list.Jobs, next.Jobs...)
-				if page.Cursor = next.NextCursor; page.Cursor == "" {
-					return a.showJobs(list)
-				}
+			list, err := allJobs(ctx, c)
+			if err != nil {
+				return err
 			}
+			return a.showJobs(list)
 		}),
+	}
+}
+
+// allJobs reads all pages of the list of jobs.
+func allJobs(ctx context.Context, c *client.Client) (contract.JobList, error) {
+	list := contract.JobList{Jobs: []contract.JobSummary{}}
+	for page := (client.Page{Limit: 1000}); ; {
+		next, err := c.Jobs(ctx, page)
+		if err != nil {
+			return list, err
+		}
+		list.Jobs = append(list.Jobs, next.Jobs...)
+		if page.Cursor = next.NextCursor; page.Cursor == "" {
+			return list, nil
+		}
 	}
 }
 
@@ -61,7 +71,7 @@ func (a *app) showJobs(list contract.JobList) error {
 	}
 	t := display.NewTable("JOB", "SCHEDULE", "NEXT", "VERSION")
 	for _, j := range list.Jobs {
-		next := moment(j.NextAt)
+		next := a.moment(j.NextAt)
 		if j.Paused {
 			next = "paused"
 		}
@@ -94,33 +104,33 @@ comments.`,
 			if err != nil {
 				return err
 			}
-			return a.showDefinition(old, old.Definition, versionLine(old.JobVersion))
+			return a.showDefinition(old, old.Definition, a.versionLine(old.JobVersion))
 		}
 		j, err := c.Job(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return a.showDefinition(j, j.Definition, versionLine(j.JobVersion), scheduleLine(j.JobAnswer))
+		return a.showDefinition(j, j.Definition, a.versionLine(j.JobVersion), a.scheduleLine(j.JobAnswer))
 	})
 	return c
 }
 
-func versionLine(v contract.JobVersion) string {
-	line := fmt.Sprintf("Version %d, of %s", v.Version, moment(v.UpdatedAt))
+func (z times) versionLine(v contract.JobVersion) string {
+	line := fmt.Sprintf("Version %d, of %s", v.Version, z.moment(v.UpdatedAt))
 	if v.UpdatedBy != "" {
 		line += ", by " + v.UpdatedBy
 	}
 	return line
 }
 
-func scheduleLine(j api.JobAnswer) string {
+func (z times) scheduleLine(j api.JobAnswer) string {
 	switch {
 	case j.Paused:
-		return "Paused since " + moment(j.PausedAt)
+		return "Paused since " + z.moment(j.PausedAt)
 	case j.NextAt.IsZero():
 		return "No firing follows"
 	}
-	return "Next firing " + moment(j.NextAt)
+	return "Next firing " + z.moment(j.NextAt)
 }
 
 func (a *app) showDefinition(answer any, d job.Definition, comments ...string) error {
@@ -145,12 +155,13 @@ func (a *app) showDefinition(answer any, d job.Definition, comments ...string) e
 func (a *app) jobsRun() *cobra.Command {
 	var given []string
 	var at, key, priority, concurrencyKey string
-	var plan bool
+	var plan, wait bool
 	c := &cobra.Command{
 		Use: "run JOB", Short: "Run a job, now or at a time",
 		Long: `Create a run of a job. Standard output has the id of the run. A run at a time is
-the firing of the job at that time, of which there is one.`,
-		Example: "  sortie jobs run nightly-report\n" +
+the firing of the job at that time, of which there is one. With --wait the exit code
+is the outcome of the run; Ctrl-C leaves it alone.`,
+		Example: "  sortie jobs run nightly-report --wait\n" +
 			"  sortie jobs run nightly-report --param LEVEL=debug --at 2027-03-01T08:00:00Z",
 		Args: exactly("JOB"),
 	}
@@ -161,6 +172,7 @@ the firing of the job at that time, of which there is one.`,
 	flags.StringVar(&at, "at", "", "time of the run, RFC 3339, at most 30 days ahead; by default now")
 	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	flags.BoolVar(&plan, "plan", false, planHelp)
+	flags.BoolVar(&wait, "wait", false, "wait for the end of the run, and show its states")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		parameters, err := assignments("param", given)
 		if err != nil {
@@ -190,12 +202,29 @@ the firing of the job at that time, of which there is one.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
+		if a.json && !wait {
 			return a.print(accepted)
 		}
-		return a.say("%s\n", accepted.RunID)
+		if !a.json {
+			err = a.say("%s\n", accepted.RunID)
+		}
+		if err != nil || !wait {
+			return err
+		}
+		return a.waitFor(ctx, c, accepted.TaskID)
 	})
 	return c
+}
+
+// waitFor shows the states of a run until its end. Its error is the outcome of the run.
+func (a *app) waitFor(ctx context.Context, c *client.Client, id string) error {
+	follow := a.newFollower(c)
+	status, err := follow.wait(ctx, id, 0)
+	follow.close()
+	if a.json && status.TaskID != "" {
+		return errors.Join(a.print(status), err)
+	}
+	return err
 }
 
 // timeFlag parses the time of a flag. It returns the fallback for an empty text.
@@ -239,7 +268,7 @@ func (a *app) jobsSwitch(name, short string, call func(*client.Client, context.C
 			if a.json {
 				return a.print(j)
 			}
-			return a.say("%s: %s\n", j.ID, scheduleLine(j.JobAnswer))
+			return a.say("%s: %s\n", j.ID, a.scheduleLine(j.JobAnswer))
 		}),
 	}
 }

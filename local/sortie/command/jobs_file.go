@@ -1,23 +1,20 @@
 package command
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
-	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // jobFile is a job document that was read from a file.
@@ -25,10 +22,17 @@ type jobFile struct {
 	name       string
 	document   []byte
 	definition job.Definition
+	// lines has the lines of the fields in the file.
+	lines job.Document
 }
 
+// fileLimit limits a file in bytes. A file of jobs has several documents.
+const fileLimit = 16 << 20
+
 // readFile reads a file up to one byte more than a document may have. "-" means standard input.
-func (a *app) readFile(name string) ([]byte, error) {
+func (a *app) readFile(name string) ([]byte, error) { return a.readUpTo(name, limit.JobDocument+1) }
+
+func (a *app) readUpTo(name string, most int64) ([]byte, error) {
 	source := a.Stdin
 	if name != "-" {
 		opened, err := os.Open(name)
@@ -38,29 +42,144 @@ func (a *app) readFile(name string) ([]byte, error) {
 		defer func() { _ = opened.Close() }()
 		source = opened
 	}
-	document, err := io.ReadAll(io.LimitReader(source, limit.JobDocument+1))
+	document, err := io.ReadAll(io.LimitReader(source, most))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", name, err)
 	}
 	return document, nil
 }
 
-// readJob reads and checks a job file; "-" means standard input.
+// readJob reads and checks a file with one job; "-" means standard input.
 func (a *app) readJob(name string) (jobFile, error) {
-	document, err := a.readFile(name)
+	files, err := a.readJobs([]string{name})
+	if err == nil && len(files) > 1 {
+		err = wrong("%s: %d jobs, want one", name, len(files))
+	}
 	if err != nil {
 		return jobFile{}, err
 	}
-	d, problems := job.Parse(document, nil)
-	f := jobFile{name, document, d}
-	if len(problems) == 0 {
-		return f, nil
+	return files[0], nil
+}
+
+// readJobs reads and checks the jobs of files and folders. A file has one job, or several
+// separated by lines "---". The error has the problems of all files.
+func (a *app) readJobs(names []string) (files []jobFile, err error) {
+	var problems []string
+	from := map[string]string{}
+	for _, name := range names {
+		list, err := jobFilesIn(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range list {
+			text, err := a.readUpTo(each, fileLimit)
+			if err != nil {
+				return nil, err
+			}
+			for _, document := range documentsOf(text) {
+				f, found := parseJob(each, document)
+				id := f.definition.ID
+				if other, twice := from[id]; twice && id != "" {
+					found = append(found, job.Problem{Line: f.lines.LineOf("id"), Field: "id", Problem: fmt.Sprintf("%q is the id of a job in %s too", id, other)})
+				}
+				from[id], problems, files = each, append(problems, f.texts(found)...), append(files, f)
+			}
+		}
 	}
+	if len(problems) > 0 {
+		return files, wrong("%s", strings.Join(problems, "\n"))
+	}
+	return files, nil
+}
+
+// jobFilesIn returns the job files in a folder, by name. It returns the name of a file itself.
+func jobFilesIn(name string) ([]string, error) {
+	if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
+		return []string{name}, nil
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	var files []string
+	for _, e := range entries {
+		if kind := filepath.Ext(e.Name()); slices.Contains(jobExtensions, strings.TrimPrefix(kind, ".")) && !e.IsDir() && !strings.HasSuffix(e.Name(), schemaFile) {
+			files = append(files, filepath.Join(name, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, wrong("%s: no job files, want names that end with .yaml, .yml or .json", name)
+	}
+	return files, nil
+}
+
+// jobExtensions are the extensions of job files.
+var jobExtensions = []string{"yaml", "yml", "json"}
+
+// documentsOf splits a file at lines "---". Each document keeps its line numbers by empty lines
+// before it. Documents without content are left out, unless there is no other.
+func documentsOf(text []byte) (documents [][]byte) {
+	if json.Valid(text) {
+		return [][]byte{text}
+	}
+	var current []byte
+	number, content := 0, false
+	end := func() {
+		if content {
+			documents = append(documents, current)
+		}
+		current, content = bytes.Repeat([]byte("\n"), number), false
+	}
+	for line := range bytes.Lines(text) {
+		if rest, marker := bytes.CutPrefix(line, []byte("---")); marker && (len(rest) == 0 || bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0]))) {
+			end()
+			line = rest
+		}
+		trimmed := bytes.TrimSpace(line)
+		content = content || len(trimmed) > 0 && trimmed[0] != '#'
+		current = append(current, line...)
+		number++
+	}
+	if end(); documents == nil {
+		return [][]byte{text}
+	}
+	return documents
+}
+
+// parseJob checks the job of a document, and makes the paths of its program absolute.
+func parseJob(name string, document []byte) (f jobFile, problems []job.Problem) {
+	d, problems := job.Parse(document, nil)
+	var again job.Definition
+	lines, _ := job.Decode(document, &again) // the problems are those of Parse
+	f = jobFile{name: name, document: document, definition: d, lines: lines}
+	folder := "."
+	if name != "-" {
+		folder = filepath.Dir(name)
+	}
+	changed, err := ownProgram(&f.definition, folder)
+	if f.definition.Image != d.Image { // it was relative, which is the problem of an image exec:
+		problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "image" })
+	}
+	for i := range problems {
+		if problems[i].Field == "image" && err != nil {
+			problems[i].Problem = err.Error()
+		}
+	}
+	if changed && len(problems) == 0 {
+		if f.document, err = f.definition.Canonical(); err != nil {
+			problems = []job.Problem{{Line: 1, Problem: err.Error()}}
+		}
+	}
+	return f, problems
+}
+
+// texts formats problems of the file.
+func (f jobFile) texts(problems []job.Problem) []string {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
 		lines[i] = f.at(p.Line, p.Field, p.Problem)
 	}
-	return f, wrong("%s", strings.Join(lines, "\n"))
+	return lines
 }
 
 // at formats a problem of the file like a compiler. A definition from the command line has no
@@ -83,7 +202,7 @@ func (f jobFile) explained(err error) error {
 	}
 	lines := make([]string, len(p.Problems))
 	for i, each := range p.Problems {
-		lines[i] = f.at(each.Line, each.Field, each.Problem)
+		lines[i] = f.at(f.lines.LineOf(each.Field), each.Field, each.Problem)
 	}
 	return wrong("%s", strings.Join(lines, "\n"))
 }
@@ -100,237 +219,4 @@ func (f jobFile) contentType() string {
 		return httpkit.TypeJSON
 	}
 	return httpkit.TypeYAML
-}
-
-// applied is the result of "jobs apply".
-type applied struct {
-	ID string `json:"id"`
-	// Result is created, changed or unchanged.
-	Result  string `json:"result"`
-	DryRun  bool   `json:"dryRun"`
-	Version int64  `json:"version,omitempty"`
-	// NextAt is the next firing.
-	NextAt  time.Time       `json:"nextAt,omitzero"`
-	Changes []appliedChange `json:"changes"`
-	// Warnings are the parts of the file that are valid but probably unintended.
-	Warnings []string `json:"warnings"`
-}
-
-// appliedChange is a field that changes.
-type appliedChange struct {
-	Field  string          `json:"field"`
-	Before json.RawMessage `json:"before,omitempty"`
-	After  json.RawMessage `json:"after,omitempty"`
-}
-
-func (a *app) jobsApply() *cobra.Command {
-	var file string
-	var dryRun bool
-	c := &cobra.Command{
-		Use: "apply -f FILE", Short: "Store the job of a file, and show what changes",
-		Long: `Create the job of a file, or change it to what the file says. Standard output has
-the fields that change: + new, - removed, ~ changed. The command is idempotent.`,
-		Example: "  sortie jobs apply -f nightly-report.yaml --dry-run\n  sortie jobs apply -f nightly-report.yaml",
-		Args:    exactly(),
-	}
-	c.Flags().StringVarP(&file, "file", "f", "", `job file in YAML or JSON, "-" for standard input (required)`)
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "let the server check the job, show what would change, and change nothing")
-	require(c, "file")
-	if err := c.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
-		panic(err) // the flag is defined above
-	}
-	c.RunE = does(func(ctx context.Context, _ []string) error {
-		f, err := a.readJob(file)
-		if err != nil {
-			return err
-		}
-		c, err := a.client()
-		if err != nil {
-			return err
-		}
-		result, err := f.apply(ctx, c, dryRun)
-		if err != nil {
-			return f.explained(err)
-		}
-		f.warn(a)
-		return a.showApplied(result)
-	})
-	return c
-}
-
-func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (applied, error) {
-	id := f.definition.ID
-	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: append([]string{}, f.definition.Warnings()...)}
-	before, err := c.Job(ctx, id)
-	if client.Gone(err) {
-		result.Result, err = "created", nil
-	}
-	if err != nil {
-		return result, err
-	}
-	changes, err := job.Diff(before.Definition, f.definition)
-	if err != nil {
-		return result, err
-	}
-	for _, change := range changes {
-		result.Changes = append(result.Changes, appliedChange{change.Field, json.RawMessage(change.Before), json.RawMessage(change.After)})
-	}
-	result.Version, result.NextAt = before.Version, before.NextAt
-	if len(changes) == 0 {
-		result.Result = "unchanged"
-	}
-	if len(changes) == 0 {
-		return result, nil
-	}
-	put := c.PutJob
-	if dryRun {
-		put = c.PreviewJob
-	}
-	after, err := put(ctx, id, f.document, f.contentType(), before.Tag)
-	result.Version, result.NextAt = after.Version, after.NextAt
-	return result, err
-}
-
-func (a *app) showApplied(r applied) error {
-	if a.json {
-		return a.print(r)
-	}
-	head := r.Result
-	if r.DryRun && r.Result != "unchanged" {
-		head = map[string]string{"created": "would create", "changed": "would change"}[r.Result]
-	}
-	text := head + " " + r.ID
-	if r.Version > 0 {
-		text += fmt.Sprintf(", version %d", r.Version)
-	}
-	if !r.NextAt.IsZero() {
-		text += ", next firing " + moment(r.NextAt)
-	}
-	for _, change := range r.Changes {
-		text += "\n  " + display.Clean(job.Change{Field: change.Field, Before: string(change.Before), After: string(change.After)}.String())
-	}
-	return a.say("%s\n", text)
-}
-
-// simulatedFiring is a line of "jobs simulate --json".
-type simulatedFiring struct {
-	ScheduledAt string       `json:"scheduledAt"`
-	LocalTime   string       `json:"localTime"`
-	Decision    job.Decision `json:"decision"`
-	Reasons     []string     `json:"reasons"`
-	// FiredAt is the time of the firing's commit. Trigger is the trigger of its run.
-	FiredAt string      `json:"firedAt"`
-	Trigger run.Trigger `json:"trigger"`
-	// Count and Until describe firings that are skipped together.
-	Count int    `json:"count,omitempty"`
-	Until string `json:"until,omitempty"`
-}
-
-func (a *app) jobsSimulate() *cobra.Command {
-	var from, until string
-	var down []string
-	most := 10
-	c := &cobra.Command{
-		Use: "simulate FILE", Short: "Show when the job of a file fires",
-		Long: `Show the firings of a job file, and what its constraints would do at each. The
-command needs no server. The schedule counts from --from, which is exclusive;
---until is inclusive. The decision is "run" if no constraint can prevent the run,
-and "depends" if one can: the reasons say which, and what follows then.
-
---down FROM..TO is an outage: nothing fires from FROM until TO, two times of RFC
-3339. What happens to the times in between follows from the fields missed,
-startingDeadline and constraints.catchUp of the job. "skip" is a record of firings
-that were missed, with their number. The flag can be repeated.`,
-		Example: "  sortie jobs simulate nightly-report.yaml\n" +
-			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --until 2027-03-30T00:00:00Z --json\n" +
-			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --down 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z",
-		Args: exactly("FILE"),
-	}
-	flags := c.Flags()
-	flags.StringVar(&from, "from", "", "time after which firings are shown, RFC 3339; by default now")
-	flags.StringVar(&until, "until", "", "time until which firings are shown, RFC 3339; by default 400 years later")
-	flags.IntVar(&most, "limit", most, "how many, 1 to 100000")
-	flags.StringArrayVar(&down, "down", nil, "outage FROM..TO, two times of RFC 3339 (repeatable)")
-	c.RunE = does(func(_ context.Context, args []string) error {
-		if most < 1 || most > 100_000 {
-			return wrong("--limit: %d is out of range, want 1 to 100000", most)
-		}
-		after, err := timeFlag("from", from, a.Clock.Now())
-		if err != nil {
-			return err
-		}
-		last, err := timeFlag("until", until, after.AddDate(400, 0, 0))
-		if err != nil {
-			return err
-		}
-		if last.Before(after) {
-			return wrong("--until: %s is before --from, %s", until, after.Format(time.RFC3339))
-		}
-		outages, err := outagesOf(down)
-		if err != nil {
-			return err
-		}
-		f, err := a.readJob(args[0])
-		if err != nil {
-			return err
-		}
-		if f.definition.Schedule == "" {
-			return wrong("%s: the job has no schedule, want one to simulate", f.name)
-		}
-		f.warn(a)
-		return a.showFirings(job.Simulate(f.definition, after, last, most, outages...))
-	})
-	return c
-}
-
-// outagesOf parses the values of --down.
-func outagesOf(texts []string) (outages []job.Outage, err error) {
-	for _, text := range texts {
-		first, last, ok := strings.Cut(text, "..")
-		from, wrongFrom := time.Parse(time.RFC3339, first)
-		to, wrongTo := time.Parse(time.RFC3339, last)
-		if !ok || wrongFrom != nil || wrongTo != nil {
-			return nil, wrong("--down: malformed outage %q, want FROM..TO such as 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z", text)
-		}
-		if !from.Before(to) {
-			return nil, wrong("--down: %s does not end after it begins", text)
-		}
-		outages = append(outages, job.Outage{From: from, To: to})
-	}
-	return outages, nil
-}
-
-func (a *app) showFirings(firings []job.SimulatedFiring) error {
-	t := display.NewTable("SCHEDULED", "LOCAL TIME", "DECISION")
-	for _, f := range firings {
-		line := simulatedFiring{
-			ScheduledAt: f.ScheduledAt.UTC().Format(time.RFC3339), LocalTime: f.ScheduledAt.Format(time.RFC3339), Decision: f.Decision,
-			Reasons: append([]string{}, f.Reasons...), FiredAt: f.FiredAt.UTC().Format(time.RFC3339), Trigger: f.Trigger,
-		}
-		if f.Decision == job.DecisionSkip {
-			line.Count, line.Until = f.Count, f.Until.UTC().Format(time.RFC3339)
-		}
-		if a.json {
-			if err := a.printLine(line); err != nil {
-				return err
-			}
-			continue
-		}
-		decision := string(f.Decision)
-		if late := f.FiredAt.Sub(f.ScheduledAt); late > 0 && f.Decision != job.DecisionSkip {
-			decision += ", " + display.Duration(late) + " late"
-		}
-		t.Row(line.ScheduledAt, f.ScheduledAt.Format("Mon 2006-01-02 15:04:05 MST"), decision)
-		for _, reason := range line.Reasons {
-			t.Row("", "", "  "+reason)
-		}
-	}
-	if a.json {
-		return nil
-	}
-	if len(firings) == 0 {
-		a.note("No firings.")
-	}
-	_, err := t.WriteTo(a.Stdout)
-	return err
 }

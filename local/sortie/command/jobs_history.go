@@ -48,7 +48,7 @@ are one line with their number. A summary and the next firing follow.`,
 			return err
 		}
 		j, err := c.Job(ctx, args[0])
-		next := scheduleLine(j.JobAnswer)
+		next := a.scheduleLine(j.JobAnswer)
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
 			next, err = "The job was deleted", nil
 		}
@@ -75,7 +75,7 @@ func (a *app) showHistory(h history, next string) error {
 			took = display.Duration(time.Duration(seconds * float64(time.Second)))
 		}
 		outcomes[state] += firings(r)
-		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), took, reasonOf(r))
+		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), took, a.reasonOf(r))
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {
 		return err
@@ -98,10 +98,10 @@ func firings(r contract.Task) int {
 }
 
 // reasonOf returns why a run failed or was skipped, or "".
-func reasonOf(r contract.Task) string {
+func (z times) reasonOf(r contract.Task) string {
 	switch {
 	case r.Missed != nil && r.Missed.Count > 1:
-		return fmt.Sprintf("%s, %d firings until %s", r.Missed.Reason, r.Missed.Count, moment(r.Missed.Until))
+		return fmt.Sprintf("%s, %d firings until %s", r.Missed.Reason, r.Missed.Count, z.moment(r.Missed.Until))
 	case r.Missed != nil:
 		return r.Missed.Reason
 	case r.Overflowed != nil:

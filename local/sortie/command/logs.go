@@ -29,7 +29,7 @@ type logFlags struct {
 func (a *app) logs() *cobra.Command {
 	f := logFlags{tail: -1}
 	c := &cobra.Command{
-		Use:   "logs TASK",
+		Use:   "logs RUN",
 		Short: "Show the output of a run's worker",
 		Long: `Show the output of a run's worker: of its last attempt, or of the one that
 --attempt names. With -f the command continues with that attempt and all later ones
@@ -41,7 +41,7 @@ without one belongs to the line before it.`,
   sortie logs export_mods_1704857234567_a3f8c2d1 --attempt 1 --tail 20
   sortie logs export_mods_1704857234567_a3f8c2d1 --since 10m
   sortie logs -f export_mods_1704857234567_a3f8c2d1`,
-		Args: exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		Args: exactly("RUN"), ValidArgsFunction: a.taskIDs,
 	}
 	flags := c.Flags()
 	flags.IntVar(&f.attempt, "attempt", 0, "number of the attempt; 0 is the last one")

@@ -41,7 +41,7 @@ func (a *app) poolsList() *cobra.Command {
 			}
 			t := display.NewTable("POOL", "HELD", "LIMIT", "QUEUED", "QUEUE LIMIT", "STATE")
 			for _, p := range list.Pools {
-				t.Row(p.ID, fmt.Sprint(p.Held), bound(p.Limit), fmt.Sprint(p.Queued), bound(p.QueueLimit), admission(p))
+				t.Row(p.ID, fmt.Sprint(p.Held), bound(p.Limit), fmt.Sprint(p.Queued), bound(p.QueueLimit), a.admission(p))
 			}
 			_, err = t.WriteTo(a.Stdout)
 			return err
@@ -73,22 +73,22 @@ func (a *app) poolsShow() *cobra.Command {
 					Health contract.PoolHealth `json:"health"`
 				}{p.Pool, health})
 			}
-			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, admission(p.Pool), placement(p.Pool),
+			text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, a.admission(p.Pool), placement(p.Pool),
 				health.Held, bound(p.Limit), health.Machines, health.Queued, bound(p.QueueLimit))
 			if wait := health.Metrics.LongestWaitSeconds; wait > 0 {
 				text += ", the first for " + (time.Duration(wait) * time.Second).String()
 			}
 			for _, r := range health.Replicas {
-				text += "\n" + replica(r)
+				text += "\n" + a.replica(r)
 			}
-			text += machineStates(health) + warmCounts(health.WarmMachines) + startFigures(health.Metrics) + expectedWait(health.Metrics.ExpectedWait) + remaining(p.Pool, health)
+			text += machineStates(health) + warmCounts(health.WarmMachines) + a.startFigures(health.Metrics) + expectedWait(health.Metrics.ExpectedWait) + a.remaining(p.Pool, health)
 			if p.Version > 0 {
-				text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
+				text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, a.moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
 			}
 			if e := health.LastError; e != nil {
 				text += fmt.Sprintf("\nlast error: %s: %s", e.Code, display.Clean(e.Message))
 			}
-			text += poolErrors(health.Errors)
+			text += a.poolErrors(health.Errors)
 			return a.say("%s\n", text)
 		}),
 	}
@@ -154,7 +154,7 @@ func (a *app) showPool(p client.Pool) error {
 	if a.json {
 		return a.print(p)
 	}
-	return a.say("%s: %s, %d of %s slots held, %d queued of %s\n", p.ID, admission(p.Pool), p.Held, bound(p.Limit), p.Queued, bound(p.QueueLimit))
+	return a.say("%s: %s, %d of %s slots held, %d queued of %s\n", p.ID, a.admission(p.Pool), p.Held, bound(p.Limit), p.Queued, bound(p.QueueLimit))
 }
 
 func (a *app) poolsDrain() *cobra.Command {

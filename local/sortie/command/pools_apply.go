@@ -140,5 +140,5 @@ func (a *app) applied(p, before client.Pool) error {
 	case before.Tag != p.Tag:
 		what = "changed"
 	}
-	return a.say("%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, admission(p.Pool), bound(p.Limit), bound(p.QueueLimit), placement(p.Pool))
+	return a.say("%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.admission(p.Pool), bound(p.Limit), bound(p.QueueLimit), placement(p.Pool))
 }

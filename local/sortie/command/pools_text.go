@@ -19,18 +19,18 @@ func bound(limit int) string {
 }
 
 // admission describes whether the pool admits runs.
-func admission(p contract.Pool) string {
+func (z times) admission(p contract.Pool) string {
 	switch {
 	case !p.Draining:
 		return "open"
 	case p.DrainBy.IsZero():
 		return "draining"
 	}
-	return "draining until " + moment(p.DrainBy)
+	return "draining until " + z.moment(p.DrainBy)
 }
 
 // replica describes a replica of an engine.
-func replica(r contract.ReplicaHealth) string {
+func (z times) replica(r contract.ReplicaHealth) string {
 	state := "ready"
 	if !r.Ready {
 		state = "not ready: " + display.Clean(r.Reason)
@@ -54,7 +54,7 @@ func replica(r contract.ReplicaHealth) string {
 		text += fmt.Sprintf(", failed %d times", m.Failures)
 	}
 	if !m.RetryAt.IsZero() {
-		text += ", next run at " + moment(m.RetryAt)
+		text += ", next run at " + z.moment(m.RetryAt)
 	}
 	if e := m.LastError; e != nil {
 		text += fmt.Sprintf("\n  last run %s: %s: %s", display.Clean(m.LastRunID), display.Clean(e.Code), display.Clean(e.Message))
@@ -87,11 +87,11 @@ func expectedWait(w *contract.PoolWait) string {
 const textWidth = 80
 
 // poolErrors formats the last failures of a pool's platform.
-func poolErrors(groups []contract.PoolErrorGroup) (text string) {
+func (z times) poolErrors(groups []contract.PoolErrorGroup) (text string) {
 	for _, g := range groups {
-		text += fmt.Sprintf("\nerror: %s, %d times, last at %s", g.Code, g.Count, moment(g.LastAt))
+		text += fmt.Sprintf("\nerror: %s, %d times, last at %s", g.Code, g.Count, z.moment(g.LastAt))
 		if g.Count > 1 {
-			text += "\n  first at " + moment(g.FirstAt)
+			text += "\n  first at " + z.moment(g.FirstAt)
 		}
 		for _, line := range wrapped(display.Clean(g.Message), textWidth-2) {
 			text += "\n  " + line
@@ -122,14 +122,14 @@ func wrapped(text string, width int) (lines []string) {
 }
 
 // startFigures formats the start metrics of a pool.
-func startFigures(m contract.PoolMetrics) (text string) {
+func (z times) startFigures(m contract.PoolMetrics) (text string) {
 	if m.StartP50Seconds != nil && m.StartP99Seconds != nil {
 		text += fmt.Sprintf("\nstarts: %.1f s for half of %d, %.1f s for 99 of 100", *m.StartP50Seconds, m.MeasuredStarts, *m.StartP99Seconds)
 	}
 	if m.StartsPerSecond != nil {
 		text += fmt.Sprintf("\nstarts a second: %.2g in the last minute, %.2g permitted", m.RecentStartsPerSecond, *m.StartsPerSecond)
 		if !m.NextStartAt.IsZero() {
-			text += "\nnext start: " + moment(m.NextStartAt)
+			text += "\nnext start: " + z.moment(m.NextStartAt)
 		}
 	} else if m.RecentStartsPerSecond > 0 {
 		text += fmt.Sprintf("\nstarts a second: %.2g in the last minute", m.RecentStartsPerSecond)
@@ -138,7 +138,7 @@ func startFigures(m contract.PoolMetrics) (text string) {
 }
 
 // remaining lists the runs that block the drain of a pool.
-func remaining(p contract.Pool, h contract.PoolHealth) (text string) {
+func (z times) remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 	if !p.Draining {
 		return ""
 	}
@@ -146,7 +146,7 @@ func remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 		text += fmt.Sprintf("\ndrain: %s, %d runs and %d warm machines remain", d.Phase, d.Runs, d.WarmMachines)
 	}
 	for _, r := range h.Remaining {
-		text += fmt.Sprintf("\nremains: %s, %s since %s", r.RunID, r.State, moment(r.Since))
+		text += fmt.Sprintf("\nremains: %s, %s since %s", r.RunID, r.State, z.moment(r.Since))
 		if r.Cancelling {
 			text += ", asked to end"
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
@@ -45,6 +46,8 @@ type Program struct {
 	// Size returns the columns and rows of the terminal at Stdout. It is nil if Stdout is not a
 	// terminal.
 	Size func() (columns, rows int)
+	// Zone is the time zone of the user; nil means UTC. It is used on a terminal.
+	Zone *time.Location
 	// AWS loads the caller's account, region and credentials.
 	AWS func(ctx context.Context) (aws.Config, error)
 	// Resolver looks up DNS names; nil means the host's resolver.
@@ -57,7 +60,9 @@ type Program struct {
 // app is one invocation of the program.
 type app struct {
 	Program
+	times
 	screen *display.Screen
+	utc    bool
 	url    string
 	// tokenFile is the file with the client's token; empty means the environment.
 	tokenFile string
@@ -81,8 +86,20 @@ func Main(ctx context.Context, p Program) int {
 		return ExitOK
 	}
 	r := a.explain(err)
-	r.write(a.screen, a.json || slices.Contains(p.Args, "--json"))
+	plain, _ := a.Env("NO_COLOR")
+	r.write(a.screen, a.json || slices.Contains(p.Args, "--json"), a.screen.Draws() && plain == "")
 	return r.Code
+}
+
+// forReader chooses the form of texts. On a terminal, times are local and states have colours,
+// unless NO_COLOR is set.
+func (a *app) forReader() {
+	if a.Size != nil && !a.utc {
+		a.zone = a.Zone
+	}
+	if plain, _ := a.Env("NO_COLOR"); a.Size != nil && plain == "" {
+		a.Stdout = display.Colored{Writer: a.Stdout}
+	}
 }
 
 // Tree returns the command tree without a process, to validate command lines. Its commands
@@ -126,6 +143,8 @@ another token.`,
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version of this program")
 	root.SetFlagErrorFunc(wrongFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
+	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "print times in UTC, as without a terminal")
+	root.PersistentPreRun = func(*cobra.Command, []string) { a.forReader() }
 	for id, commands := range map[string][]*cobra.Command{
 		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.secrets(), a.collection(), a.asl(), a.worker()},
 		"client": {a.open(), a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs(), a.pools(), a.webhooks(), a.artifacts(), a.models(), a.sessions(), a.budgets(), a.ask()},

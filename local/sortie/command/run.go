@@ -3,20 +3,21 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -29,6 +30,7 @@ type runFlags struct {
 	to                           target
 	env                          []string
 	retries                      int
+	timeout                      time.Duration
 	detach, plan                 bool
 }
 
@@ -47,7 +49,8 @@ second Ctrl-C leaves the run alone.
 IMAGE is the name of an image. On a local system it can be exec:PROGRAM, a path or
 a name in PATH, and a name that "sortie dev --image" binds. Other images run in
 containers of Docker or Podman. exec: and bound images need a token with the scope
-exec: that of the data folder, which this command finds in the current folder.
+exec: that of the data folder, which this command finds. Arguments of exec: that name
+existing files become absolute paths.
 
 The program runs in an empty folder with the variables of --env. --output saves the
 file that the program leaves at --output-path, which is relative to that folder; by
@@ -57,9 +60,10 @@ SORTIE_OUTPUT.
 With -f the definition comes from a job file, in YAML or JSON; its id and its
 schedule are left out, and IMAGE too. Flags and arguments replace what it says.
 
-With --json the command prints the task at its end, with what the program wrote as
+With --json the command prints the run at its end, with what the program wrote as
 the member log.`,
 		Example: `  sortie run exec:/bin/echo -- hello
+  sortie run exec:python3 -- report.py
   sortie run exec:sort --input names.txt
   sortie run exec:/bin/sh --output report.csv --env LEVEL=info -- -c 'echo "$LEVEL" > report.csv'
   sortie run -f nightly-report.yaml --detach`,
@@ -72,6 +76,7 @@ the member log.`,
 	f.to.flags(c)
 	flags.StringVar(&f.outputPath, "output-path", "", "path of the file that the program writes")
 	flags.IntVar(&f.retries, "retries", 0, "further attempts after a failure; by default none")
+	flags.DurationVar(&f.timeout, "timeout", 0, "limit of the time of an attempt, such as 90s; then it is stopped, and fails")
 	flags.StringVar(&f.priority, "priority", "", "interactive, normal or batch; by default normal")
 	flags.StringVar(&f.concurrencyKey, "concurrency-key", "", "key whose runs share a limit, by default of one run")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
@@ -85,6 +90,13 @@ the member log.`,
 			}
 			if f.file == "" || flags.Changed("retries") {
 				d.RetryConfig = &job.RetryConfig{MaxRetries: &f.retries}
+			}
+			if flags.Changed("timeout") {
+				limited := job.Constraints{}
+				if d.Constraints != nil {
+					limited = *d.Constraints
+				}
+				limited.MaxAllowedRunTime, d.Constraints = job.Duration(f.timeout.String()), &limited
 			}
 			if flags.Changed("priority") {
 				d.Priority = run.Priority(f.priority)
@@ -118,8 +130,11 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	if len(command) > 0 {
 		d.Command = command
 	}
-	if d.Image, err = execImage(d.Image); err != nil {
+	if err := programPath(d.Image); err != nil {
 		return d, err
+	}
+	if _, err := ownProgram(&d, "."); err != nil {
+		return d, wrong("%s: %v", d.Image, err)
 	}
 	env, err := assignments("env", f.env)
 	if err != nil {
@@ -143,23 +158,18 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	return d, nil
 }
 
-// readDefinition reads a job file for a single run.
+// readDefinition reads a job file for a single run, which needs no id.
 func readDefinition(name string) (job.Definition, error) {
 	document, err := os.ReadFile(name)
 	if err != nil {
 		return job.Definition{}, missing(name, err)
 	}
-	d, problems := job.Parse(document, nil)
-	var found []string
-	for _, p := range problems {
-		if p.Field != "id" || d.ID != "" { // a single run needs no id
-			found = append(found, jobFile{name: name}.at(p.Line, p.Field, p.Problem))
-		}
+	f, problems := parseJob(name, document)
+	problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "id" && f.definition.ID == "" })
+	if len(problems) > 0 {
+		return f.definition, wrong("%s", strings.Join(f.texts(problems), "\n"))
 	}
-	if len(found) > 0 {
-		return d, wrong("%s", strings.Join(found, "\n"))
-	}
-	return single(d), nil
+	return single(f.definition), nil
 }
 
 // single removes the fields that only a stored job has: its id, its schedule, and the
@@ -184,25 +194,6 @@ func single(d job.Definition) job.Definition {
 	}
 	d.Actions = &actions
 	return d
-}
-
-// execImage returns an image exec: with the absolute path of its program, which is a path or a
-// name in PATH. It returns any other image unchanged.
-func execImage(image string) (string, error) {
-	const scheme = "exec:"
-	program, ok := strings.CutPrefix(image, scheme)
-	if !ok || path.IsAbs(program) {
-		return image, nil
-	}
-	found, err := exec.LookPath(program)
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return "", wrong("%s: cannot find the program: %v", image, errors.Unwrap(err))
-	}
-	absolute, err := filepath.Abs(found)
-	if err != nil {
-		return "", fmt.Errorf("cannot find the program: %w", err)
-	}
-	return scheme + absolute, nil
 }
 
 // readInput returns the standard input of the program, from the flag or else from the
@@ -274,7 +265,11 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 		return err
 	}
 	if status.Status != contract.StatusSuccess {
-		return a.runEnded(status)
+		ended := a.runEnded(status)
+		if _, missing := exec.LookPath(d.Image); missing == nil && status.ErrorCode == string(fault.Image) {
+			return advised{error: ended, code: ExitFailed, taskID: status.TaskID, hint: fmt.Sprintf("the program of that name is %s%s", execScheme, d.Image)}
+		}
+		return ended
 	}
 	if d.Output == nil && d.Export == nil || f.to.path == "" {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
@@ -137,31 +138,61 @@ func (f runsFlags) read(ctx context.Context, c *client.Client, filter contract.R
 }
 
 // stateReason returns why a run failed or was skipped.
-func stateReason(task contract.Task) string {
+func (z times) stateReason(task contract.Task) string {
 	if task.Skipped {
-		return strings.TrimSuffix("skipped: "+reasonOf(task), ": ")
+		return strings.TrimSuffix("skipped: "+z.reasonOf(task), ": ")
 	}
-	return reasonOf(task)
+	return z.reasonOf(task)
 }
+
+// The columns of a table without a terminal, and the least of those for what a run is of.
+const (
+	tableColumns = 80
+	leastWhat    = 12
+)
+
+// whatRoom returns the columns that a table of runs has for what the runs are of.
+func (a *app) whatRoom(tasks []contract.Task) int {
+	columns := tableColumns
+	if a.Size != nil {
+		columns, _ = a.Size()
+	}
+	widths := make([]int, 4)
+	for _, task := range tasks {
+		for i, cell := range []string{task.TaskID, task.State, a.age(task), a.stateReason(task)} {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	for _, width := range widths {
+		columns -= width + 2
+	}
+	return max(columns, leastWhat)
+}
+
+func (a *app) age(task contract.Task) string { return age(a.Clock.Now().Sub(task.CreatedAt)) }
 
 func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 	if f.format == formatJSON {
 		return a.print(list)
 	}
-	t := display.NewTable("TASK", "STATE", "AGE", "REASON")
+	t := display.NewTable("RUN", "STATE", "AGE", "WHAT", "REASON")
 	if f.format == formatWide {
-		t = display.NewTable("TASK", "STATE", "ATTEMPT", "FORMAT", "PI", "BATCH", "CREATED", "AGE", "TOOK", "REASON")
+		t = display.NewTable("RUN", "STATE", "ATTEMPT", "WHAT", "BATCH", "CREATED", "AGE", "TOOK", "REASON")
 	}
+	room := a.whatRoom(list.Tasks)
 	for _, task := range list.Tasks {
-		took := ""
+		took, batch := "", task.BatchID
 		if !task.EndedAt.IsZero() {
 			took = display.Duration(task.EndedAt.Sub(task.CreatedAt))
 		}
-		old := age(a.Clock.Now().Sub(task.CreatedAt))
+		if batch == contract.BatchSingle {
+			batch = ""
+		}
+		old := a.age(task)
 		if f.format == formatWide {
-			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), task.Format, task.PI, task.BatchID, moment(task.CreatedAt), old, took, stateReason(task))
+			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), subject(task), batch, a.moment(task.CreatedAt), old, took, a.stateReason(task))
 		} else {
-			t.Row(task.TaskID, task.State, old, stateReason(task))
+			t.Row(task.TaskID, task.State, old, runewidth.Truncate(display.Clean(brief(task)), room, "…"), a.stateReason(task))
 		}
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {

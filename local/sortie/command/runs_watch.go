@@ -206,14 +206,17 @@ func (w *watcher) showRun(t contract.Task) error {
 	case w.json:
 		return w.printLine(map[string]any{"run": t})
 	}
-	words := []string{moment(w.Clock.Now()), t.RunID, t.State}
+	words := []string{w.moment(w.Clock.Now()), t.RunID, t.State}
+	if what := brief(t); what != "" {
+		words = append(words, what)
+	}
 	if t.Attempt > 1 {
 		words = append(words, fmt.Sprintf("attempt %d", t.Attempt))
 	}
 	if t.Cancel != nil && !ended(t) {
 		words = append(words, "cancel requested")
 	}
-	if reason := stateReason(t); reason != "" {
+	if reason := w.stateReason(t); reason != "" {
 		words = append(words, reason)
 	}
 	return w.say("%s\n", display.Clean(strings.Join(words, "  ")))
@@ -226,7 +229,7 @@ func (w *watcher) showPool(p contract.Pool) error {
 	case w.json:
 		return w.printLine(map[string]any{"pool": p})
 	}
-	return w.say("%s\n", display.Clean(moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
+	return w.say("%s\n", display.Clean(w.moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
 }
 
 // poolUse formats the use of a pool.
@@ -244,7 +247,7 @@ func poolUse(p contract.Pool) string {
 // page returns the lines for a terminal.
 func (w *watcher) page() []string {
 	now := w.Clock.Now()
-	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.url, moment(now))}
+	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.url, w.moment(now))}
 	if w.trouble != "" {
 		lines[0] = w.trouble + "; waiting for the server"
 	}
@@ -254,13 +257,13 @@ func (w *watcher) page() []string {
 	if more := len(w.pools) - watchPools; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more pools", more))
 	}
-	t := display.NewTable("RUN", "STATE", "ATTEMPT", "QUEUE", "AGE", "REASON")
+	t := display.NewTable("RUN", "STATE", "ATTEMPT", "QUEUE", "AGE", "WHAT", "REASON")
 	for _, r := range w.newest[:min(len(w.newest), max(w.view.Rows()-len(lines)-2, 0))] {
 		queue := ""
 		if r.QueuePosition != nil {
 			queue = fmt.Sprint(*r.QueuePosition)
 		}
-		t.Row(r.RunID, r.State, fmt.Sprint(r.Attempt), queue, age(now.Sub(r.CreatedAt)), stateReason(r))
+		t.Row(r.RunID, r.State, fmt.Sprint(r.Attempt), queue, w.age(r), brief(r), w.stateReason(r))
 	}
 	var table bytes.Buffer
 	_, _ = t.WriteTo(&table) // a buffer accepts everything

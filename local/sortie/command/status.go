@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -16,34 +17,34 @@ func (a *app) status() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use:   "status TASK",
+		Use:   "status RUN",
 		Short: "Show a run's status, or wait for its end",
-		Long: `Show a run's status. Without --wait the exit code is 0 if the task is known;
+		Long: `Show a run's status. Without --wait the exit code is 0 if the run is known;
 with --wait it is the outcome of the run.`,
 		Example: `  sortie status export_mods_1704857234567_a3f8c2d1
   sortie status export_mods_1704857234567_a3f8c2d1 --wait --timeout 10m`,
-		Args: exactly("TASK"), ValidArgsFunction: a.taskIDs,
+		Args: exactly("RUN"), ValidArgsFunction: a.taskIDs,
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 90s; 0 is until the end")
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		client, err := a.client()
+		c, err := a.client()
 		if err != nil {
 			return err
 		}
 		if !wait {
-			status, err := client.Status(ctx, args[0], 0)
+			status, err := c.Status(ctx, args[0], 0)
 			if err != nil {
 				return err
 			}
-			return a.showStatus(status)
+			return a.showStatus(ctx, c, status)
 		}
-		follow := a.newFollower(client)
+		follow := a.newFollower(c)
 		defer follow.close()
 		status, err := follow.wait(ctx, args[0], timeout)
 		follow.close()
 		if status.TaskID != "" && ctx.Err() == nil {
-			if shown := a.showStatus(status); shown != nil {
+			if shown := a.showStatus(ctx, c, status); shown != nil {
 				return shown
 			}
 		}
@@ -52,7 +53,7 @@ with --wait it is the outcome of the run.`,
 	return c
 }
 
-func (a *app) showStatus(s contract.Status) error {
+func (a *app) showStatus(ctx context.Context, c *client.Client, s contract.Status) error {
 	if a.json {
 		return a.print(s)
 	}
@@ -62,7 +63,12 @@ func (a *app) showStatus(s contract.Status) error {
 			t.Row(name, value)
 		}
 	}
-	row("task", s.TaskID)
+	row("run", s.TaskID)
+	if s.Format == "" {
+		if task, err := c.Task(ctx, s.TaskID); err == nil { // the status is complete without it
+			row("of", subject(task))
+		}
+	}
 	row("status", s.Status)
 	row("state", s.State)
 	if s.Attempt > 1 {
@@ -72,7 +78,7 @@ func (a *app) showStatus(s contract.Status) error {
 		row("pool", s.Pool)
 	}
 	for _, f := range s.FellBack {
-		row("fallback", fellBack(f))
+		row("fallback", a.fellBack(f))
 	}
 	if s.QueuePosition != nil {
 		row("queued before it", display.Count(int64(*s.QueuePosition)))
@@ -97,16 +103,18 @@ func (a *app) showStatus(s contract.Status) error {
 	for _, child := range s.Triggered {
 		row("triggered", relative(child))
 	}
-	row("batch", s.BatchID)
+	if s.BatchID != contract.BatchSingle {
+		row("batch", s.BatchID)
+	}
 	row("error", s.Error)
 	row("error code", s.ErrorCode)
 	if s.OutputFileName != "" && s.OutputFileSize != nil {
 		row("output", fmt.Sprintf("%s, %s bytes", s.OutputFileName, display.Count(*s.OutputFileSize)))
 	}
-	row("created", moment(s.CreatedAt))
-	row("started", moment(s.StartedAt))
-	row("ended", moment(s.CompletedAt))
-	row("output until", moment(s.OutputExpiresAt))
+	row("created", a.moment(s.CreatedAt))
+	row("started", a.moment(s.StartedAt))
+	row("ended", a.moment(s.CompletedAt))
+	row("output until", a.moment(s.OutputExpiresAt))
 	_, err := t.WriteTo(a.Stdout)
 	return err
 }
@@ -120,14 +128,6 @@ func relative(r contract.JobRunRef) string {
 }
 
 // fellBack formats a run's change to a fallback pool.
-func fellBack(f contract.FellBack) string {
-	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, moment(f.At), f.Reason, display.Clean(f.Message))
-}
-
-// moment formats a time; the zero time is empty.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+func (z times) fellBack(f contract.FellBack) string {
+	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, z.moment(f.At), f.Reason, display.Clean(f.Message))
 }

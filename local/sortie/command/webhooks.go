@@ -52,7 +52,7 @@ secret that signs the deliveries; it is not shown again.`,
 	flags.StringVar(&in.BatchID, "batch", "", "only events of runs of this batch")
 	flags.StringVar(&in.ProjectID, "project", "", "only events of this project")
 	flags.StringVar(&in.Description, "description", "", "a text for people")
-	flags.BoolVar(&in.Ordered, "ordered", false, "send the events of a task one after another")
+	flags.BoolVar(&in.Ordered, "ordered", false, "send the events of a run one after another")
 	flags.IntVar(&in.RateLimit, "rate-limit", 0, "attempts per second; 0 is no limit")
 	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.URL = args[0]
@@ -131,10 +131,10 @@ func (a *app) webhooksShow() *cobra.Command {
 			p := w.Progress
 			text := fmt.Sprintf("%s: %s\nurl: %s\nevents: %s\nposition %d, %d pending", w.ID, w.Status, display.Clean(w.URL), eventTypes(w.Webhook), p.Position, p.Pending)
 			if w.DisabledReason != "" {
-				text += fmt.Sprintf("\ndisabled since %s: %s", moment(w.DisabledAt), w.DisabledReason)
+				text += fmt.Sprintf("\ndisabled since %s: %s", a.moment(w.DisabledAt), w.DisabledReason)
 			}
 			if p.Failures > 0 {
-				text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, moment(p.LastFailureAt))
+				text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, a.moment(p.LastFailureAt))
 			}
 			for _, r := range p.Missed {
 				text += fmt.Sprintf("\nmissed: positions %d to %d", r.From, r.To)
@@ -208,11 +208,11 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 		if a.json {
 			return a.print(log)
 		}
-		t := display.NewTable("POSITION", "EVENT", "TASK", "STATE", "TRIES", "NEXT", "LAST RESULT")
+		t := display.NewTable("POSITION", "EVENT", "RUN", "STATE", "TRIES", "NEXT", "LAST RESULT")
 		for _, d := range log.Deliveries {
 			next, last := "", ""
 			if !d.NextAttemptAt.IsZero() {
-				next = moment(d.NextAttemptAt)
+				next = a.moment(d.NextAttemptAt)
 			}
 			if n := len(d.Attempts); n > 0 {
 				last = result(d.Attempts[n-1])

@@ -52,7 +52,7 @@ func TestWebhooksFromTheCommandLine(t *testing.T) {
 		{"redeliver " + id + " 1 1", 0, "1 events are sent again\n"},
 		{"redeliver " + id + " 1 x", 2, "malformed position"},
 		{"redeliver " + id + " 5 6", 2, "from: position 5 is not stored"},
-		{"deliveries " + id, 0, "POSITION  EVENT  TASK  STATE  TRIES  NEXT  LAST RESULT\n"},
+		{"deliveries " + id, 0, "POSITION  EVENT  RUN  STATE  TRIES  NEXT  LAST RESULT\n"},
 		{"deliveries " + id + " --state lost", 2, "unknown state"},
 		{"recover " + id + " --since 2026-01-01T00:00:00Z", 2, "no delivery of the webhook has failed"},
 		{"recover " + id + " --since yesterday", 2, "--since: "},

@@ -26,7 +26,8 @@ func (t *Table) Row(cells ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// WriteTo writes the table with its columns aligned, two spaces apart.
+// WriteTo writes the table with its columns aligned, two spaces apart. On Colored, its states
+// have colours.
 func (t *Table) WriteTo(out io.Writer) (int64, error) {
 	lines := t.rows
 	if len(t.head) > 0 {
@@ -41,13 +42,25 @@ func (t *Table) WriteTo(out io.Writer) (int64, error) {
 			widths[i] = max(widths[i], runewidth.StringWidth(cell))
 		}
 	}
+	_, colored := out.(Colored)
 	var text strings.Builder
-	for _, line := range lines {
+	for n, line := range lines {
 		var row strings.Builder
 		for i, cell := range line {
-			row.WriteString(runewidth.FillRight(cell, widths[i]) + "  ")
+			padded := runewidth.FillRight(cell, widths[i])
+			if i == len(line)-1 {
+				padded = cell
+			}
+			if colored {
+				padded = paint(cell, padded)
+			}
+			row.WriteString(padded + "  ")
 		}
-		text.WriteString(strings.TrimRight(row.String(), " ") + "\n")
+		done := strings.TrimRight(row.String(), " ")
+		if colored && n == 0 && len(t.head) > 0 {
+			done = bold + done + plain
+		}
+		text.WriteString(done + "\n")
 	}
 	n, err := io.WriteString(out, text.String())
 	if err != nil {

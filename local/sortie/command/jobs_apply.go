@@ -1,0 +1,274 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/job"
+)
+
+// applied is the result of "jobs apply" for a job.
+type applied struct {
+	ID string `json:"id"`
+	// Result is created, changed, unchanged or deleted.
+	Result  string `json:"result"`
+	DryRun  bool   `json:"dryRun"`
+	Version int64  `json:"version,omitempty"`
+	// NextAt is the next firing.
+	NextAt  time.Time       `json:"nextAt,omitzero"`
+	Changes []appliedChange `json:"changes"`
+	// Warnings are the parts of the file that are valid but probably unintended.
+	Warnings []string `json:"warnings"`
+}
+
+// appliedChange is a field that changes.
+type appliedChange struct {
+	Field  string          `json:"field"`
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+}
+
+// applyFlags are the flags of the commands that compare job files with the stored jobs.
+type applyFlags struct {
+	files                 []string
+	dryRun, yes, exitCode bool
+	prune                 string
+}
+
+func (f *applyFlags) define(c *cobra.Command) {
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (required, repeatable)`)
+	c.Flags().StringVar(&f.prune, "prune", "", "delete the jobs whose ids match this pattern, such as 'reports-*', and that no file has")
+	require(c, "file")
+	if err := c.MarkFlagFilename("file", jobExtensions...); err != nil {
+		panic(err) // the flag is defined above
+	}
+}
+
+func (a *app) jobsApply() *cobra.Command {
+	var f applyFlags
+	c := &cobra.Command{
+		Use: "apply -f FILE", Short: "Store the jobs of files, and show what changes",
+		Long: `Create the jobs of files, or change them to what the files say. A file has one job,
+or several separated by lines "---"; of a folder, all files are read that end with
+.yaml, .yml or .json. All files are checked before the first job changes. Standard
+output has the fields that change: + new, - removed, ~ changed. The command is
+idempotent.
+
+A program of this machine, exec:PROGRAM, is a name in PATH or a path. It and the
+arguments that name existing files are relative to the folder of their file.
+
+--prune PATTERN deletes stored jobs that no file has. The pattern says which jobs
+belong to the files; jobs whose ids do not match are never deleted. Without --yes
+the command lists them and changes nothing.`,
+		Example: "  sortie jobs apply -f nightly-report.yaml --dry-run\n  sortie jobs apply -f nightly-report.yaml\n" +
+			"  sortie jobs apply -f jobs/ --prune 'reports-*' --yes",
+		Args: exactly(),
+	}
+	f.define(c)
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and change nothing")
+	c.Flags().BoolVar(&f.yes, "yes", false, "delete what --prune selects")
+	c.RunE = does(func(ctx context.Context, _ []string) error { return a.applyFiles(ctx, f) })
+	return c
+}
+
+func (a *app) jobsDiff() *cobra.Command {
+	f := applyFlags{dryRun: true}
+	c := &cobra.Command{
+		Use: "diff -f FILE", Short: "Show how job files differ from the stored jobs",
+		Long:    `Show what "sortie jobs apply" with the same flags would change. It changes nothing.`,
+		Example: "  sortie jobs diff -f jobs/ --exit-code",
+		Args:    exactly(),
+	}
+	f.define(c)
+	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with 1 if something differs")
+	c.RunE = does(func(ctx context.Context, _ []string) error { return a.applyFiles(ctx, f) })
+	return c
+}
+
+func (a *app) jobsValidate() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE...", Short: "Check job files without a server",
+		Long: `Check the jobs of files and folders without a server. It cannot check what depends
+on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
+		Example: "  sortie jobs validate jobs/",
+		Args:    atLeastOne("FILE"),
+		RunE: does(func(_ context.Context, names []string) error {
+			files, err := a.readJobs(names)
+			if err != nil {
+				return err
+			}
+			valid := []map[string]string{}
+			for _, f := range files {
+				f.warn(a)
+				valid = append(valid, map[string]string{"id": f.definition.ID, "file": f.name})
+				if !a.json {
+					if err := a.say("valid %s, %s\n", f.definition.ID, display.Clean(f.name)); err != nil {
+						return err
+					}
+				}
+			}
+			if a.json {
+				return a.print(map[string]any{"jobs": valid})
+			}
+			return nil
+		}),
+	}
+}
+
+// applyFiles stores the jobs of files and deletes those that --prune selects. It does either
+// only if the server accepts all files.
+func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
+	if _, err := path.Match(flags.prune, ""); err != nil {
+		return wrong("--prune: malformed pattern %q, want one such as 'reports-*'", flags.prune)
+	}
+	files, err := a.readJobs(flags.files)
+	if err != nil {
+		return err
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	surplus, err := surplus(ctx, c, flags.prune, files)
+	if err != nil {
+		return err
+	}
+	unconfirmed := len(surplus) > 0 && !flags.yes && !flags.dryRun
+	preview := flags.dryRun || unconfirmed
+	if !preview && len(files) > 1 {
+		if _, err := apply(ctx, c, files, true); err != nil {
+			return err
+		}
+	}
+	results, failed := apply(ctx, c, files, preview)
+	for _, id := range surplus {
+		if failed == nil && !preview {
+			failed = c.DeleteJob(ctx, id)
+		}
+		if failed == nil {
+			results = append(results, applied{ID: id, Result: "deleted", DryRun: preview, Changes: []appliedChange{}, Warnings: []string{}})
+		}
+	}
+	for _, f := range files {
+		f.warn(a)
+	}
+	if err := errors.Join(failed, a.showAll(results, len(files) == 1 && flags.prune == "")); err != nil {
+		return err
+	}
+	if unconfirmed {
+		return wrong("--prune: %d jobs would be deleted, and nothing has changed; want --yes too", len(surplus))
+	}
+	for _, r := range results {
+		if flags.exitCode && r.Result != "unchanged" {
+			return advised{error: errors.New("the files and the stored jobs differ"), code: ExitFailed}
+		}
+	}
+	return nil
+}
+
+// surplus returns the ids of stored jobs that match the pattern and that no file has.
+func surplus(ctx context.Context, c *client.Client, pattern string, files []jobFile) (ids []string, err error) {
+	if pattern == "" {
+		return nil, nil
+	}
+	own := map[string]bool{}
+	for _, f := range files {
+		own[f.definition.ID] = true
+	}
+	jobs, err := allJobs(ctx, c)
+	for _, j := range jobs.Jobs {
+		if match, _ := path.Match(pattern, j.ID); match && !own[j.ID] { // the pattern was checked before
+			ids = append(ids, j.ID)
+		}
+	}
+	return ids, err
+}
+
+// apply stores the jobs, or previews that. It returns the results before the first error.
+func apply(ctx context.Context, c *client.Client, files []jobFile, dryRun bool) (results []applied, err error) {
+	for _, f := range files {
+		one, err := f.apply(ctx, c, dryRun)
+		if err != nil {
+			return results, f.explained(err)
+		}
+		results = append(results, one)
+	}
+	return results, nil
+}
+
+// showAll prints the results. single is the form of the result for one file.
+func (a *app) showAll(results []applied, single bool) error {
+	switch {
+	case !a.json:
+		for _, r := range results {
+			if err := a.showApplied(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	case single && len(results) == 1:
+		return a.print(results[0])
+	case single:
+		return nil // it failed
+	}
+	return a.print(map[string][]applied{"jobs": results})
+}
+
+func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (applied, error) {
+	id := f.definition.ID
+	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: append([]string{}, f.definition.Warnings()...)}
+	before, err := c.Job(ctx, id)
+	if client.Gone(err) {
+		result.Result, err = "created", nil
+	}
+	if err != nil {
+		return result, err
+	}
+	changes, err := job.Diff(before.Definition, f.definition)
+	if err != nil {
+		return result, err
+	}
+	for _, change := range changes {
+		result.Changes = append(result.Changes, appliedChange{change.Field, json.RawMessage(change.Before), json.RawMessage(change.After)})
+	}
+	result.Version, result.NextAt = before.Version, before.NextAt
+	if len(changes) == 0 {
+		result.Result = "unchanged"
+	}
+	if len(changes) == 0 {
+		return result, nil
+	}
+	put := c.PutJob
+	if dryRun {
+		put = c.PreviewJob
+	}
+	after, err := put(ctx, id, f.document, f.contentType(), before.Tag)
+	result.Version, result.NextAt = after.Version, after.NextAt
+	return result, err
+}
+
+func (a *app) showApplied(r applied) error {
+	head := r.Result
+	if r.DryRun && r.Result != "unchanged" {
+		head = map[string]string{"created": "would create", "changed": "would change", "deleted": "would delete"}[r.Result]
+	}
+	text := head + " " + r.ID
+	if r.Version > 0 {
+		text += fmt.Sprintf(", version %d", r.Version)
+	}
+	if !r.NextAt.IsZero() {
+		text += ", next firing " + a.moment(r.NextAt)
+	}
+	for _, change := range r.Changes {
+		text += "\n  " + display.Clean(job.Change{Field: change.Field, Before: string(change.Before), After: string(change.After)}.String())
+	}
+	return a.say("%s\n", text)
+}
