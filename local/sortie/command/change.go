@@ -19,7 +19,7 @@ func (a *app) cancel() *cobra.Command {
 what happens next. A run that has ended before is unchanged, and the exit code
 is 1.`,
 		Example: `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
-		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which the worker receives")
 	c.RunE = does(func(ctx context.Context, args []string) error {
@@ -51,7 +51,7 @@ func (a *app) retry() *cobra.Command {
 		Long: `Start a new run with the work of one that has ended. Standard output has the id
 of the new run.`,
 		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1`,
-		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	c.RunE = does(func(ctx context.Context, args []string) error {

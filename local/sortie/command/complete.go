@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -19,27 +20,77 @@ import (
 // completionTime limits the call that completes task ids.
 const completionTime = 2 * time.Second
 
-// taskIDs returns the ids of the server's newest tasks as completions.
-func (a *app) taskIDs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// named returns a completion function that reads names from the server. It completes one
+// argument.
+func (a *app) named(read func(context.Context, *client.Client) ([]cobra.Completion, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, err := a.client()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		names, err := read(ctx, c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
-	c, err := a.client()
+}
+
+// runIDs completes the ids of the server's newest runs.
+func (a *app) runIDs() cobra.CompletionFunc {
+	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
+		list, err := c.Tasks(ctx, client.Page{Limit: 50})
+		for _, t := range list.Tasks {
+			about := fmt.Sprintf("%s, %s, %s ago", t.State, subject(t), age(a.Clock.Now().Sub(t.CreatedAt)))
+			ids = append(ids, cobra.CompletionWithDesc(t.TaskID, display.Clean(about)))
+		}
+		return ids, err
+	})
+}
+
+// jobIDs completes the ids of the stored jobs.
+func (a *app) jobIDs() cobra.CompletionFunc {
+	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
+		list, err := c.Jobs(ctx, client.Page{Limit: 1000})
+		for _, j := range list.Jobs {
+			ids = append(ids, cobra.CompletionWithDesc(j.ID, display.Clean(strings.TrimSpace(j.Schedule+" "+j.TimeZone))))
+		}
+		return ids, err
+	})
+}
+
+// completeNames completes a flag like an argument.
+func completeNames(c *cobra.Command, flag string, names cobra.CompletionFunc) {
+	err := c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return names(cmd, nil, typed)
+	})
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		panic(err) // the caller has defined the flag
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	list, err := c.Tasks(ctx, client.Page{Limit: 50})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeFlags registers the completions of the flags for jobs, runs and types of events.
+func (a *app) completeFlags(c *cobra.Command) {
+	for flag, names := range map[string]cobra.CompletionFunc{"job": a.jobIDs(), "run": a.runIDs()} {
+		if c.Flags().Lookup(flag) != nil && c.Flags().Lookup("url") != nil {
+			completeNames(c, flag, names)
+		}
 	}
-	var ids []cobra.Completion
-	for _, t := range list.Tasks {
-		about := fmt.Sprintf("%s, %s, %s ago", t.State, subject(t), age(a.Clock.Now().Sub(t.CreatedAt)))
-		ids = append(ids, cobra.CompletionWithDesc(t.TaskID, display.Clean(about)))
+	if c.Flags().Lookup("type") != nil {
+		var types []string
+		for _, info := range eventtype.All() {
+			types = append(types, string(info.Type))
+		}
+		completeList(c, "type", types)
 	}
-	return ids, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	for _, of := range c.Commands() {
+		a.completeFlags(of)
+	}
 }
 
 // subject says in a few words what a task is of.

@@ -18,7 +18,7 @@ func (a *app) events() *cobra.Command {
 out once; the following events of the same fault have its code. The subcommands show
 and save the stream of all events of the tenant.`,
 		Example: `  sortie events export_mods_1704857234567_a3f8c2d1`,
-		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
 		RunE: does(func(ctx context.Context, args []string) error {
 			c, err := a.client()
 			if err != nil {

@@ -18,7 +18,7 @@ func (a *app) explainRun() *cobra.Command {
 the runs that hold it, its position, when it is expected to start, and the single
 change that would let it start.`,
 		Example: "  sortie explain nightly-report:20270301T020000Z\n  sortie explain export_mods_1704857234567_a3f8c2d1 --json",
-		Args:    exactly("RUN"), ValidArgsFunction: a.taskIDs,
+		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
 		RunE: does(func(ctx context.Context, args []string) error {
 			c, err := a.client()
 			if err != nil {

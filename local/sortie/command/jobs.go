@@ -24,6 +24,9 @@ func (a *app) jobs() *cobra.Command {
 	}
 	for _, c := range commands {
 		a.serverFlags(c)
+		if strings.HasSuffix(c.Use, " JOB") {
+			c.ValidArgsFunction = a.jobIDs()
+		}
 	}
 	return group("jobs", "Store jobs, run them and look at them", append(commands, a.jobsInit(), a.jobsValidate(), a.jobsSimulate())...)
 }

@@ -159,6 +159,7 @@ another token.`,
 		}
 	}
 	root.AddCommand(a.version())
+	a.completeFlags(root)
 	return root
 }
 

@@ -23,7 +23,7 @@ func (a *app) status() *cobra.Command {
 with --wait it is the outcome of the run.`,
 		Example: `  sortie status export_mods_1704857234567_a3f8c2d1
   sortie status export_mods_1704857234567_a3f8c2d1 --wait --timeout 10m`,
-		Args: exactly("RUN"), ValidArgsFunction: a.taskIDs,
+		Args: exactly("RUN"), ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 90s; 0 is until the end")

@@ -41,6 +41,10 @@ func TestExitCodes(t *testing.T) {
 		"unknown subcommand":       {nil, "keys rotat", 2, `"keys rotat" (did you mean rotate?)`},
 		"other subcommand":         {nil, "keys frobnicate", 2, `unknown command "keys frobnicate", want `},
 		"unknown flag":             {nil, "export mods --recursiv", 2, "did you mean --recursive?"},
+		"ls of shells":             {nil, "ls", 2, "did you mean runs or jobs list?"},
+		"ps of containers":         {nil, "ps", 2, "did you mean runs?"},
+		"ui":                       {nil, "ui", 2, "did you mean open?"},
+		"login":                    {nil, "login", 2, "did you mean tokens add, whose token SORTIE_TOKEN sends?"},
 		"missing argument":         {nil, "status", 2, "missing RUN"},
 		"extra argument":           {nil, "status a b", 2, `unexpected argument "b", want sortie status RUN`},
 		"file without its flag":    {nil, "jobs apply job.json", 2, `unexpected argument "job.json", want sortie jobs apply -f FILE`},
@@ -148,6 +152,36 @@ func TestCompletions(t *testing.T) {
 		got := sortie(t, env, "", append([]string{"__complete"}, words...)...)
 		if !strings.Contains("\n"+got.stdout, "\n"+want) {
 			t.Errorf("%q: got %q, want %q", args, got.stdout, want)
+		}
+	}
+}
+
+// TestCompletionsOfJobsRunsAndTypes checks arguments and flags that name what the server has.
+func TestCompletionsOfJobsRunsAndTypes(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t)
+	if got := sortie(t, env, jobFile, "jobs", "apply", "-f", "-"); got.code != 0 {
+		t.Fatal(got)
+	}
+	for args, want := range map[string]string{
+		"jobs run ":                      "nightly\t*/30 * * * *\n",
+		"jobs pause ":                    "nightly\t",
+		"jobs show ":                     "nightly\t",
+		"runs --job ":                    "nightly\t",
+		"runs cancel --job ":             "nightly\t",
+		"events list --job ":             "nightly\t",
+		"events tail --type job.":        "job.failed\n",
+		"webhooks create x --type job.":  "job.failed\n",
+		"events list --type job.failed,": "job.failed,job.completed\n",
+	} {
+		got := sortie(t, env, "", append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if !strings.Contains("\n"+got.stdout, "\n"+want) {
+			t.Errorf("%q: got %q, want %q", args, got.stdout, want)
+		}
+	}
+	for shell, want := range map[string]string{"bash": "__start_sortie", "zsh": "#compdef sortie", "fish": "complete -c sortie"} {
+		if got := sortie(t, nil, "", "completion", shell); got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: got %d, want a script with %q", shell, got.code, want)
 		}
 	}
 }
