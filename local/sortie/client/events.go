@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -92,7 +93,8 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 				return
 			}
 			idle.Reset(streamIdle + longestPause)
-			if lost, ok := errors.AsType[*sse.ConnectionError](err); ok && c.onRetry != nil && lost.Reason == "connection to server failed" {
+			// The server itself ends a stream from time to time.
+			if lost, ok := errors.AsType[*sse.ConnectionError](err); ok && c.onRetry != nil && !errors.Is(lost.Err, io.EOF) {
 				c.onRetry(unreachable(req.URL, lost.Err))
 			}
 		},
