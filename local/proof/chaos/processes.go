@@ -1,12 +1,13 @@
 package chaos
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
 )
 
 // process is a process of a machine.
@@ -64,8 +65,7 @@ func taskOf(dir string) string {
 			Env map[string]string `json:"env"`
 		} `json:"config"`
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "machine.json"))
-	if err != nil || json.Unmarshal(text, &record) != nil {
+	if durable.Last(filepath.Join(dir, "machine.json"), &record) != nil {
 		return ""
 	}
 	return record.Config.Env["TASK_ID"]

@@ -74,7 +74,7 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 		EarlierAction  action  `json:"wish"`
 		EarlierDefects defects `json:"lies"`
 	}
-	err := durable.Read(filepath.Join(dir, recordFile), &stored)
+	err := durable.Last(filepath.Join(dir, recordFile), &stored)
 	if errors.Is(err, durable.ErrDamaged) {
 		s.log.Error("a machine's record is damaged; the machine is removed", "folder", filepath.Base(dir), "error", err)
 	}
@@ -90,12 +90,10 @@ func (s *Server) loadMachine(dir string) (*machine, error) {
 	rec := stored.record
 	rec.Action = cmp.Or(rec.Action, stored.EarlierAction)
 	rec.Defects = cmp.Or(rec.Defects, stored.EarlierDefects)
-	if !rec.alive() { // an earlier version stored the whole config
-		if rest := withoutSecrets(rec.Config); len(rest) < len(rec.Config) {
-			rec.Config = rest
-			if err := durable.Write(filepath.Join(dir, recordFile), rec); err != nil {
-				return nil, fmt.Errorf("cannot store the machine's record: %w", err)
-			}
+	if !rec.alive() { // an earlier version stored the whole config; an earlier record may have it
+		rec.Config = withoutSecrets(rec.Config)
+		if err := durable.Compact(filepath.Join(dir, recordFile), rec); err != nil {
+			return nil, fmt.Errorf("cannot store the machine's record: %w", err)
 		}
 	}
 	manifest, err := parseManifest(rec.Config)

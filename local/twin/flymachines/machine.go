@@ -67,7 +67,7 @@ func (m *machine) commitLocked(now time.Time, change func(*record) error) error 
 		return err
 	}
 	next.UpdatedAt = now
-	if err := durable.Place(filepath.Join(m.dir, recordFile), next); err != nil {
+	if err := durable.Append(filepath.Join(m.dir, recordFile), next); err != nil {
 		return fmt.Errorf("cannot store the machine's record: %w", err)
 	}
 	m.show(next)
@@ -76,14 +76,19 @@ func (m *machine) commitLocked(now time.Time, change func(*record) error) error 
 
 // note commits a change that has already happened, even if the record cannot be written. A
 // record that was not written, or lost with the power, is restored from the supervisor's
-// records. A loss of power also ends the program.
+// records. A loss of power also ends the program. The record of a destroyed machine replaces the
+// earlier ones, which have secrets.
 func (m *machine) note(now time.Time, change func(*record)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next := m.rec
 	change(&next)
 	next.UpdatedAt = now
-	err := durable.Place(filepath.Join(m.dir, recordFile), next)
+	store := durable.Append
+	if !next.alive() {
+		store = durable.Compact
+	}
+	err := store(filepath.Join(m.dir, recordFile), next)
 	m.show(next)
 	if err != nil {
 		return fmt.Errorf("cannot record what happened to machine %s: %w", next.ID, err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,6 +49,80 @@ func TestDamagedFile(t *testing.T) {
 	}
 	if err := durable.Read(path, &record{}); !errors.Is(err, durable.ErrDamaged) {
 		t.Errorf("err = %v, want ErrDamaged", err)
+	}
+}
+
+func TestNewestRecordCounts(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ text, want string }{
+		"one record without a line break": {`{"Name":"a"}`, "a"},
+		"one record of several lines":     {"{\"Name\":\n\"a\"}", "a"},
+		"several":                         {"\n{\"Name\":\"a\"}\n{\"Name\":\"b\"}", "b"},
+		"the last is incomplete":          {"\n{\"Name\":\"a\"}\n{\"Name\":\"b", "a"},
+		"one after an incomplete one":     {"\n{\"Name\":\"a\"}\n{\"Na\n{\"Name\":\"c\"}", "c"},
+		"a loss of power after the first": {"\n{\"Name\":\"a\"}\n\x00\x00\x00", "a"},
+		"a killed Compact":                {"\n{\"Name\":\"c\"\"secret\"}\n{\"Name\":\"b\"}\n{\"Name\":\"c\"}", "c"},
+		"none":                            {"\n{\"Name\"\n{", ""},
+		"an empty file":                   {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "record.json")
+			if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var got record
+			if err := durable.Last(path, &got); got.Name != row.want || errors.Is(err, durable.ErrDamaged) != (row.want == "") {
+				t.Errorf("got %+v, %v, want %q", got, err, row.want)
+			}
+			for _, write := range []func(string, any) error{durable.Append, durable.Append, durable.Compact} {
+				want := row.want + "next"
+				if err := write(path, record{want}); err != nil {
+					t.Fatal(err)
+				}
+				if err := durable.Last(path, &got); err != nil || got.Name != want {
+					t.Errorf("got %+v, %v, want %s", got, err, want)
+				}
+			}
+			if text, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(text)) != `{"Name":"`+row.want+`next"}` {
+				t.Errorf("got the file %q, %v after Compact, want the newest record alone", text, err)
+			}
+		})
+	}
+}
+
+func TestAppendedFileStaysSmall(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "record.json")
+	for i := range 200 {
+		want := strconv.Itoa(i) + strings.Repeat("x", 1000)
+		if err := durable.Append(path, record{want}); err != nil {
+			t.Fatal(err)
+		}
+		var got record
+		if err := durable.Last(path, &got); err != nil || got.Name != want {
+			t.Fatalf("got %+v, %v after record %d", got, err, i)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 64<<10 || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want at most 64 KiB with mode 0600", info, err)
+	}
+}
+
+func TestAppendRefusesSymbolicLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "record.json"), filepath.Join(dir, "other")
+	if err := os.Symlink(other, path); err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(string, any) error{"Append": durable.Append, "Compact": durable.Compact} {
+		if err := write(path, record{"a"}); err == nil {
+			t.Errorf("%s: got no error, want a refusal", name)
+		}
+	}
+	if _, err := os.Lstat(other); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v for the target of the link, want no file", err)
 	}
 }
 

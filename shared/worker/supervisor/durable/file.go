@@ -1,18 +1,22 @@
 // Package durable writes the small JSON files of the local machines and holds
 // their locks.
 //
-// A file is complete or absent, because it is written beside its path and renamed. A lock
+// A file is complete or absent, because it is written beside its path and renamed. A record that
+// changes often is appended, and the newest complete one counts: file systems are slow where
+// many files are created and removed. A lock
 // belongs to the kernel, so it ends with the process that holds it, even if that process is
 // killed. The package does not support large files, concurrent writers of one path, or file
 // systems without flock.
 package durable
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/sortie-dev/sortie/shared/private"
 )
@@ -30,14 +34,79 @@ func Write(path string, v any) error { return write(path, v, true) }
 func Place(path string, v any) error { return write(path, v, false) }
 
 func write(path string, v any, sync bool) error {
+	return encode(path, v, func(data []byte) error { return replace(path, data, sync) })
+}
+
+// encode encodes v for the file at path, which store writes.
+func encode(path string, v any, store func(data []byte) error) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("cannot encode %s: %w", filepath.Base(path), err)
 	}
-	if err := replace(path, data, sync); err != nil {
+	if err := store(data); err != nil {
 		return fmt.Errorf("cannot write %s: %w", filepath.Base(path), err)
 	}
 	return nil
+}
+
+// appendLimit is the size in bytes that a file of appended records does not exceed.
+const appendLimit = 64 << 10
+
+// Append is like Place, but keeps the earlier records in the file. Last reads the newest one. A
+// file that would become large is replaced by one with v alone.
+func Append(path string, v any) error {
+	return encode(path, v, func(data []byte) error {
+		_, err := appendTo(path, data)
+		return err
+	})
+}
+
+// Compact is like Append, and then removes the earlier records from the file.
+func Compact(path string, v any) error {
+	return encode(path, v, func(data []byte) error {
+		size, err := appendTo(path, data)
+		if err != nil {
+			return err
+		}
+		line := int64(len(data)) + 1
+		if size < 2*line { // the copy at the begin would overwrite the newest record
+			return replace(path, data, false)
+		}
+		return open(path, func(f *os.File) error {
+			if _, err := f.WriteAt(append([]byte{'\n'}, data...), 0); err != nil {
+				return err
+			}
+			return f.Truncate(line)
+		})
+	})
+}
+
+// appendTo appends a line break and data to the file and returns its size. Thereby an incomplete
+// record, which a killed process left, is a line of its own.
+func appendTo(path string, data []byte) (size int64, err error) {
+	err = open(path, func(f *os.File) error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if size = info.Size() + int64(len(data)) + 1; size > appendLimit {
+			size = int64(len(data))
+			return replace(path, data, false)
+		}
+		_, err = f.WriteAt(append([]byte{'\n'}, data...), info.Size())
+		return err
+	})
+	return size, err
+}
+
+// open calls use with the file at path, which it creates if it is missing. It does not follow a
+// symbolic link.
+func open(path string, use func(*os.File) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(f), f.Close())
 }
 
 func replace(path string, data []byte, sync bool) error {
@@ -82,12 +151,29 @@ const sizeLimit = 64 << 20
 
 // Read decodes the file at path into v. It reads the file with private.Read. The error is or
 // wraps fs.ErrNotExist if there is no file, and ErrDamaged if the file cannot be decoded.
-func Read(path string, v any) error {
+func Read(path string, v any) error { return read(path, v, func(data []byte) []byte { return data }) }
+
+// Last is like Read, for a file with appended records. It decodes the newest complete record.
+func Last(path string, v any) error { return read(path, v, newest) }
+
+// newest returns the last line of data that is a complete record, or data if it has none.
+func newest(data []byte) []byte {
+	for rest := data; len(rest) > 0; {
+		begin := bytes.LastIndexByte(rest, '\n')
+		if line := rest[begin+1:]; json.Valid(line) {
+			return line
+		}
+		rest = rest[:max(begin, 0)]
+	}
+	return data
+}
+
+func read(path string, v any, record func(data []byte) []byte) error {
 	data, err := private.Read(path, sizeLimit)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := json.Unmarshal(record(data), v); err != nil {
 		return fmt.Errorf("cannot decode %s: %w: %w", filepath.Base(path), ErrDamaged, err)
 	}
 	return nil
