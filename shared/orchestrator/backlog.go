@@ -37,6 +37,11 @@ type positionCache struct {
 	pools sync.Map // poolID -> *queueHead
 }
 
+// newPositionCache returns the positions in the queues of a store.
+func newPositionCache(store port.Store, c clock.Clock) *positionCache {
+	return &positionCache{store: store, clock: c}
+}
+
 type queueHead struct {
 	mu        sync.Mutex
 	readAt    time.Time
@@ -89,6 +94,11 @@ type queueLimit struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *queueCount
+}
+
+// newQueueLimit returns the limits of the queues in a store.
+func newQueueLimit(store port.Store, c clock.Clock) *queueLimit {
+	return &queueLimit{store: store, clock: c}
 }
 
 type queueCount struct {

@@ -110,6 +110,11 @@ type Config struct {
 	LaunchWait, ExitWait, DestroyWait time.Duration
 }
 
+// StandardPool returns the default pool as it is without a record, without a tenant.
+func (c Config) StandardPool() run.Pool {
+	return run.Pool{ID: c.Pool, Limit: c.MaxMachines, QueueLimit: c.QueueLimit}
+}
+
 // WithRunners returns the settings of a process that checks the placements of pools.
 func (c Config) WithRunners(offer run.RunnerOffer) Config {
 	c.Runners = offer

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -37,6 +38,11 @@ type estimates struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *estimate
+}
+
+// newEstimates returns the estimates from the runs in a store.
+func newEstimates(store port.Store, c clock.Clock) *estimates {
+	return &estimates{store: store, clock: c}
 }
 
 // estimate has the cached measures and the cached queue of a pool.
@@ -123,8 +129,8 @@ func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*ru
 
 // queueEntry is a queue and the slot with which a run joins it.
 type queueEntry struct {
-	pool run.Pool
-	slot run.Slot
+	Pool run.Pool
+	Slot run.Slot
 }
 
 // joins predicts the start of a run that joins the queues one after the other, from now on. It
@@ -139,7 +145,7 @@ func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Durati
 	var expected explain.Range
 	ahead := 0
 	for i, to := range queues {
-		if to.pool.Draining {
+		if to.Pool.Draining {
 			return nil, nil
 		}
 		wait, position, err := e.wait(ctx, r, to)
@@ -158,15 +164,15 @@ func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Durati
 
 // wait forecasts the wait of a run that joins a queue now, and returns its position there.
 func (e *estimates) wait(ctx context.Context, r run.Run, to queueEntry) (wait explain.Range, position int, err error) {
-	f, err := e.forecast(ctx, r.Tenant, to.pool)
+	f, err := e.forecast(ctx, r.Tenant, to.Pool)
 	if err != nil {
 		return wait, 0, err
 	}
-	position, err = f.join(to.slot, e.clock.Now(), func() (int, error) {
-		return e.store.QueueAhead(ctx, r.Tenant, to.slot, limit.QueuePositions)
+	position, err = f.join(to.Slot, e.clock.Now(), func() (int, error) {
+		return e.store.QueueAhead(ctx, r.Tenant, to.Slot, limit.QueuePositions)
 	})
 	if err != nil {
-		return wait, 0, fmt.Errorf("cannot count the queue of pool %s: %w", to.pool.ID, err)
+		return wait, 0, fmt.Errorf("cannot count the queue of pool %s: %w", to.Pool.ID, err)
 	}
 	return f.QueuedAs(position, explain.ClassOf(r), explain.SizeOf(r)), position, nil
 }
@@ -278,7 +284,7 @@ func (e *estimates) holders(ctx context.Context, tenant, pool string, add func(r
 func (e *estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run)) error {
 	for _, ref := range refs {
 		r, err := e.store.Load(ctx, ref)
-		if isNotFound(err) {
+		if errors.Is(err, port.ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -303,57 +309,4 @@ func (e *estimates) read(ctx context.Context, tenant string, pool run.Pool) (exp
 		}
 	})
 	return q, err
-}
-
-// joinsKey predicts the start of a run that joins the queue of its key.
-func (s *Lifecycle) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
-	key := run.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
-	return s.joinsBefore(ctx, r, 0, queueEntry{key, r.Joined(run.AdmitKeyQueue, since).KeySlot})
-}
-
-// waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
-// and for kill_old, which ends the holders of the slots.
-func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *run.Prediction {
-	var delay time.Duration
-	switch action.Type {
-	case run.ActionSkip, run.ActionKillOld:
-		return nil
-	case run.ActionRetryLater:
-		delay = action.RetryDelay()
-	}
-	slots := r.JobLimit(r.Constraints.MaxConcurrentRuns)
-	if slots == 0 {
-		return s.joinsBefore(ctx, r, delay)
-	}
-	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
-	return s.joinsBefore(ctx, r, delay, queueEntry{job, r.QueuedJobSlot()})
-}
-
-// joinsBefore predicts the start of a run that joins other queues before the queue of its pool.
-// It waits for its first slot at least delay.
-func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...queueEntry) *run.Prediction {
-	pool, err := s.poolOf(ctx, r)
-	var slot run.Slot
-	if err == nil {
-		slot, err = s.joined(ctx, r, pool)
-	}
-	var p *run.Prediction
-	if err == nil {
-		p, err = s.estimates.joinsAfter(ctx, r, delay, append(before, queueEntry{pool, slot})...)
-	}
-	return s.predicted(ctx, r, p, err)
-}
-
-// joined returns the slot with which the run would join the queue of a pool, of its job or of
-// its key.
-func (s *Lifecycle) joined(ctx context.Context, r run.Run, pool run.Pool) (run.Slot, error) {
-	now := s.now()
-	switch {
-	case r.JobID != "" && pool.ID == run.JobPool(r.JobID):
-		return r.QueuedJobSlot(), nil
-	case r.Concurrency != nil && pool.ID == run.KeyPool(r.Concurrency.Key):
-		return r.Joined(run.AdmitKeyQueue, now).KeySlot, nil
-	}
-	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
-	return r.SlotOf(pool.ID, pool.Limit).Joining(line, now), err
 }

@@ -47,10 +47,10 @@ func NewLifecycle(
 ) *Lifecycle {
 	s := &Lifecycle{
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
-		pools: newPoolLookup(records.store, records.clock, config), queue: &queueLimit{store: records.store, clock: records.clock},
+		pools: newPoolLookup(records.store, records.clock, config.StandardPool()), queue: newQueueLimit(records.store, records.clock),
 		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
-		estimates: &estimates{store: records.store, clock: records.clock},
-		refusals:  newPoolErrors(records.store, records.log), sets: &setLookup{store: records.store, clock: records.clock},
+		estimates: newEstimates(records.store, records.clock),
+		refusals:  newPoolErrors(records.store, records.log), sets: newSetLookup(records.store, records.clock),
 	}
 	s.tasks = tasks.server(s)
 	s.Records = records.observedBy(s.tasks)

@@ -85,7 +85,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
 	}
-	queueLimit := s.pools.configured.QueueLimit
+	queueLimit := s.pools.standard().QueueLimit
 	if d.QueueLimit != nil {
 		queueLimit = *d.QueueLimit
 	}
@@ -244,7 +244,7 @@ func (s *Pools) change(
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
-		s.pools.known.Delete(ref) // also if the change may have been applied
+		s.pools.forget(ref) // also if the change may have been applied
 		if err != nil {
 			return run.Pool{}, false, fmt.Errorf("cannot store the pool: %w", err)
 		}
@@ -254,10 +254,6 @@ func (s *Pools) change(
 		return p, is == nil, nil
 	}
 	return run.Pool{}, false, tooManyPoolChanges()
-}
-
-func tooManyPoolChanges() error {
-	return fault.New(fault.Unavailable, "too many concurrent changes of the pool; retry")
 }
 
 // fillPool grants the free slots of a pool to queued runs, unless it is draining.
@@ -278,7 +274,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if err != nil {
 			return err
 		}
-		if id == s.pools.configured.ID {
+		if id == s.pools.standard().ID {
 			return fault.New(fault.PoolInUse, "the pool %s is the default of every run; it cannot be deleted", id)
 		}
 		if err := s.unused(ctx, p); err != nil {
@@ -292,7 +288,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
-		s.pools.known.Delete(p.Ref())
+		s.pools.forget(p.Ref())
 		if err != nil {
 			return fmt.Errorf("cannot delete the pool: %w", err)
 		}

@@ -108,6 +108,7 @@ type poolErrors struct {
 	storing map[run.PoolRef]bool
 }
 
+// newPoolErrors returns the failures in a store.
 func newPoolErrors(store port.ResourceStore, log *slog.Logger) *poolErrors {
 	return &poolErrors{store: store, log: log, pending: map[run.PoolRef]poolErrorLog{}, storing: map[run.PoolRef]bool{}}
 }
@@ -173,6 +174,12 @@ func (s *poolErrors) add(ctx context.Context, ref run.PoolRef, now time.Time, mo
 		}
 	}
 	return port.ErrConflict
+}
+
+// groups returns the stored groups of a pool, the newest first.
+func (s *poolErrors) groups(ctx context.Context, ref run.PoolRef) ([]PoolErrorGroup, error) {
+	_, known, err := s.load(ctx, ref)
+	return known.Groups, err
 }
 
 // load reads the stored groups of a pool.

@@ -106,11 +106,9 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	if err := s.startFigures(ctx, &h, held); err != nil {
 		return h, err
 	}
-	_, known, err := s.refusals.load(ctx, h.Ref())
-	if err != nil {
+	if h.Errors, err = s.refusals.groups(ctx, h.Ref()); err != nil {
 		return h, err
 	}
-	h.Errors = known.Groups
 	if len(queued) > 0 && queued[0].Queued() {
 		h.LongestWait = max(s.now().Sub(queued[0].Slot.Since), 0)
 	}

@@ -31,11 +31,18 @@ type knownPool struct {
 	readAt time.Time
 }
 
-func newPoolLookup(store port.PoolStore, c clock.Clock, config Config) *poolLookup {
-	return &poolLookup{store: store, clock: c, configured: run.Pool{
-		ID: config.Pool, Limit: config.MaxMachines, QueueLimit: config.QueueLimit,
-	}}
+// newPoolLookup returns the pools in a store. configured is the default pool while it has no
+// record, without a tenant.
+func newPoolLookup(store port.PoolStore, c clock.Clock, configured run.Pool) *poolLookup {
+	return &poolLookup{store: store, clock: c, configured: configured}
 }
+
+// standard returns the default pool as it is without a record. Its id is the name of the default
+// pool of every tenant.
+func (p *poolLookup) standard() run.Pool { return p.configured }
+
+// forget makes the next call read a pool that was changed.
+func (p *poolLookup) forget(ref run.PoolRef) { p.known.Delete(ref) }
 
 // ref identifies a pool by its name; empty is the default one.
 func (p *poolLookup) ref(tenant, name string) run.PoolRef {
@@ -98,4 +105,9 @@ func (p *poolLookup) forNewRun(ctx context.Context, tenant, name, kind string) (
 		return run.Pool{}, f
 	}
 	return found, nil
+}
+
+// tooManyPoolChanges returns the fault of a change that has lost too many races: Unavailable.
+func tooManyPoolChanges() error {
+	return fault.New(fault.Unavailable, "too many concurrent changes of the pool; retry")
 }

@@ -30,7 +30,7 @@ func TestSlowReadOfAPoolIsNotNew(t *testing.T) {
 	c := clock.NewVirtual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))
 	for takes, want := range map[time.Duration]int{0: 1, poolAge: 2} {
 		store := &slowPools{clock: c, takes: takes}
-		lookup := newPoolLookup(store, c, Config{})
+		lookup := newPoolLookup(store, c, run.Pool{})
 		for range 2 {
 			if _, err := lookup.pool(t.Context(), "acme", "a"); err != nil {
 				t.Fatal(err)

@@ -19,10 +19,10 @@ type PoolSizes struct {
 	limit  int
 }
 
-// NewPoolSizes returns PoolSizes. A pool without a record has the configured limit. tenant
-// is a tenant whose pools are included even if no pool is used.
-func NewPoolSizes(store port.Store, tenant string, config Config) *PoolSizes {
-	return &PoolSizes{store, tenant, config.Pool, config.MaxMachines}
+// NewPoolSizes returns PoolSizes. standard is the default pool; a pool without a record has its
+// limit. tenant is a tenant whose pools are included even if no pool is used.
+func NewPoolSizes(store port.Store, tenant string, standard run.Pool) *PoolSizes {
+	return &PoolSizes{store, tenant, standard.ID, standard.Limit}
 }
 
 // Read returns the pools in use and the default pool. For the tenants of these it also

@@ -17,12 +17,12 @@ const pollInterval = time.Second
 // Queries reads tasks for clients.
 type Queries struct {
 	*Records
-	heads positionCache
+	heads *positionCache
 }
 
 // NewQueries returns the queries on records.
 func NewQueries(records *Records) *Queries {
-	return &Queries{Records: records, heads: positionCache{store: records.store, clock: records.clock}}
+	return &Queries{Records: records, heads: newPositionCache(records.store, records.clock)}
 }
 
 // View is a run with what its record does not contain.

@@ -73,7 +73,7 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 		if err != nil {
 			return r, err
 		}
-		p, err := s.estimates.joins(ctx, r, queueEntry{pool, r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
+		p, err := s.estimates.joins(ctx, r, queueEntry{Pool: pool, Slot: r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
 		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitKeyQueue:
 		f = run.KeyEnqueued{Prediction: s.joinsKey(ctx, r, r.EnteredAt)}
@@ -196,14 +196,4 @@ func (s *Lifecycle) fillAll(ctx context.Context, tenant, pool string) {
 	for more := true; more && ctx.Err() == nil; {
 		more = s.fill(ctx, tenant, pool)
 	}
-}
-
-// predicted returns the prediction, or logs the error and returns nil: a run does not depend on
-// its prediction.
-func (s *Lifecycle) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
-	if err != nil {
-		s.warn(ctx, r, "cannot predict the start of the run", err)
-		return nil
-	}
-	return p
 }

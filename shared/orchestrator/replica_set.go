@@ -46,6 +46,11 @@ type setLookup struct {
 	known sync.Map // run.PoolRef -> knownSet
 }
 
+// newSetLookup returns the replica sets in a store.
+func newSetLookup(store port.ResourceStore, c clock.Clock) *setLookup {
+	return &setLookup{store: store, clock: c}
+}
+
 type knownSet struct {
 	storedSet
 

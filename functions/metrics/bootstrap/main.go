@@ -18,7 +18,7 @@ import (
 func main() {
 	p := process.Start("metrics")
 	store := deployed.Store(p)
-	sizes := orchestrator.NewPoolSizes(store, access.Default, p.Settings())
+	sizes := orchestrator.NewPoolSizes(store, access.Default, p.Settings().StandardPool())
 	levels := delivery.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock(), true)
 	gauges := series.AllOf(sizes.Samples, levels.Samples, stream.OpenConnections(store))
 	p.ServeHTTP(metrics.Routes(prometheus.New(gauges).Text), deployed.ClientTokens(p))

@@ -11,7 +11,7 @@ import (
 
 // newMetrics returns the metrics. Their gauges need a stack that serves requests.
 func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
-	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config)
+	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config.StandardPool())
 	return prometheus.New(func(ctx context.Context) ([]series.Sample, error) {
 		levels := delivery.NewEventLevels(s.store, s.feed, s.store, s.clock, s.bus != nil)
 		engines := func(ctx context.Context) ([]series.Sample, error) {
