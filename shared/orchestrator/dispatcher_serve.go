@@ -98,11 +98,11 @@ func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, 
 
 // servedPool returns the pool of a run with the replicas to which its tasks are sent.
 func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
-	pool, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+	pool, err := s.pools.ForRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil {
 		return pool, err
 	}
-	return s.sets.served(ctx, pool)
+	return s.sets.Served(ctx, pool)
 }
 
 // register registers an attempt that the dispatcher serves. It returns false if the dispatcher

@@ -69,7 +69,7 @@ func (c *preparedTask) giveUp() {
 // creation returns the decision that creates the task with its slot and its worker.
 func (c *preparedTask) creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
 	pool := run.Pool{Tenant: r.Tenant, ID: r.Slot.Pool, Limit: c.limit}
-	p, err := c.of.estimates.admitted(ctx, r, pool)
+	p, err := c.of.estimates.Admitted(ctx, r, pool)
 	return run.NewWith(r, now,
 		run.Admitted{Pool: pool.ID, Limit: pool.Limit, Prediction: c.of.predicted(ctx, r, p, err)},
 		run.WorkerContacted{Attempt: c.attempt, WorkerID: c.of.cfg.ID, Replica: c.replica.ID(), Started: true})

@@ -23,7 +23,7 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 	var asked sync.WaitGroup
 	var mu sync.Mutex
 	err = s.eachEngine(ctx, tenant, func(p run.Pool) error {
-		p, err := s.sets.served(ctx, p)
+		p, err := s.sets.Served(ctx, p)
 		if err != nil {
 			return err
 		}

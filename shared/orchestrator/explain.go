@@ -54,7 +54,7 @@ func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 	if r.State.Terminal() {
 		return f, nil
 	}
-	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.NextPool()).ID)
+	pool, err := s.pools.ForRun(ctx, r.Tenant, s.pools.Ref(r.Tenant, r.NextPool()).ID)
 	if err != nil {
 		return f, err
 	}
@@ -123,7 +123,7 @@ func (s *Lifecycle) previousNow(ctx context.Context, r run.Run) (*run.Constraint
 // queueOf reads the slots and the queue of a pool, with the run's position if it is queued
 // there, or the runs ahead of it if it has not joined.
 func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
-	if q, err = s.estimates.read(ctx, r.Tenant, pool); err != nil {
+	if q, err = s.estimates.Read(ctx, r.Tenant, pool); err != nil {
 		return q, err
 	}
 	waits, err := s.store.Queue(ctx, r.Tenant, pool.ID, limit.QueuePositions)
@@ -145,7 +145,7 @@ func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot 
 			return q, fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
 		}
 	}
-	q.Measures, err = s.estimates.measured(ctx, r.Tenant, pool.ID)
+	q.Measures, err = s.estimates.Measured(ctx, r.Tenant, pool.ID)
 	return q, err
 }
 
@@ -169,5 +169,5 @@ func isNotFound(err error) bool { return errors.Is(err, port.ErrNotFound) }
 
 // poolOf returns the pool of a run.
 func (s *Lifecycle) poolOf(ctx context.Context, r run.Run) (run.Pool, error) {
-	return s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
+	return s.pools.ForRun(ctx, r.Tenant, s.pools.Ref(r.Tenant, r.Slot.Pool).ID)
 }

@@ -21,13 +21,13 @@ func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallba
 		pools = append(pools, r.Detour.Home)
 	}
 	for _, name := range pools {
-		from, err := s.pools.pool(ctx, r.Tenant, name)
+		from, err := s.pools.Pool(ctx, r.Tenant, name)
 		if err != nil {
 			s.warn(ctx, r, "cannot read the fallbacks of pool "+name, err)
 			continue
 		}
 		for _, f := range from.Fallbacks {
-			to, err := s.pools.pool(ctx, r.Tenant, f.Pool)
+			to, err := s.pools.Pool(ctx, r.Tenant, f.Pool)
 			if err != nil && !errors.Is(err, port.ErrNotFound) {
 				s.warn(ctx, r, "cannot read the fallback "+f.Pool, err)
 			}
@@ -67,7 +67,7 @@ func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fall
 			continue
 		}
 		seen[open[0]] = true
-		next, err := s.pools.read(ctx, run.PoolRef{Tenant: tenant, ID: open[0]})
+		next, err := s.pools.Read(ctx, run.PoolRef{Tenant: tenant, ID: open[0]})
 		switch {
 		case errors.Is(err, port.ErrNotFound) && open[0] == f.Pool:
 			return fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", limit.Cut(f.Pool, limit.FileName)), nil

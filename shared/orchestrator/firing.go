@@ -132,10 +132,10 @@ func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
 		missed.Reason = run.SkipNoExec
 		return &missed, nil
 	}
-	pool, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
+	pool, err := s.pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	if err == nil {
 		missed.Reason, r.Slot.Pool = run.SkipQueueFull, pool.ID
-		err = s.queue.admit(ctx, pool, r.ID)
+		err = s.queue.Admit(ctx, pool, r.ID)
 	}
 	switch f, refused := errors.AsType[*fault.Fault](err); {
 	case err == nil:

@@ -70,7 +70,7 @@ func (s *Definitions) parse(
 	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.policy, s.hooks.CheckURL, s.noBucketKeys
 	deployment.CheckPodSpec = s.checkPodSpec
 	deployment.HasPool = func(name string) bool {
-		_, err := s.pools.read(ctx, s.pools.ref(who.Tenant, name))
+		_, err := s.pools.Read(ctx, s.pools.Ref(who.Tenant, name))
 		if errors.Is(err, port.ErrNotFound) {
 			return false
 		}
@@ -78,7 +78,7 @@ func (s *Definitions) parse(
 		return true
 	}
 	deployment.OnKubernetes = func(name string) bool {
-		p, err := s.pools.pool(ctx, who.Tenant, name)
+		p, err := s.pools.Pool(ctx, who.Tenant, name)
 		return err == nil && p.Placement.Runner == run.RunnerKubernetes
 	}
 	d, problems := job.Parse(document, &deployment)

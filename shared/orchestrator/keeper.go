@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -94,14 +95,14 @@ func (k *keeper) keep(ctx context.Context, pool run.PoolRef) error {
 
 // keepOnce is one try of keep. The error is port.ErrConflict if the set has changed meanwhile.
 func (k *keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
-	set, err := k.sets.read(ctx, pool)
+	set, err := k.sets.Read(ctx, pool)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	p, err := k.pools.read(ctx, pool)
+	p, err := k.pools.Read(ctx, pool)
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return err
 	}
@@ -125,7 +126,7 @@ func (k *keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
 	kept := p.Engine != nil && p.Engine.Machines != nil
 	changed := !reflect.DeepEqual(set, before) //nolint:govet // the faults in it are data
 	if changed || len(set.Replicas) == 0 && !kept {
-		if err := k.sets.save(ctx, set, kept); err != nil {
+		if err := k.sets.Save(ctx, set, kept); err != nil {
 			return err
 		}
 	}
@@ -145,7 +146,7 @@ func (k *keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
 // facts reads the runs of the replicas of a set. If one is draining, it also counts the tasks
 // of each replica. An ending replica may have no run id because another process created the
 // run; facts then looks the run up by its idempotency key.
-func (k *keeper) facts(ctx context.Context, p run.Pool, set *storedSet) (map[string]run.ReplicaFacts, error) {
+func (k *keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet) (map[string]run.ReplicaFacts, error) {
 	facts, draining := map[string]run.ReplicaFacts{}, false
 	set.Replicas = append([]run.Replica(nil), set.Replicas...)
 	for i, r := range set.Replicas {
@@ -197,7 +198,7 @@ func (s *Lifecycle) placementOf(ctx context.Context, tenant, jobID string) (run.
 	j, err := s.store.LoadJob(ctx, tenant, jobID)
 	if err == nil {
 		var p run.Pool
-		if p, err = s.pools.pool(ctx, tenant, j.Definition.Pool); err == nil {
+		if p, err = s.pools.Pool(ctx, tenant, j.Definition.Pool); err == nil {
 			return p.Placement, nil
 		}
 	}
@@ -223,7 +224,7 @@ func (k *keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r ru
 	created, err := k.createReplica(ctx, p, set, r)
 	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Code != fault.Unavailable && why.Code != fault.Internal && why.Code != fault.Throttled {
 		k.log.WarnContext(ctx, "the run of a replica was refused", "pool", p.ID, "replica", r.ID, "error", why.Error())
-		_, err = k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
+		_, err = k.sets.Update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
 			if now.Run != "" {
 				return now // another process has created it before
 			}
@@ -234,7 +235,7 @@ func (k *keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r ru
 	if err != nil {
 		return fmt.Errorf("cannot create the run of replica %s of pool %s: %w", r.ID, p.ID, err)
 	}
-	current, err := k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica { return now.Created(created) })
+	current, err := k.sets.Update(ctx, p.Ref(), r, func(now run.Replica) run.Replica { return now.Created(created) })
 	if err != nil || current {
 		return err
 	}
@@ -309,7 +310,7 @@ func (k *keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 	} else if r.Fault != nil && r.Fault.Code == fault.PoolUnavailable {
 		return nil // the fault is already stored
 	}
-	_, err := k.sets.update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
+	_, err := k.sets.Update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
 		switch {
 		case now.Run != of.ID || now.Phase != run.ReplicaStarting:
 		case url != "":
@@ -345,7 +346,7 @@ func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 		return nil
 	}
 	return s.sweepRefs(ctx, "replicas", func(after string) ([]run.Ref, string, error) {
-		due, next, err := s.store.ResourcesDue(ctx, replicaKind, s.now(), after, sweepPage)
+		due, next, err := s.store.ResourcesDue(ctx, capacity.ReplicaKind, s.now(), after, sweepPage)
 		if err != nil {
 			err = fmt.Errorf("cannot read the replicas of pools: %w", err)
 		}

@@ -76,7 +76,7 @@ func (s *Requests) createRun(
 		}
 		d.Run.Version = 1
 		if begins != nil {
-			s.queue.committed(&d)
+			s.queue.Committed(&d)
 			begins.start(d.Run)
 			begins = nil
 		}
@@ -185,7 +185,7 @@ func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
 
 // nextOfKey decides to grant the run a slot of its key.
 func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (slotGrant, error) {
-	pool, err := s.pools.forRun(ctx, r.Tenant, s.pools.ref(r.Tenant, r.Slot.Pool).ID)
+	pool, err := s.pools.ForRun(ctx, r.Tenant, s.pools.Ref(r.Tenant, r.Slot.Pool).ID)
 	if err != nil {
 		return slotGrant{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -18,11 +19,11 @@ import (
 type Lifecycle struct {
 	*Records
 	executions port.Executions
-	pools      *poolLookup
-	queue      *queueLimit
+	pools      *capacity.Pools
+	queue      *capacity.QueueLimit
 	maxEvents  int
 	policy     run.Policy
-	estimates  *estimates
+	estimates  *capacity.Estimates
 	host       HostPrograms
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
@@ -31,13 +32,13 @@ type Lifecycle struct {
 	// effectFailed is set when an effect fails.
 	effectFailed atomic.Bool
 	// refusals stores the platform failures of pools.
-	refusals *poolErrors
+	refusals *capacity.Failures
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 	// keeper updates the replicas of pools; nil leaves them to the sweep.
 	keeper *keeper
 	// sets reads and stores the replica sets of pools.
-	sets *setLookup
+	sets *capacity.ReplicaSets
 }
 
 // NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none. actions,
@@ -47,10 +48,10 @@ func NewLifecycle(
 ) *Lifecycle {
 	s := &Lifecycle{
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
-		pools: newPoolLookup(records.store, records.clock, config.StandardPool()), queue: newQueueLimit(records.store, records.clock),
+		pools: capacity.NewPools(records.store, records.clock, config.StandardPool()), queue: capacity.NewQueueLimit(records.store, records.clock),
 		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
-		estimates: newEstimates(records.store, records.clock),
-		refusals:  newPoolErrors(records.store, records.log), sets: newSetLookup(records.store, records.clock),
+		estimates: capacity.NewEstimates(records.store, records.clock),
+		refusals:  capacity.NewFailures(records.store, records.log), sets: capacity.NewReplicaSets(records.store, records.clock),
 	}
 	s.tasks = tasks.server(s)
 	s.Records = records.observedBy(s.tasks)
@@ -197,14 +198,14 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *r
 	}
 	ctx = WithEffectBudget(ctx)
 	for i := range decisions {
-		s.queue.committed(&decisions[i])
+		s.queue.Committed(&decisions[i])
 	}
 	for i := range decisions {
 		s.act(ctx, &decisions[i].Run, decisions[i].Effects, made)
 	}
 	for i := range decisions {
 		d := &decisions[i]
-		s.refusals.note(ctx, run.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)
+		s.refusals.Note(ctx, run.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (s *Explanations) PlanJob(ctx context.Context, in JobRunRequest) (explain.P
 }
 
 func (s *Explanations) plan(ctx context.Context, r run.Run) (explain.Planned, error) {
-	if _, err := s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind); err != nil {
+	if _, err := s.pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind); err != nil {
 		return explain.Planned{}, err
 	}
 	planned := run.New(r, s.now()).Run

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -85,7 +86,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
 	}
-	queueLimit := s.pools.standard().QueueLimit
+	queueLimit := s.pools.Standard().QueueLimit
 	if d.QueueLimit != nil {
 		queueLimit = *d.QueueLimit
 	}
@@ -195,7 +196,7 @@ func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, requir
 
 // stored reads a pool of the caller's tenant. Fault: NotFound.
 func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (run.Pool, error) {
-	p, err := s.pools.read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})
+	p, err := s.pools.Read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})
 	if errors.Is(err, port.ErrNotFound) {
 		return run.Pool{}, noPool()
 	}
@@ -220,7 +221,7 @@ func (s *Pools) change(
 ) (p run.Pool, created bool, err error) {
 	ref := run.PoolRef{Tenant: who.Tenant, ID: id}
 	for range port.CommitTries {
-		stored, err := s.pools.read(ctx, ref)
+		stored, err := s.pools.Read(ctx, ref)
 		is, tag := &stored, PoolTag(stored)
 		if errors.Is(err, port.ErrNotFound) {
 			is, tag = nil, ""
@@ -244,7 +245,7 @@ func (s *Pools) change(
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
-		s.pools.forget(ref) // also if the change may have been applied
+		s.pools.Forget(ref) // also if the change may have been applied
 		if err != nil {
 			return run.Pool{}, false, fmt.Errorf("cannot store the pool: %w", err)
 		}
@@ -253,7 +254,7 @@ func (s *Pools) change(
 			"draining", p.Draining, "by", who.Subject)
 		return p, is == nil, nil
 	}
-	return run.Pool{}, false, tooManyPoolChanges()
+	return run.Pool{}, false, capacity.TooManyChanges()
 }
 
 // fillPool grants the free slots of a pool to queued runs, unless it is draining.
@@ -274,7 +275,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if err != nil {
 			return err
 		}
-		if id == s.pools.standard().ID {
+		if id == s.pools.Standard().ID {
 			return fault.New(fault.PoolInUse, "the pool %s is the default of every run; it cannot be deleted", id)
 		}
 		if err := s.unused(ctx, p); err != nil {
@@ -288,17 +289,17 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
-		s.pools.forget(p.Ref())
+		s.pools.Forget(p.Ref())
 		if err != nil {
 			return fmt.Errorf("cannot delete the pool: %w", err)
 		}
 		s.forgetWarm(ctx, p.Ref())
 		s.keepNow(ctx, p.Ref())
-		s.refusals.forget(ctx, p.Ref())
+		s.refusals.Forget(ctx, p.Ref())
 		s.log.InfoContext(ctx, "pool deleted", "pool", id, "version", p.Version, "by", who.Subject)
 		return nil
 	}
-	return tooManyPoolChanges()
+	return capacity.TooManyChanges()
 }
 
 // forgetWarm deletes the warm machine records of a deleted pool. No run uses these machines;

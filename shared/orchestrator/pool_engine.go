@@ -30,7 +30,7 @@ func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d
 		f.Field = field
 		found = append(found, f)
 	}
-	if id == s.pools.standard().ID {
+	if id == s.pools.Standard().ID {
 		unprocessable("engine", "the pool %s is the default of every job, want another pool for an engine", id)
 	}
 	e := *d.Engine

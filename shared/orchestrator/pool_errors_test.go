@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -48,7 +49,7 @@ func TestErrorsOfAPlatformAreGrouped(t *testing.T) {
 	if len(got) != 2 || got[0].Code != fault.Capacity || got[1].Code != fault.Image {
 		t.Fatalf("got %+v, want one group of capacity and one of the image", got)
 	}
-	want := orchestrator.PoolErrorGroup{
+	want := capacity.FailureGroup{
 		Code: fault.Capacity, Message: "no room for 0123456789abcd at 2026-02-01T00:00:00Z, want 9 CPUs fewer", Count: 4, FirstAt: got[0].FirstAt, LastAt: got[0].LastAt,
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" || got[0].FirstAt.Sub(begin) < time.Minute || got[0].LastAt.Sub(got[0].FirstAt) < 4*time.Minute {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -52,7 +53,7 @@ type PoolHealth struct {
 	// Warm counts the warm machines by their state.
 	Warm map[run.WarmState]int
 	// Errors are the last failures of the platform, the newest first.
-	Errors []PoolErrorGroup
+	Errors []capacity.FailureGroup
 	// LastError is the newest failure of an attempt among the runs that hold a slot and
 	// those at the head of the queue; nil without one.
 	LastError *fault.Fault
@@ -106,7 +107,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	if err := s.startFigures(ctx, &h, held); err != nil {
 		return h, err
 	}
-	if h.Errors, err = s.refusals.groups(ctx, h.Ref()); err != nil {
+	if h.Errors, err = s.refusals.Groups(ctx, h.Ref()); err != nil {
 		return h, err
 	}
 	if len(queued) > 0 && queued[0].Queued() {
@@ -123,7 +124,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 // startFigures fills in the durations and rates of starts, and the expected start of a new run.
 func (s *Pools) startFigures(ctx context.Context, h *PoolHealth, held []run.Run) error {
 	h.At = s.now()
-	measured, err := s.estimates.measured(ctx, h.Tenant, h.ID)
+	measured, err := s.estimates.Measured(ctx, h.Tenant, h.ID)
 	if err != nil {
 		return err
 	}

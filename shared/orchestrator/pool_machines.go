@@ -67,7 +67,7 @@ func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 		return nil
 	}
 	if p.Engine.Machines != nil {
-		if err := s.sets.ensure(ctx, p.Ref()); err != nil {
+		if err := s.sets.Ensure(ctx, p.Ref()); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	if p.Engine == nil {
 		return nil, nil
 	}
-	if p, err = s.sets.served(ctx, p); err != nil {
+	if p, err = s.sets.Served(ctx, p); err != nil {
 		return nil, err
 	}
 	if found, err = s.health.ofPool(ctx, s, p); err != nil {
@@ -94,7 +94,7 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	for _, r := range found {
 		asked[r.ID] = r
 	}
-	set, err := s.sets.read(ctx, p.Ref())
+	set, err := s.sets.Read(ctx, p.Ref())
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return nil, err
 	}

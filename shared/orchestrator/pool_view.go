@@ -23,7 +23,7 @@ func (s *Pools) Pool(ctx context.Context, who port.Identity, id string) (PoolVie
 // Pools reads the caller's pools, ordered by id. They include the default pool even
 // without a record.
 func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []PoolView, err error) {
-	standard, err := s.stored(ctx, who, s.pools.standard().ID)
+	standard, err := s.stored(ctx, who, s.pools.Standard().ID)
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // joinsKey predicts the start of a run that joins the queue of its key.
 func (s *Lifecycle) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
 	key := run.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
-	return s.joinsBefore(ctx, r, 0, queueEntry{Pool: key, Slot: r.Joined(run.AdmitKeyQueue, since).KeySlot})
+	return s.joinsBefore(ctx, r, 0, capacity.Entry{Pool: key, Slot: r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
 // waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
@@ -28,12 +29,12 @@ func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 		return s.joinsBefore(ctx, r, delay)
 	}
 	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
-	return s.joinsBefore(ctx, r, delay, queueEntry{Pool: job, Slot: r.QueuedJobSlot()})
+	return s.joinsBefore(ctx, r, delay, capacity.Entry{Pool: job, Slot: r.QueuedJobSlot()})
 }
 
 // joinsBefore predicts the start of a run that joins other queues before the queue of its pool.
 // It waits for its first slot at least delay.
-func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...queueEntry) *run.Prediction {
+func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...capacity.Entry) *run.Prediction {
 	pool, err := s.poolOf(ctx, r)
 	var slot run.Slot
 	if err == nil {
@@ -41,7 +42,7 @@ func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Durat
 	}
 	var p *run.Prediction
 	if err == nil {
-		p, err = s.estimates.joinsAfter(ctx, r, delay, append(before, queueEntry{Pool: pool, Slot: slot})...)
+		p, err = s.estimates.JoinsAfter(ctx, r, delay, append(before, capacity.Entry{Pool: pool, Slot: slot})...)
 	}
 	return s.predicted(ctx, r, p, err)
 }

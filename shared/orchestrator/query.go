@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -17,12 +18,12 @@ const pollInterval = time.Second
 // Queries reads tasks for clients.
 type Queries struct {
 	*Records
-	heads *positionCache
+	heads *capacity.Positions
 }
 
 // NewQueries returns the queries on records.
 func NewQueries(records *Records) *Queries {
-	return &Queries{Records: records, heads: newPositionCache(records.store, records.clock)}
+	return &Queries{Records: records, heads: capacity.NewPositions(records.store, records.clock)}
 }
 
 // View is a run with what its record does not contain.
@@ -173,7 +174,7 @@ func (s *Queries) view(ctx context.Context, r run.Run) (View, error) {
 		return v, nil
 	}
 	var err error
-	if v.QueuePosition, err = s.heads.position(ctx, r); err != nil {
+	if v.QueuePosition, err = s.heads.Of(ctx, r); err != nil {
 		return v, fmt.Errorf("cannot read the queue position: %w", err)
 	}
 	return v, nil

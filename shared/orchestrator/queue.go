@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -66,14 +67,14 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 	}
 	switch r.Admit(room) {
 	case run.AdmitStart:
-		p, err := s.estimates.admitted(ctx, r, pool)
+		p, err := s.estimates.Admitted(ctx, r, pool)
 		f = run.Admitted{Pool: pool.ID, Limit: pool.Limit, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitQueue:
 		line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 		if err != nil {
 			return r, err
 		}
-		p, err := s.estimates.joins(ctx, r, queueEntry{Pool: pool, Slot: r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
+		p, err := s.estimates.Joins(ctx, r, capacity.Entry{Pool: pool, Slot: r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
 		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitKeyQueue:
 		f = run.KeyEnqueued{Prediction: s.joinsKey(ctx, r, r.EnteredAt)}
@@ -148,7 +149,7 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (slotGr
 		case r.KeySlot.Pool:
 			return s.nextOfKey(ctx, r)
 		}
-		from, err := s.pools.forRun(ctx, tenant, pool)
+		from, err := s.pools.ForRun(ctx, tenant, pool)
 		if err != nil || from.Draining {
 			return slotGrant{}, err
 		}

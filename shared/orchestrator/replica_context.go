@@ -48,7 +48,7 @@ const describeTime = 2 * time.Second
 // if this process knows no report. It asks replicas with an old report again, in the
 // background.
 func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
-	pool, err := s.sets.served(ctx, pool)
+	pool, err := s.sets.Served(ctx, pool)
 	if err != nil {
 		s.log.WarnContext(ctx, "cannot read the replicas of a pool, so that their context is unknown", "pool", pool.ID, "error", err.Error())
 		return 0
@@ -63,7 +63,7 @@ func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
 func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) { s.describe(ctx, pool) }
 
 func (s *Dispatcher) describe(ctx context.Context, pool run.Pool) {
-	pool, err := s.sets.served(ctx, pool)
+	pool, err := s.sets.Served(ctx, pool)
 	if err != nil {
 		return // the context stays unknown; contextOf reports it
 	}

@@ -164,18 +164,18 @@ func (s *Requests) create(
 	}
 	var pool run.Pool
 	if err = s.checkExports(r.Work, ""); err == nil {
-		pool, err = s.pools.forNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
+		pool, err = s.pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	}
 	if err == nil {
 		r.Slot.Pool = pool.ID
-		err = s.queue.admit(ctx, pool, r.ID)
+		err = s.queue.Admit(ctx, pool, r.ID)
 	}
 	if err != nil {
 		return s.refuse(ctx, r.Tenant, under, err)
 	}
 	defer func() {
 		if err != nil || existing || created.State != run.Pending {
-			s.queue.forget(r)
+			s.queue.Forget(r)
 		}
 	}()
 	if prepare != nil {

@@ -103,7 +103,7 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 	c := &shift{
 		pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, wakeUp: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
 	}
-	pool, err := s.pools.forRun(ctx, call.Tenant, call.Pool)
+	pool, err := s.pools.ForRun(ctx, call.Tenant, call.Pool)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if _, ok := s.runner.(port.WarmMachines); !ok || !r.MayClaim() {
 		return r, nil
 	}
-	p, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+	p, err := s.pools.ForRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil || p.Warm == nil {
 		return r, nil //nolint:nilerr // the attempt creates a machine
 	}
@@ -269,7 +269,7 @@ func (s *Launches) endOutdated(ctx context.Context, r run.Run, image string, mad
 	if made.Digest == "" {
 		return
 	}
-	p, err := s.pools.forRun(ctx, r.Tenant, r.Slot.Pool)
+	p, err := s.pools.ForRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil || p.Warm == nil {
 		return
 	}

@@ -122,7 +122,7 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 	made, err := warm.Prepare(ctx, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
 	if err != nil {
 		f := startFault(err)
-		s.refusals.note(ctx, run.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
+		s.refusals.Note(ctx, run.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
 		if f.Code != fault.Unavailable {
 			err = errors.Join(err, s.store.DeleteWarm(ctx, w)) // no machine was created
 		}
@@ -142,7 +142,7 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 // sweeps do not see each other's records when they plan. This check keeps their machines within
 // the maximum of the pool.
 func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) {
-	p, err := s.pools.forRun(ctx, w.Tenant, w.Pool)
+	p, err := s.pools.ForRun(ctx, w.Tenant, w.Pool)
 	if err != nil {
 		return false, err
 	}

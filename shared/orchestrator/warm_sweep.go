@@ -68,7 +68,7 @@ func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
 		if _, ok := pools[ref]; ok {
 			continue
 		}
-		p, err := s.pools.read(ctx, ref)
+		p, err := s.pools.Read(ctx, ref)
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			failed.add(err)
 			continue
@@ -94,7 +94,7 @@ func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) 
 			return fmt.Errorf("cannot read the pools with warm machines: %w", err)
 		}
 		for _, ref := range due {
-			p, err := s.pools.read(ctx, ref)
+			p, err := s.pools.Read(ctx, ref)
 			if errors.Is(err, port.ErrNotFound) {
 				continue
 			}
@@ -134,7 +134,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 			if err != nil {
 				return found, fmt.Errorf("cannot read job %s: %w", ref.ID, err)
 			}
-			pool := s.pools.ref(j.Tenant, j.Definition.Pool)
+			pool := s.pools.Ref(j.Tenant, j.Definition.Pool)
 			p, ok := pools[pool]
 			if !ok || p.Warm == nil || !j.Due(s.now().Add(p.Warm.Ahead)) {
 				continue

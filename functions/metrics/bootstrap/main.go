@@ -7,10 +7,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/metrics"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
@@ -18,7 +18,7 @@ import (
 func main() {
 	p := process.Start("metrics")
 	store := deployed.Store(p)
-	sizes := orchestrator.NewPoolSizes(store, access.Default, p.Settings().StandardPool())
+	sizes := capacity.NewSizes(store, access.Default, p.Settings().StandardPool())
 	levels := delivery.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock(), true)
 	gauges := series.AllOf(sizes.Samples, levels.Samples, stream.OpenConnections(store))
 	p.ServeHTTP(metrics.Routes(prometheus.New(gauges).Text), deployed.ClientTokens(p))

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -11,7 +12,7 @@ import (
 
 // newMetrics returns the metrics. Their gauges need a stack that serves requests.
 func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
-	sizes := orchestrator.NewPoolSizes(s.store, s.memory.Tenant, config.StandardPool())
+	sizes := capacity.NewSizes(s.store, s.memory.Tenant, config.StandardPool())
 	return prometheus.New(func(ctx context.Context) ([]series.Sample, error) {
 		levels := delivery.NewEventLevels(s.store, s.feed, s.store, s.clock, s.bus != nil)
 		engines := func(ctx context.Context) ([]series.Sample, error) {

@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// replicaKind is the kind of the resources of replica sets. The id is that of the pool.
-const replicaKind = "replicas"
+// ReplicaKind is the kind of the resources of replica sets. The id is that of the pool.
+const ReplicaKind = "replicas"
 
 func replicaRef(pool run.PoolRef) port.ResourceRef {
-	return port.ResourceRef{Tenant: pool.Tenant, Kind: replicaKind, ID: pool.ID}
+	return port.ResourceRef{Tenant: pool.Tenant, Kind: ReplicaKind, ID: pool.ID}
 }
 
-// storedSet is a replica set with the version of its record.
-type storedSet struct {
+// StoredSet is a replica set with the version of its record.
+type StoredSet struct {
 	run.ReplicaSet
 
 	tenant  string
@@ -30,7 +30,7 @@ type storedSet struct {
 }
 
 // resource returns the record of the set. It is always due, so that every sweep reads it.
-func (s storedSet) resource() (port.Resource, error) {
+func (s StoredSet) resource() (port.Resource, error) {
 	document, err := json.Marshal(s.ReplicaSet)
 	if err != nil {
 		return port.Resource{}, fmt.Errorf("cannot encode the replicas of pool %s: %w", s.Pool, err)
@@ -39,57 +39,57 @@ func (s storedSet) resource() (port.Resource, error) {
 	return port.Resource{ResourceRef: ref, Version: s.version, CreatedAt: s.CreatedAt, DueAt: s.CreatedAt, Document: document}, nil
 }
 
-// setLookup reads and stores replica sets. It is safe for concurrent use.
-type setLookup struct {
+// ReplicaSets reads and stores replica sets. It is safe for concurrent use.
+type ReplicaSets struct {
 	store port.ResourceStore
 	clock clock.Clock
 	known sync.Map // run.PoolRef -> knownSet
 }
 
-// newSetLookup returns the replica sets in a store.
-func newSetLookup(store port.ResourceStore, c clock.Clock) *setLookup {
-	return &setLookup{store: store, clock: c}
+// NewReplicaSets returns the replica sets in a store.
+func NewReplicaSets(store port.ResourceStore, c clock.Clock) *ReplicaSets {
+	return &ReplicaSets{store: store, clock: c}
 }
 
 type knownSet struct {
-	storedSet
+	StoredSet
 
 	readAt time.Time
 }
 
-// read reads the set of a pool, or returns port.ErrNotFound.
-func (l *setLookup) read(ctx context.Context, pool run.PoolRef) (storedSet, error) {
+// Read reads the set of a pool, or returns port.ErrNotFound.
+func (l *ReplicaSets) Read(ctx context.Context, pool run.PoolRef) (StoredSet, error) {
 	at := l.clock.Now()
 	r, err := l.store.LoadResource(ctx, replicaRef(pool))
 	if errors.Is(err, port.ErrNotFound) {
 		l.known.Delete(pool)
-		return storedSet{}, err
+		return StoredSet{}, err
 	}
 	if err != nil {
-		return storedSet{}, fmt.Errorf("cannot read the replicas of pool %s: %w", pool.ID, err)
+		return StoredSet{}, fmt.Errorf("cannot read the replicas of pool %s: %w", pool.ID, err)
 	}
-	s := storedSet{tenant: pool.Tenant, version: r.Version}
+	s := StoredSet{tenant: pool.Tenant, version: r.Version}
 	if err := json.Unmarshal(r.Document, &s.ReplicaSet); err != nil {
-		return storedSet{}, fault.Wrap(err, fault.Internal, "unreadable record of the replicas of pool %s", pool.ID)
+		return StoredSet{}, fault.Wrap(err, fault.Internal, "unreadable record of the replicas of pool %s", pool.ID)
 	}
 	l.known.Store(pool, knownSet{s, at})
 	return s, nil
 }
 
-// served returns a pool with the replicas to which it sends tasks. The replicas that Sortie
+// Served returns a pool with the replicas to which it sends tasks. The replicas that Sortie
 // runs were read at most poolAge ago. Other pools are returned unchanged.
-func (l *setLookup) served(ctx context.Context, p run.Pool) (run.Pool, error) {
+func (l *ReplicaSets) Served(ctx context.Context, p run.Pool) (run.Pool, error) {
 	if p.Engine == nil || p.Engine.Machines == nil {
 		return p, nil
 	}
-	var set storedSet
+	var set StoredSet
 	found, ok := l.known.Load(p.Ref())
 	known, _ := found.(knownSet)
 	if age := l.clock.Now().Sub(known.readAt); ok && age >= 0 && age < poolAge {
-		set = known.storedSet
+		set = known.StoredSet
 	} else {
 		var err error
-		if set, err = l.read(ctx, p.Ref()); err != nil && !errors.Is(err, port.ErrNotFound) {
+		if set, err = l.Read(ctx, p.Ref()); err != nil && !errors.Is(err, port.ErrNotFound) {
 			return p, err
 		}
 	}
@@ -99,9 +99,9 @@ func (l *setLookup) served(ctx context.Context, p run.Pool) (run.Pool, error) {
 	return p, nil
 }
 
-// save stores a set, or deletes it if it is empty and kept is false. It returns
+// Save stores a set, or deletes it if it is empty and kept is false. It returns
 // port.ErrConflict if the set has changed since it was read.
-func (l *setLookup) save(ctx context.Context, s storedSet, kept bool) error {
+func (l *ReplicaSets) Save(ctx context.Context, s StoredSet, kept bool) error {
 	r, err := s.resource()
 	if err != nil {
 		return err
@@ -117,29 +117,29 @@ func (l *setLookup) save(ctx context.Context, s storedSet, kept bool) error {
 	return nil
 }
 
-// ensure creates the replica set of a pool, so that sweeps find it. An existing set gets a new
+// Ensure creates the replica set of a pool, so that sweeps find it. An existing set gets a new
 // version, so that a sweep that has read the pool before does not delete it.
-func (l *setLookup) ensure(ctx context.Context, pool run.PoolRef) error {
+func (l *ReplicaSets) Ensure(ctx context.Context, pool run.PoolRef) error {
 	for range port.CommitTries {
-		s, err := l.read(ctx, pool)
+		s, err := l.Read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
-			s, err = storedSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: clock.UTC(l.clock)}}, nil
+			s, err = StoredSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: clock.UTC(l.clock)}}, nil
 		}
 		if err != nil {
 			return err
 		}
-		if err = l.save(ctx, s, true); !errors.Is(err, port.ErrConflict) {
+		if err = l.Save(ctx, s, true); !errors.Is(err, port.ErrConflict) {
 			return err
 		}
 	}
-	return tooManyPoolChanges()
+	return TooManyChanges()
 }
 
-// update changes the record of a replica. current is false if the set no longer has the replica
+// Update changes the record of a replica. current is false if the set no longer has the replica
 // with this number and key.
-func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica, change func(run.Replica) run.Replica) (current bool, err error) {
+func (l *ReplicaSets) Update(ctx context.Context, pool run.PoolRef, of run.Replica, change func(run.Replica) run.Replica) (current bool, err error) {
 	for range port.CommitTries {
-		s, err := l.read(ctx, pool)
+		s, err := l.Read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
 			return false, nil
 		}
@@ -155,9 +155,9 @@ func (l *setLookup) update(ctx context.Context, pool run.PoolRef, of run.Replica
 		if !current {
 			return false, nil
 		}
-		if err = l.save(ctx, s, true); !errors.Is(err, port.ErrConflict) {
+		if err = l.Save(ctx, s, true); !errors.Is(err, port.ErrConflict) {
 			return err == nil, err
 		}
 	}
-	return false, tooManyPoolChanges()
+	return false, TooManyChanges()
 }

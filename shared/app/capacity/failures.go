@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"context"
@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// poolErrorGroups is how many groups of failures are stored for a pool, and
-	// poolErrorMessage the length of a message in bytes.
-	poolErrorGroups, poolErrorMessage = 10, 512
-	// poolErrorTries limits the retries of a write that conflicts with writes of other
+	// failureGroups is how many groups of failures are stored for a pool, and
+	// failureMessage the length of a message in bytes.
+	failureGroups, failureMessage = 10, 512
+	// failureTries limits the retries of a write that conflicts with writes of other
 	// processes.
-	poolErrorTries = 5
+	failureTries = 5
 )
 
-// PoolErrorGroup counts the platform failures of a pool with the same code and message.
+// FailureGroup counts the platform failures of a pool with the same code and message.
 // Messages that differ only in ids, numbers and times are the same.
-type PoolErrorGroup struct {
+type FailureGroup struct {
 	Code fault.Code `json:"code"`
 	// Message is the message of the last failure. Text that looks like a secret is masked.
 	Message string    `json:"message"`
@@ -39,14 +39,14 @@ type PoolErrorGroup struct {
 	LastAt  time.Time `json:"lastAt"`
 }
 
-// poolErrorLog has the groups of a pool, the newest first.
-type poolErrorLog struct {
-	Groups []PoolErrorGroup `json:"groups"`
+// failureLog has the groups of a pool, the newest first.
+type failureLog struct {
+	Groups []FailureGroup `json:"groups"`
 }
 
 // with returns the log with the failures of a group added.
-func (l poolErrorLog) with(g PoolErrorGroup) poolErrorLog {
-	same := func(other PoolErrorGroup) bool {
+func (l failureLog) with(g FailureGroup) failureLog {
+	same := func(other FailureGroup) bool {
 		return other.Code == g.Code && shapeOf(other.Message) == shapeOf(g.Message)
 	}
 	if i := slices.IndexFunc(l.Groups, same); i >= 0 {
@@ -60,9 +60,9 @@ func (l poolErrorLog) with(g PoolErrorGroup) poolErrorLog {
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(l.Groups), same)
-	all := append([]PoolErrorGroup{g}, others...)
-	slices.SortStableFunc(all, func(a, b PoolErrorGroup) int { return b.LastAt.Compare(a.LastAt) })
-	return poolErrorLog{all[:min(len(all), poolErrorGroups)]}
+	all := append([]FailureGroup{g}, others...)
+	slices.SortStableFunc(all, func(a, b FailureGroup) int { return b.LastAt.Compare(a.LastAt) })
+	return failureLog{all[:min(len(all), failureGroups)]}
 }
 
 var (
@@ -90,38 +90,38 @@ func shapeOf(message string) string {
 	})
 }
 
-// withoutSecrets masks text that looks like a secret and cuts the result to poolErrorMessage
+// withoutSecrets masks text that looks like a secret and cuts the result to failureMessage
 // bytes.
 func withoutSecrets(text string) string {
 	text = secretForms.ReplaceAllString(text, "${1}${3}${4}"+redact.Mask+"${2}")
-	return limit.Cut(strings.ToValidUTF8(string(noSecrets.Bytes([]byte(text))), "?"), poolErrorMessage)
+	return limit.Cut(strings.ToValidUTF8(string(noSecrets.Bytes([]byte(text))), "?"), failureMessage)
 }
 
-// poolErrors stores the platform failures of pools. Failures whose write fails are stored with
+// Failures stores the platform failures of pools. Failures whose write fails are stored with
 // the next failure of the pool. It is safe for concurrent use.
-type poolErrors struct {
+type Failures struct {
 	store port.ResourceStore
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	pending map[run.PoolRef]poolErrorLog
+	pending map[run.PoolRef]failureLog
 	storing map[run.PoolRef]bool
 }
 
-// newPoolErrors returns the failures in a store.
-func newPoolErrors(store port.ResourceStore, log *slog.Logger) *poolErrors {
-	return &poolErrors{store: store, log: log, pending: map[run.PoolRef]poolErrorLog{}, storing: map[run.PoolRef]bool{}}
+// NewFailures returns the failures in a store.
+func NewFailures(store port.ResourceStore, log *slog.Logger) *Failures {
+	return &Failures{store: store, log: log, pending: map[run.PoolRef]failureLog{}, storing: map[run.PoolRef]bool{}}
 }
 
-// note stores platform failures of a pool. One call at a time writes for a pool; it also writes
+// Note stores platform failures of a pool. One call at a time writes for a pool; it also writes
 // the failures of concurrent calls.
-func (s *poolErrors) note(ctx context.Context, ref run.PoolRef, now time.Time, faults ...*fault.Fault) {
+func (s *Failures) Note(ctx context.Context, ref run.PoolRef, now time.Time, faults ...*fault.Fault) {
 	if len(faults) == 0 {
 		return
 	}
 	s.mu.Lock()
 	for _, f := range faults {
-		s.pending[ref] = s.pending[ref].with(PoolErrorGroup{Code: f.Code, Message: withoutSecrets(f.Message), Count: 1, FirstAt: now, LastAt: now})
+		s.pending[ref] = s.pending[ref].with(FailureGroup{Code: f.Code, Message: withoutSecrets(f.Message), Count: 1, FirstAt: now, LastAt: now})
 	}
 	busy := s.storing[ref]
 	s.storing[ref] = true
@@ -148,7 +148,7 @@ func (s *poolErrors) note(ctx context.Context, ref run.PoolRef, now time.Time, f
 }
 
 // merged returns the log with the groups of another one.
-func (l poolErrorLog) merged(with poolErrorLog) poolErrorLog {
+func (l failureLog) merged(with failureLog) failureLog {
 	for _, g := range with.Groups {
 		l = l.with(g)
 	}
@@ -156,8 +156,8 @@ func (l poolErrorLog) merged(with poolErrorLog) poolErrorLog {
 }
 
 // add adds groups to the stored ones.
-func (s *poolErrors) add(ctx context.Context, ref run.PoolRef, now time.Time, more poolErrorLog) error {
-	for range poolErrorTries {
+func (s *Failures) add(ctx context.Context, ref run.PoolRef, now time.Time, more failureLog) error {
+	for range failureTries {
 		r, known, err := s.load(ctx, ref)
 		if err != nil {
 			return err
@@ -176,14 +176,14 @@ func (s *poolErrors) add(ctx context.Context, ref run.PoolRef, now time.Time, mo
 	return port.ErrConflict
 }
 
-// groups returns the stored groups of a pool, the newest first.
-func (s *poolErrors) groups(ctx context.Context, ref run.PoolRef) ([]PoolErrorGroup, error) {
+// Groups returns the stored groups of a pool, the newest first.
+func (s *Failures) Groups(ctx context.Context, ref run.PoolRef) ([]FailureGroup, error) {
 	_, known, err := s.load(ctx, ref)
 	return known.Groups, err
 }
 
 // load reads the stored groups of a pool.
-func (s *poolErrors) load(ctx context.Context, ref run.PoolRef) (r port.Resource, l poolErrorLog, err error) {
+func (s *Failures) load(ctx context.Context, ref run.PoolRef) (r port.Resource, l failureLog, err error) {
 	at := port.ResourceRef{Tenant: ref.Tenant, Kind: "pool-errors", ID: ref.ID}
 	r, err = s.store.LoadResource(ctx, at)
 	if errors.Is(err, port.ErrNotFound) {
@@ -198,8 +198,8 @@ func (s *poolErrors) load(ctx context.Context, ref run.PoolRef) (r port.Resource
 	return r, l, nil
 }
 
-// forget deletes the groups of a pool that was deleted.
-func (s *poolErrors) forget(ctx context.Context, ref run.PoolRef) {
+// Forget deletes the groups of a pool that was deleted.
+func (s *Failures) Forget(ctx context.Context, ref run.PoolRef) {
 	s.mu.Lock()
 	delete(s.pending, ref)
 	s.mu.Unlock()

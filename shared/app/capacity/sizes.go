@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"context"
@@ -11,24 +11,24 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// PoolSizes reads the use and the limits of all pools.
-type PoolSizes struct {
+// Sizes reads the use and the limits of all pools.
+type Sizes struct {
 	store  port.Store
 	tenant string
 	pool   string
 	limit  int
 }
 
-// NewPoolSizes returns PoolSizes. standard is the default pool; a pool without a record has its
+// NewSizes returns Sizes. standard is the default pool; a pool without a record has its
 // limit. tenant is a tenant whose pools are included even if no pool is used.
-func NewPoolSizes(store port.Store, tenant string, standard run.Pool) *PoolSizes {
-	return &PoolSizes{store, tenant, standard.ID, standard.Limit}
+func NewSizes(store port.Store, tenant string, standard run.Pool) *Sizes {
+	return &Sizes{store, tenant, standard.ID, standard.Limit}
 }
 
 // Read returns the pools in use and the default pool. For the tenants of these it also
 // returns the pools with a record. It leaves out the slots of jobs and keys, whose number
 // is unbounded.
-func (s *PoolSizes) Read(ctx context.Context) ([]port.PoolSize, error) {
+func (s *Sizes) Read(ctx context.Context) ([]port.PoolSize, error) {
 	uses, err := s.store.Pools(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the use of the pools: %w", err)
@@ -64,7 +64,7 @@ func (s *PoolSizes) Read(ctx context.Context) ([]port.PoolSize, error) {
 }
 
 // Samples returns the gauges of the pools.
-func (s *PoolSizes) Samples(ctx context.Context) ([]series.Sample, error) {
+func (s *Sizes) Samples(ctx context.Context) ([]series.Sample, error) {
 	sizes, err := s.Read(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (s *PoolSizes) Samples(ctx context.Context) ([]series.Sample, error) {
 }
 
 // records adds the pools of a tenant that have a record.
-func (s *PoolSizes) records(ctx context.Context, tenant string, to map[run.PoolRef]*port.PoolSize) error {
+func (s *Sizes) records(ctx context.Context, tenant string, to map[run.PoolRef]*port.PoolSize) error {
 	for cursor := ""; ; {
 		pools, next, err := s.store.PoolRecords(ctx, tenant, port.Page{Limit: 1000, Cursor: cursor})
 		if err != nil {

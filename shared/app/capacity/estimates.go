@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"context"
@@ -30,19 +30,19 @@ const (
 	measureAge, measureFew, measureNone = 10 * time.Minute, 10 * time.Second, 2 * time.Second
 )
 
-// estimates predicts when runs of a pool start. It computes predictions from the records of
+// Estimates predicts when runs of a pool start. It computes predictions from the records of
 // runs, so it writes nothing, and a restart loses nothing. It reads the queue of a pool again
 // after headAge, later for a long queue, and the measured runs after measureAge. No call waits
 // for the reads of another call.
-type estimates struct {
+type Estimates struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *estimate
 }
 
-// newEstimates returns the estimates from the runs in a store.
-func newEstimates(store port.Store, c clock.Clock) *estimates {
-	return &estimates{store: store, clock: c}
+// NewEstimates returns the estimates from the runs in a store.
+func NewEstimates(store port.Store, c clock.Clock) *Estimates {
+	return &Estimates{store: store, clock: c}
 }
 
 // estimate has the cached measures and the cached queue of a pool.
@@ -106,13 +106,13 @@ func (f *forecast) join(slot run.Slot, now time.Time, count func() (int, error))
 	return position, nil
 }
 
-func (e *estimates) of(id poolID) *estimate {
+func (e *Estimates) of(id poolID) *estimate {
 	found, _ := e.pools.LoadOrStore(id, &estimate{})
 	return found.(*estimate) //nolint:forcetypeassert // the map has no other values
 }
 
-// admitted predicts the start of a run that acquires a slot of the pool now.
-func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*run.Prediction, error) {
+// Admitted predicts the start of a run that acquires a slot of the pool now.
+func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool run.Pool) (*run.Prediction, error) {
 	known, now := e.of(poolID{r.Tenant, pool.ID}), e.clock.Now()
 	measures, is := known.ended.peek(now, isMeasured)
 	if !is {
@@ -127,21 +127,21 @@ func (e *estimates) admitted(ctx context.Context, r run.Run, pool run.Pool) (*ru
 	return predictionOf(measures.Started(explain.ClassOf(r))), nil
 }
 
-// queueEntry is a queue and the slot with which a run joins it.
-type queueEntry struct {
+// Entry is a queue and the slot with which a run joins it.
+type Entry struct {
 	Pool run.Pool
 	Slot run.Slot
 }
 
-// joins predicts the start of a run that joins the queues one after the other, from now on. It
+// Joins predicts the start of a run that joins the queues one after the other, from now on. It
 // returns nil if a pool is draining, because a person has to resume it.
-func (e *estimates) joins(ctx context.Context, r run.Run, queues ...queueEntry) (*run.Prediction, error) {
-	return e.joinsAfter(ctx, r, 0, queues...)
+func (e *Estimates) Joins(ctx context.Context, r run.Run, queues ...Entry) (*run.Prediction, error) {
+	return e.JoinsAfter(ctx, r, 0, queues...)
 }
 
-// joinsAfter predicts the same for a run that gets a slot of the first queue not before a
+// JoinsAfter predicts the same for a run that gets a slot of the first queue not before a
 // delay.
-func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...queueEntry) (*run.Prediction, error) {
+func (e *Estimates) JoinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...Entry) (*run.Prediction, error) {
 	var expected explain.Range
 	ahead := 0
 	for i, to := range queues {
@@ -163,7 +163,7 @@ func (e *estimates) joinsAfter(ctx context.Context, r run.Run, delay time.Durati
 }
 
 // wait forecasts the wait of a run that joins a queue now, and returns its position there.
-func (e *estimates) wait(ctx context.Context, r run.Run, to queueEntry) (wait explain.Range, position int, err error) {
+func (e *Estimates) wait(ctx context.Context, r run.Run, to Entry) (wait explain.Range, position int, err error) {
 	f, err := e.forecast(ctx, r.Tenant, to.Pool)
 	if err != nil {
 		return wait, 0, err
@@ -178,8 +178,8 @@ func (e *estimates) wait(ctx context.Context, r run.Run, to queueEntry) (wait ex
 }
 
 // forecast returns the forecast for the queue of a pool, cached for at least headAge.
-func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) (*forecast, error) {
-	measures, err := e.measured(ctx, tenant, pool.ID)
+func (e *Estimates) forecast(ctx context.Context, tenant string, pool run.Pool) (*forecast, error) {
+	measures, err := e.Measured(ctx, tenant, pool.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func (e *estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 	}
 	queue := &e.of(poolID{tenant, pool.ID}).queue
 	read, err := queue.get(now, fresh, func() (*forecast, error) {
-		q, err := e.read(ctx, tenant, pool)
+		q, err := e.Read(ctx, tenant, pool)
 		if err != nil {
 			return nil, err
 		}
@@ -217,8 +217,8 @@ func predictionOf(r explain.Range) *run.Prediction {
 	return &run.Prediction{P50: r.P50.Milliseconds(), P90: r.P90.Milliseconds(), Base: r.Base.Milliseconds(), Measured: r.Measured}
 }
 
-// measured returns the measures of the ended runs of a pool, cached as isMeasured permits.
-func (e *estimates) measured(ctx context.Context, tenant, pool string) (explain.Measures, error) {
+// Measured returns the measures of the ended runs of a pool, cached as isMeasured permits.
+func (e *Estimates) Measured(ctx context.Context, tenant, pool string) (explain.Measures, error) {
 	return e.of(poolID{tenant, pool}).ended.get(e.clock.Now(), isMeasured, func() (explain.Measures, error) {
 		return e.measure(ctx, tenant, pool, true)
 	})
@@ -238,7 +238,7 @@ func isMeasured(m explain.Measures, age time.Duration) bool {
 // measure reads runs of a pool and returns their measures. For a job's pool it reads runs of
 // the job. For another pool it reads startedRuns runs of any state, or, if thorough, ended runs
 // and holders of slots.
-func (e *estimates) measure(ctx context.Context, tenant, pool string, thorough bool) (explain.Measures, error) {
+func (e *Estimates) measure(ctx context.Context, tenant, pool string, thorough bool) (explain.Measures, error) {
 	pages := []port.Page{{Limit: startedRuns}}
 	if jobID, of := run.PoolJob(pool); of {
 		pages = []port.Page{{JobID: jobID, Limit: measuredFailures}}
@@ -273,7 +273,7 @@ func (e *estimates) measure(ctx context.Context, tenant, pool string, thorough b
 }
 
 // holders calls add for at most readHolders runs that hold slots of a pool.
-func (e *estimates) holders(ctx context.Context, tenant, pool string, add func(run.Run)) error {
+func (e *Estimates) holders(ctx context.Context, tenant, pool string, add func(run.Run)) error {
 	refs, err := e.store.Holders(ctx, tenant, pool, readHolders)
 	if err != nil {
 		return fmt.Errorf("cannot read the slots of pool %s: %w", pool, err)
@@ -281,7 +281,7 @@ func (e *estimates) holders(ctx context.Context, tenant, pool string, add func(r
 	return e.load(ctx, refs, add)
 }
 
-func (e *estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run)) error {
+func (e *Estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run)) error {
 	for _, ref := range refs {
 		r, err := e.store.Load(ctx, ref)
 		if errors.Is(err, port.ErrNotFound) {
@@ -295,8 +295,8 @@ func (e *estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run))
 	return nil
 }
 
-// read reads the slots of a pool, and the records of at most readHolders holders.
-func (e *estimates) read(ctx context.Context, tenant string, pool run.Pool) (explain.Queue, error) {
+// Read reads the slots of a pool, and the records of at most readHolders holders.
+func (e *Estimates) Read(ctx context.Context, tenant string, pool run.Pool) (explain.Queue, error) {
 	q := explain.Queue{Name: pool.ID, Limit: pool.Limit, QueueLimit: pool.QueueLimit, Draining: pool.Draining, Position: -1}
 	refs, err := e.store.Holders(ctx, tenant, pool.ID, limit.ConcurrentRuns)
 	if err != nil {

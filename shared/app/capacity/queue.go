@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"context"
@@ -28,18 +28,18 @@ const (
 // poolID identifies a pool.
 type poolID struct{ tenant, pool string }
 
-// positionCache returns positions of runs in their queues. It caches the head of each queue for
+// Positions returns positions of runs in their queues. It caches the head of each queue for
 // headAge. The cost of a position does not depend on the length of the queue or on the number
 // of readers.
-type positionCache struct {
+type Positions struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *queueHead
 }
 
-// newPositionCache returns the positions in the queues of a store.
-func newPositionCache(store port.Store, c clock.Clock) *positionCache {
-	return &positionCache{store: store, clock: c}
+// NewPositions returns the positions in the queues of a store.
+func NewPositions(store port.Store, c clock.Clock) *Positions {
+	return &Positions{store: store, clock: c}
 }
 
 type queueHead struct {
@@ -48,10 +48,10 @@ type queueHead struct {
 	positions map[string]int
 }
 
-// position returns the number of runs before the run in the queue of its key, its job or its pool,
+// Of returns the number of runs before the run in the queue of its key, its job or its pool,
 // at most limit.QueuePositions. It is up to a second old. It is -1 if the run has left the
 // queue.
-func (q *positionCache) position(ctx context.Context, r run.Run) (int, error) {
+func (q *Positions) Of(ctx context.Context, r run.Run) (int, error) {
 	pool := r.Slot.Pool
 	switch {
 	case r.AwaitsKey():
@@ -86,19 +86,19 @@ func (q *positionCache) position(ctx context.Context, r run.Run) (int, error) {
 	return -1, nil
 }
 
-// queueLimit refuses new runs of a pool with a full queue. It counts a queue periodically,
+// QueueLimit refuses new runs of a pool with a full queue. It counts a queue periodically,
 // and in between applies the changes by this process: the runs that it accepts, admits,
 // enqueues and grants. It does not see runs that another process accepts until it counts
 // again, so the limit can be exceeded.
-type queueLimit struct {
+type QueueLimit struct {
 	store port.Store
 	clock clock.Clock
 	pools sync.Map // poolID -> *queueCount
 }
 
-// newQueueLimit returns the limits of the queues in a store.
-func newQueueLimit(store port.Store, c clock.Clock) *queueLimit {
-	return &queueLimit{store: store, clock: c}
+// NewQueueLimit returns the limits of the queues in a store.
+func NewQueueLimit(store port.Store, c clock.Clock) *QueueLimit {
+	return &QueueLimit{store: store, clock: c}
 }
 
 type queueCount struct {
@@ -115,9 +115,9 @@ type queueCount struct {
 	free   int
 }
 
-// admit counts a new run of the pool, or returns AdmissionReject if the queue is full. It
+// Admit counts a new run of the pool, or returns AdmissionReject if the queue is full. It
 // is idempotent.
-func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) error {
+func (q *QueueLimit) Admit(ctx context.Context, pool run.Pool, runID string) error {
 	if pool.QueueLimit == 0 {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (q *queueLimit) admit(ctx context.Context, pool run.Pool, runID string) err
 
 // count reads the length of the queue. It removes the accepted runs that are older than
 // recheckAge: they are in the queue, or have a slot.
-func (q *queueLimit) count(ctx context.Context, pool run.Pool, count *queueCount) error {
+func (q *QueueLimit) count(ctx context.Context, pool run.Pool, count *queueCount) error {
 	counted, err := q.store.QueueLength(ctx, pool.Tenant, pool.ID, pool.QueueLimit+1)
 	if err != nil {
 		return fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
@@ -161,7 +161,7 @@ func (q *queueLimit) count(ctx context.Context, pool run.Pool, count *queueCount
 
 // full reports whether one more run would exceed the limit. It counts the queued runs, and
 // the accepted runs for which no slot is free.
-func (q *queueLimit) full(ctx context.Context, pool run.Pool, count *queueCount) (bool, error) {
+func (q *QueueLimit) full(ctx context.Context, pool run.Pool, count *queueCount) (bool, error) {
 	room := pool.QueueLimit - count.counted
 	switch {
 	case room <= 0 || len(count.accepted) < room:
@@ -181,13 +181,13 @@ func (q *queueLimit) full(ctx context.Context, pool run.Pool, count *queueCount)
 	return len(count.accepted)-max(count.free, 0) >= room, nil
 }
 
-// forget removes an accepted run that was not created, or that joins no queue yet.
-func (q *queueLimit) forget(r run.Run) {
+// Forget removes an accepted run that was not created, or that joins no queue yet.
+func (q *QueueLimit) Forget(r run.Run) {
 	q.change(&r, func(count *queueCount) { delete(count.accepted, r.ID) })
 }
 
-// committed applies the commit of a decision to the counts.
-func (q *queueLimit) committed(d *run.Decision) {
+// Committed applies the commit of a decision to the counts.
+func (q *QueueLimit) Committed(d *run.Decision) {
 	if d.Lease == "" && d.Run.Slot.State == "" {
 		return
 	}
@@ -208,7 +208,7 @@ func (q *queueLimit) committed(d *run.Decision) {
 	})
 }
 
-func (q *queueLimit) change(r *run.Run, do func(*queueCount)) {
+func (q *QueueLimit) change(r *run.Run, do func(*queueCount)) {
 	found, ok := q.pools.Load(poolID{r.Tenant, r.Slot.Pool})
 	if !ok {
 		return

@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"context"
@@ -30,9 +30,9 @@ func TestSlowReadOfAPoolIsNotNew(t *testing.T) {
 	c := clock.NewVirtual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))
 	for takes, want := range map[time.Duration]int{0: 1, poolAge: 2} {
 		store := &slowPools{clock: c, takes: takes}
-		lookup := newPoolLookup(store, c, run.Pool{})
+		lookup := NewPools(store, c, run.Pool{})
 		for range 2 {
-			if _, err := lookup.pool(t.Context(), "acme", "a"); err != nil {
+			if _, err := lookup.Pool(t.Context(), "acme", "a"); err != nil {
 				t.Fatal(err)
 			}
 		}

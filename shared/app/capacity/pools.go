@@ -1,4 +1,4 @@
-package orchestrator
+package capacity
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 // poolAge is how long a process caches the record of a pool, from the start of its read.
 const poolAge = time.Second
 
-// poolLookup reads pools and caches each of them for poolAge. It is safe for concurrent use.
-type poolLookup struct {
+// Pools reads pools and caches each of them for poolAge. It is safe for concurrent use.
+type Pools struct {
 	store port.PoolStore
 	clock clock.Clock
 	// configured is the default pool while it has no record, without a tenant.
@@ -31,26 +31,26 @@ type knownPool struct {
 	readAt time.Time
 }
 
-// newPoolLookup returns the pools in a store. configured is the default pool while it has no
+// NewPools returns the pools in a store. configured is the default pool while it has no
 // record, without a tenant.
-func newPoolLookup(store port.PoolStore, c clock.Clock, configured run.Pool) *poolLookup {
-	return &poolLookup{store: store, clock: c, configured: configured}
+func NewPools(store port.PoolStore, c clock.Clock, configured run.Pool) *Pools {
+	return &Pools{store: store, clock: c, configured: configured}
 }
 
-// standard returns the default pool as it is without a record. Its id is the name of the default
+// Standard returns the default pool as it is without a record. Its id is the name of the default
 // pool of every tenant.
-func (p *poolLookup) standard() run.Pool { return p.configured }
+func (p *Pools) Standard() run.Pool { return p.configured }
 
-// forget makes the next call read a pool that was changed.
-func (p *poolLookup) forget(ref run.PoolRef) { p.known.Delete(ref) }
+// Forget makes the next call read a pool that was changed.
+func (p *Pools) Forget(ref run.PoolRef) { p.known.Delete(ref) }
 
-// ref identifies a pool by its name; empty is the default one.
-func (p *poolLookup) ref(tenant, name string) run.PoolRef {
+// Ref identifies a pool by its name; empty is the default one.
+func (p *Pools) Ref(tenant, name string) run.PoolRef {
 	return run.PoolRef{Tenant: tenant, ID: cmp.Or(name, p.configured.ID)}
 }
 
-// read reads a pool, or returns port.ErrNotFound. The default pool always exists.
-func (p *poolLookup) read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+// Read reads a pool, or returns port.ErrNotFound. The default pool always exists.
+func (p *Pools) Read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
 	at := p.clock.Now() // a slow read may return a record that was replaced meanwhile
 	stored, err := p.store.LoadPool(ctx, ref)
 	switch {
@@ -67,32 +67,32 @@ func (p *poolLookup) read(ctx context.Context, ref run.PoolRef) (run.Pool, error
 	return stored, nil
 }
 
-// pool returns a pool, read at most poolAge ago, or port.ErrNotFound.
-func (p *poolLookup) pool(ctx context.Context, tenant, name string) (run.Pool, error) {
-	ref := p.ref(tenant, name)
+// Pool returns a pool, read at most poolAge ago, or port.ErrNotFound.
+func (p *Pools) Pool(ctx context.Context, tenant, name string) (run.Pool, error) {
+	ref := p.Ref(tenant, name)
 	if found, ok := p.known.Load(ref); ok {
 		known := found.(knownPool) //nolint:forcetypeassert // the map has no other values
 		if age := p.clock.Now().Sub(known.readAt); age >= 0 && age < poolAge {
 			return known.Pool, nil
 		}
 	}
-	return p.read(ctx, ref)
+	return p.Read(ctx, ref)
 }
 
-// forRun returns the pool of a run. For a deleted pool it returns a draining one, so that
+// ForRun returns the pool of a run. For a deleted pool it returns a draining one, so that
 // the run waits until the pool exists again.
-func (p *poolLookup) forRun(ctx context.Context, tenant, name string) (run.Pool, error) {
-	found, err := p.pool(ctx, tenant, name)
+func (p *Pools) ForRun(ctx context.Context, tenant, name string) (run.Pool, error) {
+	found, err := p.Pool(ctx, tenant, name)
 	if errors.Is(err, port.ErrNotFound) {
 		return run.Pool{Tenant: tenant, ID: name, Draining: true}, nil
 	}
 	return found, err
 }
 
-// forNewRun returns the pool that a new run of a kind names. Fault: Unprocessable with the
+// ForNewRun returns the pool that a new run of a kind names. Fault: Unprocessable with the
 // field pool for an unknown one, and for one that does not start runs of the kind.
-func (p *poolLookup) forNewRun(ctx context.Context, tenant, name, kind string) (run.Pool, error) {
-	found, err := p.pool(ctx, tenant, name)
+func (p *Pools) ForNewRun(ctx context.Context, tenant, name, kind string) (run.Pool, error) {
+	found, err := p.Pool(ctx, tenant, name)
 	if errors.Is(err, port.ErrNotFound) {
 		f := fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", name)
 		f.Field = "pool"
@@ -107,7 +107,7 @@ func (p *poolLookup) forNewRun(ctx context.Context, tenant, name, kind string) (
 	return found, nil
 }
 
-// tooManyPoolChanges returns the fault of a change that has lost too many races: Unavailable.
-func tooManyPoolChanges() error {
+// TooManyChanges returns the fault of a change that has lost too many races: Unavailable.
+func TooManyChanges() error {
 	return fault.New(fault.Unavailable, "too many concurrent changes of the pool; retry")
 }
