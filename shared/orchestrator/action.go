@@ -228,8 +228,8 @@ func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, ke
 	if err := checkParameters(stored.Definition, parameters); err != nil {
 		return nil, fmt.Sprintf("the job %s refuses the parameters: %v", a.JobID, err), nil
 	}
-	r := s.host.newRun(stored, s.policy, parameters, run.Override{})
-	if r.Exec = from.MayTriggerExec(); s.host.needExec(r.Work) && !r.Exec {
+	r := s.host.NewRun(stored, s.policy, parameters, run.Override{})
+	if r.Exec = from.MayTriggerExec(); s.host.NeedsExec(r.Work) && !r.Exec {
 		return nil, fmt.Sprintf("the job %s is of a program of the host: the run and the job that trigger it need the scope exec", a.JobID), nil
 	}
 	r.Workspace, r.CorrelationID, r.Trigger = from.Workspace, from.CorrelationID, run.TriggerJob

@@ -66,8 +66,8 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if !stored.Made(r.JobVersion) {
 		return nil, nil
 	}
-	newest := s.host.newRun(stored, s.policy, r.Parameters, r.Override)
-	if s.host.needExec(newest.Work) && !r.Exec {
+	newest := s.host.NewRun(stored, s.policy, r.Parameters, r.Override)
+	if s.host.NeedsExec(newest.Work) && !r.Exec {
 		return nil, nil // the creator of the run lacks the scope exec
 	}
 	return &newest, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -39,7 +40,7 @@ type Config struct {
 	CPUs     int
 	MemoryMB int
 	// Host has the images that are programs of the server's host.
-	Host HostPrograms
+	Host host.Programs
 	// BucketCredentials is run.BucketVariables, or run.BucketEnvelope, which no job can
 	// override; empty is run.BucketVariables.
 	BucketCredentials string

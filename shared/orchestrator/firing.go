@@ -104,7 +104,7 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 // creation returns the decision that creates the run of a firing. The run is skipped if the
 // firing was missed or is refused.
 func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time.Time) (run.Decision, error) {
-	r := s.host.newRun(j, s.policy, nil, run.Override{})
+	r := s.host.NewRun(j, s.policy, nil, run.Override{})
 	r.ID = run.FiringID(j.ID, f.At)
 	r.TaskID = run.FiringTaskID(r.Ref(), f.At)
 	r.CorrelationID = r.TaskID
@@ -128,7 +128,7 @@ func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time
 // or cannot join its pool. It returns nil if the run can join.
 func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
 	missed := run.Missed{Reason: run.SkipNoPool, Count: 1, Until: r.ScheduledAt}
-	if s.host.needExec(r.Work) && !r.Exec {
+	if s.host.NeedsExec(r.Work) && !r.Exec {
 		missed.Reason = run.SkipNoExec
 		return &missed, nil
 	}

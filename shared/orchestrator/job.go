@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -56,7 +57,7 @@ func checkJob(p change.Precondition, stored *job.Job) error {
 func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
-// JSON. Faults: those of job.DefinitionProblems, of HostPrograms.check and of
+// JSON. Faults: those of job.DefinitionProblems, of Check and of
 // checkTriggers.
 func (s *Jobs) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
 	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.schedules.Precision()})
@@ -89,7 +90,7 @@ func (s *Definitions) parse(
 		return job.Definition{}, job.NewDefinitionProblems(problems)
 	}
 	work := d.Run(s.policy).Work
-	err := s.host.check(who, work)
+	err := s.host.Check(who, work)
 	if err == nil {
 		err = s.checkExports(work, "export")
 	}
@@ -100,7 +101,7 @@ func (s *Definitions) parse(
 }
 
 // checkTriggers refuses a definition that triggers a job of a program of the host, if the
-// caller lacks the scope exec. Fault: that of missingExec, with the field. A job that does not
+// caller lacks the scope exec. Fault: that of host.MissingExec, with the field. A job that does not
 // exist yet is checked when it is triggered.
 func (s *Definitions) checkTriggers(ctx context.Context, who port.Identity, d job.Definition) error {
 	if who.May(access.Exec) {
@@ -111,8 +112,8 @@ func (s *Definitions) checkTriggers(ctx context.Context, who port.Identity, d jo
 		if err != nil {
 			return err
 		}
-		if triggered != nil && s.host.needExec(triggered.Run(s.policy).Work) {
-			return missingExec(who, field)
+		if triggered != nil && s.host.NeedsExec(triggered.Run(s.policy).Work) {
+			return host.MissingExec(who, field)
 		}
 	}
 	return nil

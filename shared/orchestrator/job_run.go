@@ -37,7 +37,7 @@ type JobRunRequest struct {
 }
 
 // RunJob creates a run of a stored job, as Submit does. existing is also true if the job
-// already has a firing at ScheduledAt. Faults: NotFound, those of HostPrograms.check and
+// already has a firing at ScheduledAt. Faults: NotFound, those of Check and
 // Submit, InvalidRequest with the field, IdempotencyMismatch for a firing with other
 // parameters.
 func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existing bool, err error) {
@@ -63,8 +63,8 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	if err != nil {
 		return r, err
 	}
-	r = s.host.newRun(j, s.policy, in.Parameters, in.Override)
-	if err := s.host.check(in.Identity, r.Work); err != nil {
+	r = s.host.NewRun(j, s.policy, in.Parameters, in.Override)
+	if err := s.host.Check(in.Identity, r.Work); err != nil {
 		return run.Run{}, err
 	}
 	if err := checkParameters(j.Definition, in.Parameters); err != nil {

@@ -266,8 +266,8 @@ func (k *keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 	if err != nil {
 		return run.Run{}, err
 	}
-	is := k.host.newRun(j, k.policy, set.Environment(r, k.hostOf(where), engineModel), run.Override{})
-	is.Exec = is.Exec && (p.Engine != nil && p.Engine.Machines != nil && p.Engine.Machines.Exec || k.host.owns(p.UpdatedBy))
+	is := k.host.NewRun(j, k.policy, set.Environment(r, k.hostOf(where), engineModel), run.Override{})
+	is.Exec = is.Exec && (p.Engine != nil && p.Engine.Machines != nil && p.Engine.Machines.Exec || k.host.Owns(p.UpdatedBy))
 	if is.Work.Program == nil {
 		known, _, err := k.refuse(ctx, p.Tenant, key, fault.New(fault.Unprocessable, "the job %s has no program, want the program of a server", r.Job))
 		return known, err

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -129,7 +130,7 @@ func outlive(ctx context.Context, grace time.Duration) (context.Context, context
 func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 	if r.Work.Program != nil && !r.Exec && slices.Contains(s.host.Bound, r.Work.Image) {
 		// The image became the name of a host program after the run was accepted.
-		f := fault.New(fault.Image, "%s", missingExec(port.Identity{}, "image").Message)
+		f := fault.New(fault.Image, "%s", host.MissingExec(port.Identity{}, "image").Message)
 		f.Retryable = false
 		return s.refused(ctx, r, f)
 	}

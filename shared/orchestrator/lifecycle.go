@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -24,7 +25,7 @@ type Lifecycle struct {
 	maxEvents  int
 	policy     run.Policy
 	estimates  *capacity.Estimates
-	host       HostPrograms
+	host       host.Programs
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
 	// tasks serves inference tasks.

@@ -142,7 +142,7 @@ func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolD
 	}
 	if d.Warm != nil {
 		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.offer.Default()))...)
-		if f := fault.Of(s.host.check(who, run.Work{Image: d.Warm.Image})); f != nil {
+		if f := fault.Of(s.host.Check(who, run.Work{Image: d.Warm.Image})); f != nil {
 			f.Field = "warm.image"
 			where = append(where, f)
 		}

@@ -33,14 +33,14 @@ func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.Engi
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", m.Job, err)
 	}
-	is := s.host.run(j, s.policy)
+	is := s.host.Run(j, s.policy)
 	if is.Work.Program == nil {
 		wrong("the job %s has no program, want the program of a server", m.Job)
 	}
 	if c := is.Constraints; c != nil && c.MaxConcurrentRuns > 0 && c.MaxConcurrentRuns < m.Count {
 		wrong("the job %s permits %d runs at a time, want a job that permits the %d of count", m.Job, c.MaxConcurrentRuns, m.Count)
 	}
-	if err := s.host.check(who, is.Work); err != nil {
+	if err := s.host.Check(who, is.Work); err != nil {
 		f := fault.Of(err)
 		if f == nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -152,8 +153,8 @@ func (s *Requests) create(
 	if key != "" {
 		under = &port.IdempotencyKey{Key: key, Digest: digest}
 	}
-	if s.host.needExec(r.Work) && !r.Exec {
-		return run.Run{}, false, missingExec(port.Identity{}, "image")
+	if s.host.NeedsExec(r.Work) && !r.Exec {
+		return run.Run{}, false, host.MissingExec(port.Identity{}, "image")
 	}
 	now := s.now()
 	if r.ID != "" {

@@ -37,7 +37,7 @@ type RetryRequest struct {
 
 // Retry creates a run with the work of an ended task, whatever its outcome, and a copy of its
 // input; see run.Run.Again. existing as for Submit. Faults: NotFound as for Queries.Task,
-// NotEnded, IdempotencyMismatch, AdmissionReject, and those of Changes.of and HostPrograms.check.
+// NotEnded, IdempotencyMismatch, AdmissionReject, and those of Changes.of and host.Programs.Check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -61,7 +61,7 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	if r, err = in.Changes.of(old.Again()); err != nil {
 		return r, false, err
 	}
-	if err := s.host.check(in.Identity, r.Work); err != nil {
+	if err := s.host.Check(in.Identity, r.Work); err != nil {
 		return r, false, err
 	}
 	input, err := s.inputOf(ctx, old)

@@ -52,6 +52,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -216,7 +217,7 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.Engines, config.MockEngine = engineAddresses(config.Engines), true
-	config.Host = orchestrator.HostPrograms{Exec: true, Bound: append(slices.Collect(maps.Keys(s.config.Images)), config.Image), Owner: s.owner.Subject()}
+	config.Host = host.Programs{Exec: true, Bound: append(slices.Collect(maps.Keys(s.config.Images)), config.Image), Owner: s.owner.Subject()}
 	config.FreePort, config.Loopback = s.freePort, s.loopback
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval

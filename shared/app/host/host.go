@@ -1,4 +1,5 @@
-package orchestrator
+// Package host knows the images that are programs of the server's own host, and who may run them.
+package host
 
 import (
 	"cmp"
@@ -16,10 +17,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// HostPrograms has the images that are programs of the server's own host. Such a program has
+// Programs has the images that are programs of the server's own host. Such a program has
 // all rights of the user who started the server, so its runs need a caller with the scope exec.
 // The zero value allows no such image.
-type HostPrograms struct {
+type Programs struct {
 	// Exec: an image "exec:PATH" is a program of the host.
 	Exec bool
 	// Bound are the names of images that are programs of the host.
@@ -32,25 +33,25 @@ type HostPrograms struct {
 // execScheme is the scheme of an image that names a program of the host.
 const execScheme = "exec:"
 
-// needExec reports whether the work needs the scope exec. An export with a bound image does not
+// NeedsExec reports whether the work needs the scope exec. An export with a bound image does not
 // need it: clients cannot change the command line of the export contract.
-func (h HostPrograms) needExec(w run.Work) bool {
+func (h Programs) NeedsExec(w run.Work) bool {
 	return strings.HasPrefix(w.Image, execScheme) || w.Program != nil && slices.Contains(h.Bound, w.Image)
 }
 
-// check refuses work that the caller may not run. Faults: RunnerNotAllowed, MissingScope,
+// Check refuses work that the caller may not run. Faults: RunnerNotAllowed, MissingScope,
 // InvalidRequest and Unprocessable, each with the field.
-func (h HostPrograms) check(who port.Identity, w run.Work) error {
+func (h Programs) Check(who port.Identity, w run.Work) error {
 	program, exec := strings.CutPrefix(w.Image, execScheme)
 	switch {
 	case exec && !h.Exec:
 		f := fault.New(fault.RunnerNotAllowed, "images of the form %sPATH run on a local system only, want a container image", execScheme)
 		f.Field = "image"
 		return f
-	case !h.needExec(w):
+	case !h.NeedsExec(w):
 		return nil
 	case !who.May(access.Exec):
-		return missingExec(who, "image")
+		return MissingExec(who, "image")
 	case exec && (!path.IsAbs(program) || path.Clean(program) != program || !limit.Printable(program)):
 		return fault.Invalid("image", "malformed image %q, want %s and the absolute path of a program", w.Image, execScheme)
 	case w.Program != nil && w.Program.Output != nil && path.IsAbs(w.Program.Output.Path):
@@ -61,9 +62,9 @@ func (h HostPrograms) check(who port.Identity, w run.Work) error {
 	return nil
 }
 
-// missingExec returns the fault of a caller without the scope exec: RunnerNotAllowed without a
+// MissingExec returns the fault of a caller without the scope exec: RunnerNotAllowed without a
 // token, otherwise MissingScope.
-func missingExec(who port.Identity, field string) *fault.Fault {
+func MissingExec(who port.Identity, field string) *fault.Fault {
 	code := fault.MissingScope
 	if who.Anonymous {
 		code = fault.RunnerNotAllowed
@@ -74,19 +75,19 @@ func missingExec(who port.Identity, field string) *fault.Fault {
 	return f
 }
 
-// owns reports whether the subject is the owner of the data folder.
-func (h HostPrograms) owns(subject string) bool { return h.Owner != "" && subject == h.Owner }
+// Owns reports whether the subject is the owner of the data folder.
+func (h Programs) Owns(subject string) bool { return h.Owner != "" && subject == h.Owner }
 
-// run returns a run of a stored job with the rights of the client that stored the job.
-func (h HostPrograms) run(j job.Job, defaults run.Policy) run.Run {
+// Run returns a run of a stored job with the rights of the client that stored the job.
+func (h Programs) Run(j job.Job, defaults run.Policy) run.Run {
 	r := j.Run(defaults)
-	r.Exec = j.Exec || h.owns(j.UpdatedBy)
+	r.Exec = j.Exec || h.Owns(j.UpdatedBy)
 	return r.TriggersExec(r.Exec)
 }
 
-// newRun returns a run as run does, with parameters, an override and its PayloadDigest.
-func (h HostPrograms) newRun(j job.Job, defaults run.Policy, parameters map[string]string, o run.Override) run.Run {
-	r := h.run(j, defaults).With(o)
+// NewRun returns a run as run does, with parameters, an override and its PayloadDigest.
+func (h Programs) NewRun(j job.Job, defaults run.Policy, parameters map[string]string, o run.Override) run.Run {
+	r := h.Run(j, defaults).With(o)
 	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)
 	r.PayloadDigest = payloadDigest(j, parameters, o)
 	return r
