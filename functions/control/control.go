@@ -11,14 +11,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Routes returns the routes of pools.
-func Routes(svc *orchestrator.Pools) []httpkit.Route {
-	route := func(method, pattern string, scope access.Scope, serve func(*orchestrator.Pools, http.ResponseWriter, *http.Request) error) httpkit.Route {
+func Routes(svc *pools.Pools) []httpkit.Route {
+	route := func(method, pattern string, scope access.Scope, serve func(*pools.Pools, http.ResponseWriter, *http.Request) error) httpkit.Route {
 		return httpkit.Route{
 			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) },
@@ -38,12 +38,12 @@ func Routes(svc *orchestrator.Pools) []httpkit.Route {
 }
 
 // answer writes a pool and its entity tag.
-func answer(w http.ResponseWriter, status int, v orchestrator.PoolView) error {
-	w.Header().Set("ETag", orchestrator.PoolTag(v.Pool))
+func answer(w http.ResponseWriter, status int, v pools.View) error {
+	w.Header().Set("ETag", pools.Tag(v.Pool))
 	return httpkit.WriteJSON(w, status, api.Pool(v))
 }
 
-func list(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func list(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	views, err := svc.Pools(r.Context(), httpkit.CallerOf(r.Context()))
 	if err != nil {
 		return fmt.Errorf("cannot list the pools: %w", err)
@@ -55,7 +55,7 @@ func list(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error
 	return httpkit.WriteJSON(w, http.StatusOK, found)
 }
 
-func capabilities(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func capabilities(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	engines, err := svc.Capabilities(r.Context(), httpkit.CallerOf(r.Context()))
 	if err != nil {
 		return fmt.Errorf("cannot read the capabilities: %w", err)
@@ -63,7 +63,7 @@ func capabilities(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Reques
 	return httpkit.WriteJSON(w, http.StatusOK, api.Capabilities(engines))
 }
 
-func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func put(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func put(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 	return answer(w, status, v)
 }
 
-func get(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func get(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	v, err := svc.Pool(httpkit.Request(r, "pool_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the pool: %w", err)
@@ -93,11 +93,11 @@ func get(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error 
 	return answer(w, http.StatusOK, v)
 }
 
-func remove(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func remove(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	return httpkit.Remove(w, r, "pool", r.PathValue("pool_id"), svc.Delete)
 }
 
-func drain(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func drain(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func drain(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) erro
 	return answer(w, http.StatusAccepted, v)
 }
 
-func resume(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func resume(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func resume(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) err
 	return answer(w, http.StatusOK, v)
 }
 
-func reload(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func reload(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func reload(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) err
 	return answer(w, http.StatusOK, v)
 }
 
-func health(svc *orchestrator.Pools, w http.ResponseWriter, r *http.Request) error {
+func health(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	h, err := svc.Health(httpkit.Request(r, "pool_id"))
 	if err != nil {
 		return fmt.Errorf("cannot read the state of the pool: %w", err)

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -29,7 +30,7 @@ func JobDocument(j job.Job) ([]byte, error) { return json.Marshal(Job(j)) }
 
 // PoolDocument encodes a pool, without its use, for the digests in its events.
 func PoolDocument(p run.Pool) ([]byte, error) {
-	return json.Marshal(Pool(orchestrator.PoolView{Pool: p}))
+	return json.Marshal(Pool(pools.View{Pool: p}))
 }
 
 // RunAccepted returns the response to an accepted run.

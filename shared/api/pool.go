@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -14,7 +16,7 @@ import (
 
 // PoolDefinition converts the definition of a pool. Its Faults list the problems of the
 // request.
-func PoolDefinition(body contract.PoolDefinition) (d orchestrator.PoolDefinition) {
+func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
 	if e := body.Engine; e != nil {
 		place := enginePlace(*e)
 		d.Engine, d.Limit = &place, place.Limit()
@@ -190,7 +192,7 @@ func poolSettings(where run.Placement) *contract.PoolSettings {
 }
 
 // Pool returns the response for a pool.
-func Pool(v orchestrator.PoolView) contract.Pool {
+func Pool(v pools.View) contract.Pool {
 	return contract.Pool{
 		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Warm: poolWarm(v.Warm), Engine: poolEngine(v.Engine), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
 		Version: v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, UpdatedBy: v.UpdatedBy,
@@ -198,7 +200,7 @@ func Pool(v orchestrator.PoolView) contract.Pool {
 }
 
 // PoolHealth returns the response for the health of a pool.
-func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
+func PoolHealth(h pools.Health) contract.PoolHealth {
 	found := contract.PoolHealth{
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
 		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: seconds(h.LongestWait), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
@@ -235,7 +237,7 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 		})
 	}
 	if len(h.Replicas) > 0 {
-		found.Ready = found.Ready && slices.ContainsFunc(h.Replicas, func(r orchestrator.ReplicaHealth) bool { return r.Ready })
+		found.Ready = found.Ready && slices.ContainsFunc(h.Replicas, func(r balance.ReplicaHealth) bool { return r.Ready })
 	}
 	for _, r := range h.Remaining {
 		found.Remaining = append(found.Remaining, contract.Holder{
@@ -249,7 +251,7 @@ func PoolHealth(h orchestrator.PoolHealth) contract.PoolHealth {
 }
 
 // Capabilities returns the response for the capabilities of engines.
-func Capabilities(engines []orchestrator.Capability) contract.Capabilities {
+func Capabilities(engines []pools.Capability) contract.Capabilities {
 	found := contract.Capabilities{APIVersion: contract.APIVersion, Engines: make([]contract.EngineCapability, len(engines))}
 	for i, e := range engines {
 		found.Engines[i] = contract.EngineCapability{

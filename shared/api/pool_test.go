@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -26,7 +26,7 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 		if d.Warm == nil || len(d.Faults) > 0 || len(d.Warm.Check(run.RunnerFly)) > 0 {
 			t.Fatalf("got %+v, want valid settings", d)
 		}
-		if diff := cmp.Diff(body.Warm, api.Pool(orchestrator.PoolView{Pool: run.Pool{Warm: d.Warm}}).Warm); diff != "" {
+		if diff := cmp.Diff(body.Warm, api.Pool(pools.View{Pool: run.Pool{Warm: d.Warm}}).Warm); diff != "" {
 			t.Errorf("got other settings (-want +got):\n%s", diff)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/logs"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -37,7 +38,7 @@ type System struct {
 	Intake       *logs.Intake
 	Jobs         *orchestrator.Jobs
 	Explanations *orchestrator.Explanations
-	Pools        *orchestrator.Pools
+	Pools        *pools.Pools
 	Reports      *orchestrator.MachineReports
 	Artifacts    *artifacts.Registry
 	Models       *artifacts.Models
@@ -81,7 +82,7 @@ func NewSystem(
 		Models:    artifacts.NewModels(store, c, log, documents.Model, config.ModelKeys),
 	}
 	life, health := s.wireTasks(func(service orchestrator.TaskService) *orchestrator.Lifecycle {
-		return orchestrator.NewLifecycle(records, executions, orchestrator.ActForJobs(hooks, random.Hex), orchestrator.KeepReplicas(runner, random.Hex), service, config)
+		return orchestrator.NewLifecycle(records, executions, orchestrator.ActForJobs(hooks, random.Hex), KeepReplicas(runner, random.Hex, config), service, config)
 	}, random.Hex, tasks, record, config)
 	records = life.Records
 	machines := orchestrator.NewMachines(life, runner)
@@ -95,7 +96,7 @@ func NewSystem(
 	s.Firing = orchestrator.NewFiring(life, schedules)
 	s.Jobs = orchestrator.NewJobs(s.Definitions, s.Firing, documents.Job)
 	s.Explanations = orchestrator.NewExplanations(s.Definitions)
-	s.Pools = orchestrator.NewPools(life, documents.Pool, health, record, config)
+	s.Pools = Pools(life, documents.Pool, health, record, config)
 	s.Reports = orchestrator.NewMachineReports(machines)
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)
 	s.Queries = orchestrator.NewQueries(records)
@@ -108,14 +109,14 @@ func NewSystem(
 	s.Launches = orchestrator.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
 	s.Supervision = orchestrator.NewSupervision(machines, reception)
 	s.Termination = orchestrator.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
-	s.Sweeper = orchestrator.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), random.Hex, config)
+	s.Sweeper = orchestrator.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), Drains(life, config), random.Hex, config)
 	return s
 }
 
 // wireTasks creates Requests and the use cases of inference tasks with a new lifecycle.
 func (s *System) wireTasks(
 	lifecycle func(orchestrator.TaskService) *orchestrator.Lifecycle, hex orchestrator.Hex, tasks SystemTasks, record series.Recorder, config orchestrator.Config,
-) (life *orchestrator.Lifecycle, health orchestrator.EngineHealths) {
+) (life *orchestrator.Lifecycle, health pools.EngineHealths) {
 	switch {
 	case tasks.engines != nil:
 		s.Dispatcher = orchestrator.NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, tasks.engines, record, tasks.cfg, config)
@@ -123,9 +124,9 @@ func (s *System) wireTasks(
 		s.Requests, health = s.Inference.Requests, s.Dispatcher
 	case tasks.call != nil:
 		s.Inference = orchestrator.NewInference(lifecycle(tasks.call), hex, tasks.feed, s.Models, s.Artifacts, record, config)
-		s.Requests, health = s.Inference.Requests, orchestrator.NoEngines{}
+		s.Requests, health = s.Inference.Requests, pools.NoEngines{}
 	default:
-		s.Requests, health = orchestrator.NewRequests(lifecycle(orchestrator.LeaveToSweep{}), hex, orchestrator.LeaveToSweep{}, config), orchestrator.NoEngines{}
+		s.Requests, health = orchestrator.NewRequests(lifecycle(orchestrator.LeaveToSweep{}), hex, orchestrator.LeaveToSweep{}, config), pools.NoEngines{}
 	}
 	return s.Requests.Lifecycle, health
 }

@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"reflect"
@@ -186,6 +187,16 @@ type Model struct {
 	CreatedBy string    `json:"createdBy,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
 	UpdatedBy string    `json:"updatedBy,omitempty"`
+}
+
+// ContextIn returns the context length of the model in a pool, in tokens: the reported context of
+// its replicas, limited by that of the catalog. An unknown value limits nothing; if both are
+// unknown, it is limit.ContextTokens.
+func (m Model) ContextIn(reported int) int {
+	if reported > 0 && m.ContextTokens > 0 {
+		return min(reported, m.ContextTokens)
+	}
+	return cmp.Or(reported, m.ContextTokens, limit.ContextTokens)
 }
 
 // Verified records a successful verification of a signature.

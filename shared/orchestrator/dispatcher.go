@@ -93,6 +93,11 @@ func NewDispatcher(
 // server implements TaskService.
 func (s *Dispatcher) server(*Lifecycle) taskServer { return s }
 
+// OfPool returns the health of the replicas of a pool.
+func (s *Dispatcher) OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error) { //nolint:unparam // of pools.EngineHealths
+	return s.replicas.Healths(ctx, p), nil
+}
+
 // Run serves tasks until ctx ends, and returns after its last goroutine has ended. Tasks that
 // it serves when ctx ends are lost. The next dispatcher ends or retries them, as after a crash.
 func (s *Dispatcher) Run(ctx context.Context) {

@@ -102,7 +102,7 @@ func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error
 	if err != nil {
 		return pool, err
 	}
-	return s.sets.Served(ctx, pool)
+	return s.known.Replicas.Served(ctx, pool)
 }
 
 // register registers an attempt that the dispatcher serves. It returns false if the dispatcher

@@ -23,7 +23,7 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 	var asked sync.WaitGroup
 	var mu sync.Mutex
 	err = s.eachEngine(ctx, tenant, func(p run.Pool) error {
-		p, err := s.sets.Served(ctx, p)
+		p, err := s.known.Replicas.Served(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -121,47 +121,6 @@ func levelsOf(ctx context.Context, r balance.Known, p run.Pool) (samples []serie
 		}
 	}
 	return samples
-}
-
-// ReplicaHealth is the state of a replica.
-type ReplicaHealth struct {
-	ID string
-	// Held is the number of tasks that this process has at the replica. Version is the version
-	// of the engine; empty if it is unknown.
-	Held    int
-	Version string
-	port.EngineHealth
-	// Machine is the record of a replica that Sortie runs; nil for a server at an address.
-	Machine *run.Replica
-}
-
-// healthOf returns the health that an engine reports. An engine that does not answer is not
-// ready.
-func healthOf(ctx context.Context, e port.Engine) port.EngineHealth {
-	health, err := e.Health(ctx)
-	if err != nil {
-		return port.EngineHealth{Reason: err.Error()}
-	}
-	return health
-}
-
-// healths returns the health of the replicas of a pool. A replica that rests after failures is
-// not ready.
-func (s *Dispatcher) healths(ctx context.Context, p run.Pool) []ReplicaHealth {
-	known := s.replicas.Known(p)
-	found := make([]ReplicaHealth, len(known))
-	var asked sync.WaitGroup
-	for i, r := range known {
-		asked.Go(func() {
-			health := healthOf(ctx, r.Engine)
-			if health.Ready && r.Resting {
-				health.Ready, health.Reason = false, "it gets no tasks for a while after failures"
-			}
-			found[i] = ReplicaHealth{ID: r.ID, Held: r.Held, Version: r.Can.Version, EngineHealth: health}
-		})
-	}
-	asked.Wait()
-	return found
 }
 
 // modelLevels returns the samples of the models of a tenant.

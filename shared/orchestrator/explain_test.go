@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -117,9 +118,9 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 			return fault.New(fault.Capacity, "no host has room for the machine")
 		}
 	case "fallback":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "spare", orchestrator.PoolDefinition{Limit: slots}, change.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "spare", pools.Definition{Limit: slots}, change.Precondition{})
 		s.ok(err)
-		_, _, err = s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots, Fallbacks: []run.Fallback{
+		_, _, err = s.service.Pools.Put(s.Context(), client, "default", pools.Definition{Limit: slots, Fallbacks: []run.Fallback{
 			{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}},
 		}}, change.Precondition{})
 		s.ok(err)
@@ -135,11 +136,11 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		s.ok(err)
 		s.step()
 	case "raise":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "default", orchestrator.PoolDefinition{Limit: slots}, change.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "default", pools.Definition{Limit: slots}, change.Precondition{})
 		s.ok(err)
 		s.step()
 	case "deleted":
-		_, _, err := s.service.Pools.Put(s.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1}, change.Precondition{})
+		_, _, err := s.service.Pools.Put(s.Context(), client, "other", pools.Definition{Limit: 1}, change.Precondition{})
 		s.ok(err)
 		s.createJob("nightly", "pool: other\n")
 		r, _, err := s.service.Jobs.RunJob(s.Context(), orchestrator.JobRunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Minute)})

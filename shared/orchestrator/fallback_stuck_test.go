@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -93,7 +94,7 @@ func TestRegionsOfAPoolPrecedeTheDeployments(t *testing.T) {
 		regions []string
 		want    string
 	}{{nil, "ord"}, {[]string{"fra", "ams"}, ""}} {
-		d := orchestrator.PoolDefinition{Limit: 5, Placement: run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Regions: row.regions}}}
+		d := pools.Definition{Limit: 5, Placement: run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Regions: row.regions}}}
 		_, _, err := h.service.Pools.Put(t.Context(), client, "default", d, change.Precondition{})
 		h.ok(err)
 		h.clock.to(h.clock.now.Add(2 * time.Second))

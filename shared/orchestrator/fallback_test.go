@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -17,12 +18,12 @@ func fallsBack(t *testing.T) *fixture {
 	h := setup(t, func(c *orchestrator.Config) {
 		c.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerProcess}}
 	})
-	define := func(id string, d orchestrator.PoolDefinition) {
+	define := func(id string, d pools.Definition) {
 		_, _, err := h.service.Pools.Put(t.Context(), client, id, d, change.Precondition{})
 		h.ok(err)
 	}
-	define("spare", orchestrator.PoolDefinition{Limit: 1, Placement: run.Placement{Runner: run.RunnerProcess}})
-	define("default", orchestrator.PoolDefinition{Limit: 5, Fallbacks: []run.Fallback{{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}}}})
+	define("spare", pools.Definition{Limit: 1, Placement: run.Placement{Runner: run.RunnerProcess}})
+	define("default", pools.Definition{Limit: 5, Fallbacks: []run.Fallback{{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}}}})
 	return h
 }
 
@@ -137,7 +138,7 @@ func TestFallbacksOfAPoolAreChecked(t *testing.T) {
 		"time without throttled":    {"default", []run.Fallback{{Pool: "spare", On: on, ThrottledFor: time.Second}}, fault.InvalidRequest, "fallback.0.throttledSeconds"},
 		"more than a pool can have": {"default", make([]run.Fallback, 11), fault.InvalidRequest, "fallback"},
 	} {
-		_, _, err := h.service.Pools.Put(t.Context(), client, row.pool, orchestrator.PoolDefinition{Limit: 1, Fallbacks: row.fallbacks}, change.Precondition{})
+		_, _, err := h.service.Pools.Put(t.Context(), client, row.pool, pools.Definition{Limit: 1, Fallbacks: row.fallbacks}, change.Precondition{})
 		if f := fault.Of(err); err == nil || f.Code != row.code || f.Field != row.field {
 			t.Errorf("%s: got %v of field %q, want %s of %s", name, err, fault.Of(err).Field, row.code, row.field)
 		}

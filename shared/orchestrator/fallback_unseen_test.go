@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -80,7 +81,7 @@ func TestAnotherRunnerDoesNotDelayTheEnd(t *testing.T) {
 				c.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerProcess}}
 			})
 			h.runner.silent = run.RunnerProcess
-			_, _, err := h.service.Pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 5, Placement: run.Placement{Runner: on}}, change.Precondition{})
+			_, _, err := h.service.Pools.Put(t.Context(), client, "default", pools.Definition{Limit: 5, Placement: run.Placement{Runner: on}}, change.Precondition{})
 			h.ok(err)
 			h.refuse(fault.LaunchRefused)
 			task := h.post()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -55,7 +56,7 @@ func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 	r := h.record(task)
 	r.Work = run.Work{Kind: run.KindJob, Image: program, Program: &run.Program{}}
 	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
-	put := func(id string, d orchestrator.PoolDefinition) error {
+	put := func(id string, d pools.Definition) error {
 		_, _, err := h.service.Pools.Put(h.Context(), who, id, d, change.Precondition{})
 		return err
 	}
@@ -65,11 +66,11 @@ func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 			return err
 		},
 		"warm machines": func() error {
-			return put("warm", orchestrator.PoolDefinition{Limit: 1, Warm: &run.Warm{Min: 1, Max: 1, Image: program}})
+			return put("warm", pools.Definition{Limit: 1, Warm: &run.Warm{Min: 1, Max: 1, Image: program}})
 		},
 		"replicas": func() error {
 			place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "host", Count: 1, Port: 8080}}
-			return put("own", orchestrator.PoolDefinition{Limit: place.Limit(), Engine: &place})
+			return put("own", pools.Definition{Limit: place.Limit(), Engine: &place})
 		},
 	}
 }

@@ -11,7 +11,10 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -208,10 +211,10 @@ func TestHealthHasTheReplicas(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 3, 1)
 	h.engines["r2"].SetLoading(true)
-	health := func() map[string]orchestrator.ReplicaHealth {
+	health := func() map[string]balance.ReplicaHealth {
 		found, err := h.pools.Health(t.Context(), client, "pool0")
 		h.ok(err)
-		by := map[string]orchestrator.ReplicaHealth{}
+		by := map[string]balance.ReplicaHealth{}
 		for _, r := range found.Replicas {
 			by[r.ID] = r
 		}
@@ -225,7 +228,7 @@ func TestHealthHasTheReplicas(t *testing.T) {
 		resting.engines["r1"].FailNext(mockengine.FailReset, 1)
 		resting.ended(resting.ask(3))
 	}
-	var is orchestrator.ReplicaHealth
+	var is balance.ReplicaHealth
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for range 60_000 { // the slot is free shortly after the end of its task
@@ -254,14 +257,14 @@ func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
 	leave := orchestrator.LeaveToSweep{}
 	life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, orchestrator.Config{Pool: "default"})
-	pools := func(health orchestrator.EngineHealths) *orchestrator.Pools {
-		return orchestrator.NewPools(life, api.PoolDocument, health, series.Discard, orchestrator.Config{})
+	with := func(health pools.EngineHealths) *pools.Pools {
+		return app.Pools(life, api.PoolDocument, health, series.Discard, orchestrator.Config{})
 	}
-	if found, err := pools(orchestrator.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
+	if found, err := with(pools.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
 		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)
 	}
-	asked := orchestrator.AskEngines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil })
-	found, err := pools(asked).Health(t.Context(), client, "pool0")
+	asked := pools.AskEngines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil }, h.store)
+	found, err := with(asked).Health(t.Context(), client, "pool0")
 	h.ok(err)
 	if is := found.Replicas; len(is) != 2 || !is[0].Ready || is[0].Held != 1 || is[1].Ready || is[1].Held != 0 {
 		t.Errorf("got %+v, want r1 ready with a task, and r2 not ready", is)

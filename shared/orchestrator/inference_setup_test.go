@@ -17,7 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -38,7 +40,7 @@ type inferring struct {
 	tasks     *orchestrator.Inference
 	artifacts *artifacts.Registry
 	models    *artifacts.Models
-	pools     *orchestrator.Pools
+	pools     *pools.Pools
 	sweeper   *orchestrator.Dispatcher
 	explains  *orchestrator.Explanations
 	tally     seriestest.Tally
@@ -111,7 +113,7 @@ func (h *inferring) restart() {
 		return h.engines[r.ID], nil
 	}, h.tally.Record, orchestrator.DispatcherConfig{ID: "dispatcher-" + random(4), Alone: true, Batch: 5 * time.Millisecond}, config)
 	h.tasks = h.sweeper.Inference
-	h.pools = orchestrator.NewPools(h.tasks.Lifecycle, api.PoolDocument, h.sweeper, h.tally.Record, config)
+	h.pools = app.Pools(h.tasks.Lifecycle, api.PoolDocument, h.sweeper, h.tally.Record, config)
 	h.explains = orchestrator.NewExplanations(orchestrator.NewDefinitions(orchestrator.NewRuns(h.tasks.Requests, h.outputs), config))
 	ctx, cancel := context.WithCancel(h.Context())
 	var running sync.WaitGroup

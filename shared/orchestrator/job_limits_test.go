@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -130,7 +131,7 @@ func TestLoweredLimitAppliesToRunsOfAnEarlierVersion(t *testing.T) {
 	first, second := h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
 	h.wantState(second, run.Pending) // in the queue of the pool
 	h.patch(ref, `{"constraints":{"maxConcurrentRuns":1}}`)
-	_, _, err := h.service.Pools.Put(h.Context(), client, "default", orchestrator.PoolDefinition{Limit: 5}, change.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, "default", pools.Definition{Limit: 5}, change.Precondition{})
 	h.ok(err)
 	h.step()
 	h.wantState(second, run.ActionRunning)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -38,7 +39,7 @@ func (h *fixture) keep(count int) {
 
 func (h *fixture) tryKeep(job string, count int) error {
 	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: job, Count: count, Port: 8080}}
-	_, _, err := h.service.Pools.Put(h.Context(), client, "own", orchestrator.PoolDefinition{Limit: place.Limit(), Engine: &place}, change.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, "own", pools.Definition{Limit: place.Limit(), Engine: &place}, change.Precondition{})
 	return err
 }
 
@@ -286,7 +287,7 @@ func TestMachinesOfAPoolAreChecked(t *testing.T) {
 	h.config.Runners.Addressed = nil
 	unreachable := h.system(wiring{})
 	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "server", Count: 1, Port: 8080}}
-	_, _, err := unreachable.Pools.Put(t.Context(), client, "own", orchestrator.PoolDefinition{Limit: 2, Engine: &place}, change.Precondition{})
+	_, _, err := unreachable.Pools.Put(t.Context(), client, "own", pools.Definition{Limit: 2, Engine: &place}, change.Precondition{})
 	if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Field != "engine.machines.job" {
 		t.Errorf("got %v, want an invalid engine.machines.job", err)
 	}

@@ -16,7 +16,7 @@ type LeaveToSweep struct{}
 
 func (LeaveToSweep) actions(*Lifecycle, Config) *Actions { return nil }
 
-func (LeaveToSweep) keeper(*Lifecycle, Config) *keeper { return nil }
+func (LeaveToSweep) keeper(*Lifecycle, Config) ReplicaKeeper { return nil }
 
 func (LeaveToSweep) server(*Lifecycle) taskServer { return elsewhere{} }
 

@@ -37,9 +37,9 @@ type Lifecycle struct {
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
 	// keeper updates the replicas of pools; nil leaves them to the sweep.
-	keeper *keeper
-	// sets reads and stores the replica sets of pools.
-	sets *capacity.ReplicaSets
+	keeper ReplicaKeeper
+	// known has the caches that the use cases of the process share.
+	known *capacity.Caches
 }
 
 // NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none. actions,
@@ -47,12 +47,11 @@ type Lifecycle struct {
 func NewLifecycle(
 	records *Records, executions port.Executions, actions EndActions, replicas ReplicaRuns, tasks TaskService, config Config,
 ) *Lifecycle {
+	known := capacity.New(records.store, records.clock, records.log, config.StandardPool())
 	s := &Lifecycle{
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
-		pools: capacity.NewPools(records.store, records.clock, config.StandardPool()), queue: capacity.NewQueueLimit(records.store, records.clock),
+		known: known, pools: known.Pools, queue: known.Queue, estimates: known.Estimates, refusals: known.Failures,
 		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
-		estimates: capacity.NewEstimates(records.store, records.clock),
-		refusals:  capacity.NewFailures(records.store, records.log), sets: capacity.NewReplicaSets(records.store, records.clock),
 	}
 	s.tasks = tasks.server(s)
 	s.Records = records.observedBy(s.tasks)

@@ -49,27 +49,3 @@ func (s *Jobs) note(ctx context.Context, who port.Identity, before, after *job.J
 	}
 	return c.Note(ctx, who.Actor(), s.now())
 }
-
-// note returns the event of a change of a pool. before is nil for a new pool, after for a
-// deleted one.
-func (s *Pools) note(ctx context.Context, who port.Identity, before, after *run.Pool) (note port.Note, err error) {
-	of := after
-	if after == nil {
-		of = before
-	}
-	c := change.Resource{
-		Tenant: of.Tenant, Kind: "pool", ID: of.ID, Version: of.Version + 1, Revision: of.Version + 1, Created: of.CreatedAt,
-	}
-	if before != nil {
-		c.Before, err = s.document(*before)
-	}
-	if err == nil && after != nil {
-		stored := *after
-		stored.Version++
-		c.After, err = s.document(stored)
-	}
-	if err != nil {
-		return port.Note{}, fmt.Errorf("cannot encode pool %s: %w", of.ID, err)
-	}
-	return c.Note(ctx, who.Actor(), s.now())
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -17,7 +18,7 @@ import (
 // put sets the limit of a pool and runs everything that is due.
 func (h *fixture) put(id string, limit int) {
 	h.Helper()
-	_, _, err := h.service.Pools.Put(h.Context(), client, id, orchestrator.PoolDefinition{Limit: limit}, change.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, id, pools.Definition{Limit: limit}, change.Precondition{})
 	h.ok(err)
 	h.step()
 }
@@ -189,18 +190,18 @@ func TestDrainDuringARelease(t *testing.T) {
 func TestPoolIsChangedByOneOfTwoClients(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	pools := h.service.Pools
-	before, err := pools.Pool(t.Context(), client, "default")
+	svc := h.service.Pools
+	before, err := svc.Pool(t.Context(), client, "default")
 	h.ok(err)
-	required := change.Precondition{Present: true, Match: func(tag string) bool { return tag == orchestrator.PoolTag(before.Pool) }}
-	_, created, err := pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 7}, required)
+	required := change.Precondition{Present: true, Match: func(tag string) bool { return tag == pools.Tag(before.Pool) }}
+	_, created, err := svc.Put(t.Context(), client, "default", pools.Definition{Limit: 7}, required)
 	if err != nil || created {
 		t.Fatalf("got created %t, %v, want a change of the default pool", created, err)
 	}
-	if _, err := pools.Drain(t.Context(), client, "default", nil, required); !fault.Is(err, fault.PreconditionFailed) {
+	if _, err := svc.Drain(t.Context(), client, "default", nil, required); !fault.Is(err, fault.PreconditionFailed) {
 		t.Errorf("got %v, want PreconditionFailed", err)
 	}
-	if after, err := pools.Pool(t.Context(), client, "default"); err != nil || after.Draining || after.Limit != 7 {
+	if after, err := svc.Pool(t.Context(), client, "default"); err != nil || after.Draining || after.Limit != 7 {
 		t.Errorf("got %+v, %v, want only the first change", after, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -120,7 +120,7 @@ func TestErrorsEndWithTheirPool(t *testing.T) {
 	}
 	h.ok(h.once("reports"))
 	h.step()
-	health := func() orchestrator.PoolHealth {
+	health := func() pools.Health {
 		health, err := h.service.Pools.Health(t.Context(), client, "reports")
 		h.ok(err)
 		return health

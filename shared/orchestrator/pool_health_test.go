@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-func (h *fixture) health() orchestrator.PoolHealth {
+func (h *fixture) health() pools.Health {
 	h.Helper()
 	health, err := h.service.Pools.Health(h.Context(), client, "default")
 	h.ok(err)

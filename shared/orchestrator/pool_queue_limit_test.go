@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // TestPoolsHaveQueueLimitsOfTheirOwn fills the queue of one pool: requests get a fault,
@@ -16,7 +16,7 @@ func TestPoolsHaveQueueLimitsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	two := 2
-	_, _, err := h.service.Pools.Put(t.Context(), client, "reports", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &two}, change.Precondition{})
+	_, _, err := h.service.Pools.Put(t.Context(), client, "reports", pools.Definition{Limit: 1, QueueLimit: &two}, change.Precondition{})
 	h.ok(err)
 	for range 3 { // one slot, two places; nothing is admitted yet
 		h.ok(h.once("reports"))
@@ -44,7 +44,7 @@ func TestLoweredQueueLimitHoldsAfterAGrant(t *testing.T) {
 	tasks := h.posts(6) // one has the slot
 	limit := func(n int) {
 		t.Helper()
-		_, _, err := h.service.Pools.Put(t.Context(), client, "default", orchestrator.PoolDefinition{Limit: 1, QueueLimit: &n}, change.Precondition{})
+		_, _, err := h.service.Pools.Put(t.Context(), client, "default", pools.Definition{Limit: 1, QueueLimit: &n}, change.Precondition{})
 		h.ok(err)
 	}
 	full := func(when string) {

@@ -1,24 +1,16 @@
 package orchestrator
 
 import (
-	"cmp"
 	"context"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// contextOf returns the context length of a model in a pool, in tokens. It is the largest
-// reported context of the replicas, limited by that of the catalog. An unknown value limits
-// nothing; if both are unknown, it is limit.ContextTokens. It does not wait for an engine.
+// contextOf returns the context length of a model in a pool, in tokens; see catalog.Model.ContextIn.
+// It does not wait for an engine.
 func (s *Lifecycle) contextOf(ctx context.Context, pool run.Pool, model catalog.Model) int {
-	known := s.tasks.contextOf(ctx, pool)
-	if known > 0 && model.ContextTokens > 0 {
-		return min(known, model.ContextTokens)
-	}
-	return cmp.Or(known, model.ContextTokens, limit.ContextTokens)
+	return model.ContextIn(s.tasks.contextOf(ctx, pool))
 }
 
 // longEnough returns the pools whose context for the model has at least a number of tokens. If
@@ -41,14 +33,11 @@ func (s *Lifecycle) longEnough(ctx context.Context, of []run.Pool, model catalog
 	return fit
 }
 
-// describeTime limits how long a caller waits for engines to report their capabilities.
-const describeTime = 2 * time.Second
-
 // contextOf returns the largest context that the replicas of a pool last reported, in tokens; 0
 // if this process knows no report. It asks replicas with an old report again, in the
 // background.
 func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
-	pool, err := s.sets.Served(ctx, pool)
+	pool, err := s.known.Replicas.Served(ctx, pool)
 	if err != nil {
 		s.log.WarnContext(ctx, "cannot read the replicas of a pool, so that their context is unknown", "pool", pool.ID, "error", err.Error())
 		return 0
@@ -63,7 +52,7 @@ func (s *Dispatcher) contextOf(ctx context.Context, pool run.Pool) int {
 func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) { s.describe(ctx, pool) }
 
 func (s *Dispatcher) describe(ctx context.Context, pool run.Pool) {
-	pool, err := s.sets.Served(ctx, pool)
+	pool, err := s.known.Replicas.Served(ctx, pool)
 	if err != nil {
 		return // the context stays unknown; contextOf reports it
 	}

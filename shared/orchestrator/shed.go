@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -14,17 +15,17 @@ import (
 // over. It keeps runs that ended at the given time or later, and runs with pending effects.
 // shed is the number of the other runs; the sweep repeats failed deletions.
 func (s *Sweeper) Shed(ctx context.Context, refs []run.Ref, before time.Time) (shed int, err error) {
-	var failed failures
+	var failed crew.Failures
 	for _, ref := range refs {
 		forgotten, err := s.shed(ctx, ref, before)
 		if err != nil {
-			failed.add(fmt.Errorf("run %s: %w", ref.ID, err))
+			failed.Add(fmt.Errorf("run %s: %w", ref.ID, err))
 		} else if forgotten {
 			shed++
 		}
 	}
 	_, err = s.store.Purge(ctx, s.now(), purgeBatch)
-	return shed, errors.Join(failed.join(ctx), err)
+	return shed, errors.Join(failed.Join(ctx), err)
 }
 
 func (s *Sweeper) shed(ctx context.Context, ref run.Ref, before time.Time) (bool, error) {

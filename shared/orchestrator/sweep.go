@@ -8,15 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // sweepPage is how many records one part of a sweep reads at a time.
 const sweepPage = 100
-
-// sweepItemLimit bounds the calls of a sweep about one record or machine.
-const sweepItemLimit = 10 * time.Second
 
 // Sweeper reconciles the records with the runner, the executions, the object store and the
 // clock. Sweeps may overlap.
@@ -32,6 +30,7 @@ type Sweeper struct {
 	firing    *Firing
 	reception *Reception
 	streams   ExpiredStreams
+	drains    PoolDrains
 	random    Hex
 	workers   int
 	// config and policy are the deployment's defaults for runs. The keys of warm machines
@@ -68,11 +67,11 @@ type sweepPosition struct {
 
 // NewSweeper returns a Sweeper.
 func NewSweeper(
-	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
+	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams, drains PoolDrains,
 	random Hex, config Config,
 ) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, random: random, workers: config.SweepWorkers,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, drains: drains, random: random, workers: config.SweepWorkers,
 		config: config, policy: config.Policy,
 		starts: map[string]sweepPosition{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
@@ -160,30 +159,30 @@ func (s *Sweeper) sweepRefs(
 	read func(after string) (refs []run.Ref, next string, err error), do func(ctx context.Context, ref run.Ref) error,
 ) error {
 	at := s.startOf(part)
-	visited := newMarks()
-	var failed failures
+	visited := crew.NewMarks()
+	var failed crew.Failures
 	for {
 		refs, next, err := read(at.after)
 		if err != nil {
 			s.startNext(part, sweepPosition{turn: at.turn})
-			failed.add(err)
-			return failed.join(ctx)
+			failed.Add(err)
+			return failed.Join(ctx)
 		}
-		page := s.crew(&failed)
+		page := crew.New(s.workers, &failed)
 		for i := range refs {
 			ref := refs[(i+at.turn)%len(refs)]
-			if visited.add(ref.Tenant, ref.ID) {
-				page.do(ctx, func(ctx context.Context) error { return do(ctx, ref) })
+			if visited.Add(ref.Tenant, ref.ID) {
+				page.Do(ctx, func(ctx context.Context) error { return do(ctx, ref) })
 			}
 		}
-		page.wait()
+		page.Wait()
 		at.after = next
 		if ctx.Err() != nil {
-			at.turn += max(page.begun, 1)
+			at.turn += max(page.Begun(), 1)
 		}
 		if next == "" || ctx.Err() != nil {
 			s.startNext(part, at)
-			return failed.join(ctx)
+			return failed.Join(ctx)
 		}
 	}
 }
@@ -195,12 +194,12 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 		return fmt.Errorf("cannot read the pools: %w", err)
 	}
 	at := s.startOf("pools")
-	var failed failures
+	var failed crew.Failures
 	for i := range pools {
 		p := pools[(i+at.turn)%len(pools)]
 		changed, err := s.store.Reconcile(ctx, p.Tenant, p.Pool)
 		if err != nil {
-			failed.add(fmt.Errorf("cannot reconcile pool %s: %w", p.Pool, err))
+			failed.Add(fmt.Errorf("cannot reconcile pool %s: %w", p.Pool, err))
 		}
 		if changed > 0 {
 			s.log.WarnContext(ctx, "leases differed from the records and were reconciled", "pool", p.Pool, "rows", changed)
@@ -213,7 +212,7 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 			break
 		}
 	}
-	return failed.join(ctx)
+	return failed.Join(ctx)
 }
 
 // sweepOutputs deletes expired objects. The next try of one that fails is delayed.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -28,17 +29,17 @@ const placementPage = 500
 //
 // Warm machines without an attempt, and machines that are kept after one, are added to warm.
 func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
-	var failed failures
+	var failed crew.Failures
 	known, err := s.placements(ctx)
 	if err == nil {
 		err = s.reception.count(ctx, len(known.machines), s.forwardLimit)
 	}
-	failed.add(err)
-	listed := s.crew(&failed)
-	failed.add(s.inShare(ctx, 2, func(half context.Context) error {
+	failed.Add(err)
+	listed := crew.New(s.workers, &failed)
+	failed.Add(s.inShare(ctx, 2, func(half context.Context) error {
 		if err := s.runner.List(half, func(m port.MachineStatus) bool {
 			if !known.markListed(m) && !warm.addWarm(m) {
-				listed.do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m, warm) })
+				listed.Do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m, warm) })
 			}
 			return ctx.Err() == nil
 		}); err != nil {
@@ -46,9 +47,9 @@ func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 		}
 		return nil
 	}))
-	listed.wait()
+	listed.Wait()
 	s.sweepUnlisted(ctx, known, &failed)
-	if err := failed.join(ctx); err != nil {
+	if err := failed.Join(ctx); err != nil {
 		return err
 	}
 	return s.claim(ctx)
@@ -117,11 +118,11 @@ type page struct {
 
 func (p *placements) key(m port.Machine) uint64 {
 	k := m.Key()
-	return hashOf(p.seed, k.Runner, k.App, k.Cluster, k.ID)
+	return crew.HashOf(p.seed, k.Runner, k.App, k.Cluster, k.ID)
 }
 
 func (p *placements) ownerOf(o port.MachineOwner) uint64 {
-	return hashOf(p.seed, o.Tenant, o.RunID, strconv.Itoa(o.Attempt))
+	return crew.HashOf(p.seed, o.Tenant, o.RunID, strconv.Itoa(o.Attempt))
 }
 
 // markListed marks a machine as listed. It reports whether the machine runs and belongs to a
@@ -164,10 +165,10 @@ func (s *Sweeper) placements(ctx context.Context) (*placements, error) {
 }
 
 // sweepUnlisted inspects the machines of runs that the runner has not listed.
-func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *failures) {
+func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *crew.Failures) {
 	at := s.startOf("unlisted")
-	unlisted := s.crew(failed)
-	defer unlisted.wait()
+	unlisted := crew.New(s.workers, failed)
+	defer unlisted.Wait()
 	for i := range known.pages {
 		n := (i + at.turn) % len(known.pages)
 		if known.pages[n].unlisted <= 0 {
@@ -175,11 +176,11 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *
 		}
 		found, err := s.store.WithMachine(ctx, known.pages[n].after, placementPage)
 		if err != nil {
-			failed.add(fmt.Errorf("cannot read the runs with a machine: %w", err))
+			failed.Add(fmt.Errorf("cannot read the runs with a machine: %w", err))
 		}
 		for _, each := range found {
 			if p, ok := known.machines[known.key(each.Machine)]; ok && !p.listed {
-				unlisted.do(ctx, func(ctx context.Context) error { return s.sweepAbsent(ctx, each) })
+				unlisted.Do(ctx, func(ctx context.Context) error { return s.sweepAbsent(ctx, each) })
 			}
 		}
 		if ctx.Err() != nil {

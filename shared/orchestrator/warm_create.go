@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -18,9 +19,9 @@ const warmWait = 20 * time.Second
 
 // createWarm creates warm machines as far as the platform permits. It stops while runs of the
 // pool are queued.
-func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *failures) error {
-	made := s.crew(failed)
-	defer made.wait()
+func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *crew.Failures) error {
+	made := crew.New(s.workers, failed)
+	defer made.Wait()
 	until := s.now().Add(warmWait)
 	for _, key := range keys {
 		queued, err := s.store.QueueLength(ctx, p.Tenant, p.ID, 1)
@@ -39,7 +40,7 @@ func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey
 			Tenant: p.Tenant, Pool: p.ID, Key: key, Placement: p.Placement,
 			Phase: run.WarmCreating, App: app, CreatedAt: now,
 		}
-		made.do(ctx, func(ctx context.Context) error { return s.prepare(ctx, w) })
+		made.Do(ctx, func(ctx context.Context) error { return s.prepare(ctx, w) })
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -61,29 +62,29 @@ func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
 	if _, ok := s.runner.(port.WarmMachines); !ok {
 		return nil
 	}
-	var failed failures
+	var failed crew.Failures
 	pools := map[run.PoolRef]run.Pool{}
-	failed.add(s.warmPools(ctx, pools))
+	failed.Add(s.warmPools(ctx, pools))
 	for _, ref := range slices.SortedFunc(maps.Keys(listed.pools), byTenant) {
 		if _, ok := pools[ref]; ok {
 			continue
 		}
 		p, err := s.pools.Read(ctx, ref)
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
-			failed.add(err)
+			failed.Add(err)
 			continue
 		}
 		p.Tenant, p.ID = ref.Tenant, ref.ID // a deleted pool has no settings
 		pools[ref] = p
 	}
 	firings, err := s.upcoming(ctx, pools)
-	failed.add(err)
+	failed.Add(err)
 	for _, ref := range slices.SortedFunc(maps.Keys(pools), byTenant) {
 		if ctx.Err() == nil {
-			failed.add(s.keepWarm(ctx, pools[ref], firings[ref], listed.pools[ref], &failed))
+			failed.Add(s.keepWarm(ctx, pools[ref], firings[ref], listed.pools[ref], &failed))
 		}
 	}
-	return failed.join(ctx)
+	return failed.Join(ctx)
 }
 
 // warmPools reads the pools with warm machines.
@@ -153,7 +154,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 
 // keepWarm ends, recycles and creates warm machines of a pool as run.PlanWarm decides.
 func (s *Sweeper) keepWarm(
-	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *failures,
+	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *crew.Failures,
 ) error {
 	have, err := s.store.WarmMachines(ctx, p.Ref())
 	if err != nil {
@@ -165,7 +166,7 @@ func (s *Sweeper) keepWarm(
 		known[w.ID] = true
 		w, err := s.warmSeen(ctx, p, w, listed)
 		if err != nil {
-			failed.add(err)
+			failed.Add(err)
 			continue
 		}
 		current = append(current, w)
@@ -173,7 +174,7 @@ func (s *Sweeper) keepWarm(
 	for _, id := range slices.Sorted(maps.Keys(listed)) {
 		m := listed[id]
 		if !known[recordOf(m)] {
-			failed.add(s.destroyStray(ctx, m, p.Warm != nil))
+			failed.Add(s.destroyStray(ctx, m, p.Warm != nil))
 		}
 	}
 	standard := s.config.warmKey(run.Work{}, p.Placement)
@@ -189,17 +190,17 @@ func (s *Sweeper) keepWarm(
 	}
 	for _, w := range plan.Save {
 		if err := s.store.SaveWarm(ctx, w); err != nil && !errors.Is(err, port.ErrConflict) {
-			failed.add(fmt.Errorf("cannot store a warm machine: %w", err))
+			failed.Add(fmt.Errorf("cannot store a warm machine: %w", err))
 		}
 	}
-	ends := s.crew(failed)
+	ends := crew.New(s.workers, failed)
 	for _, w := range plan.End {
-		ends.do(ctx, func(ctx context.Context) error { return s.endWarm(ctx, w) })
+		ends.Do(ctx, func(ctx context.Context) error { return s.endWarm(ctx, w) })
 	}
 	for _, w := range plan.Recycle {
-		ends.do(ctx, func(ctx context.Context) error { return s.recycle(ctx, w) })
+		ends.Do(ctx, func(ctx context.Context) error { return s.recycle(ctx, w) })
 	}
-	ends.wait()
+	ends.Wait()
 	return s.createWarm(ctx, p, plan.Create, failed)
 }
 

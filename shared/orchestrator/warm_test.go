@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -26,7 +27,7 @@ func warmPool(t *testing.T, w *run.Warm) *fixture {
 
 func (h *fixture) setWarm(w *run.Warm) {
 	h.Helper()
-	_, _, err := h.service.Pools.Put(h.Context(), client, "default", orchestrator.PoolDefinition{Limit: 10, Warm: w}, change.Precondition{})
+	_, _, err := h.service.Pools.Put(h.Context(), client, "default", pools.Definition{Limit: 10, Warm: w}, change.Precondition{})
 	h.ok(err)
 	h.clock.to(h.clock.now.Add(2 * time.Second)) // longer than poolAge
 }
@@ -222,7 +223,7 @@ func TestWarmMachinesEndWithTheirPool(t *testing.T) {
 	t.Run("delete", func(t *testing.T) {
 		t.Parallel()
 		h := warmPool(t, &run.Warm{Max: 1})
-		_, _, err := h.service.Pools.Put(h.Context(), client, "other", orchestrator.PoolDefinition{Limit: 1, Warm: &run.Warm{Min: 2, Max: 2}}, change.Precondition{})
+		_, _, err := h.service.Pools.Put(h.Context(), client, "other", pools.Definition{Limit: 1, Warm: &run.Warm{Min: 2, Max: 2}}, change.Precondition{})
 		h.ok(err)
 		h.sweep()
 		if got := h.runner.live(); got != 2 {

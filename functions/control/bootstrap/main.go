@@ -4,6 +4,8 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
@@ -16,6 +18,6 @@ func main() {
 	p := process.Start("control")
 	config, leave := p.Settings().WithRunners(deployed.RunnerOffer(p)), orchestrator.LeaveToSweep{}
 	life := deployed.Lifecycle(p, leave, leave, dispatching.Caller(p), config)
-	asked := orchestrator.AskEngines(engines.Replicas(p).Of)
-	p.ServeHTTP(control.Routes(orchestrator.NewPools(life, api.PoolDocument, asked, lambdakit.Observe, config)), deployed.ClientTokens(p))
+	asked := pools.AskEngines(engines.Replicas(p).Of, deployed.Store(p))
+	p.ServeHTTP(control.Routes(app.Pools(life, api.PoolDocument, asked, lambdakit.Observe, config)), deployed.ClientTokens(p))
 }

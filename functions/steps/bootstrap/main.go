@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
@@ -44,7 +45,7 @@ func handlerOf(p *process.Process, config orchestrator.Config) lambdakit.TaskFun
 		return steps.Supervise(orchestrator.NewSupervision(machines, deployed.Reception(p, machines.Records, config)))
 	case "terminate":
 		machines, hooks := runner.New(p), deployed.Hooks(p, config)
-		life := deployed.Lifecycle(p, orchestrator.ActForJobs(hooks, p.Hex), orchestrator.KeepReplicas(machines, p.Hex), leave, config)
+		life := deployed.Lifecycle(p, orchestrator.ActForJobs(hooks, p.Hex), app.KeepReplicas(machines, p.Hex, config), leave, config)
 		objects, bucket := deployed.Outputs(p)
 		return steps.Terminate(orchestrator.NewTermination(
 			orchestrator.NewMachines(life, machines), orchestrator.NewOutputs(life.Records, objects),

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"github.com/sortie-dev/sortie/shared/app"
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/sweep"
@@ -21,12 +22,12 @@ func main() {
 	config := p.Settings().WithExpiryPause(expiryPause)
 	platforms, store := runner.New(p), deployed.Store(p)
 	life := orchestrator.NewLifecycle(
-		deployed.Records(p, store), deployed.Executions(p), orchestrator.ActForJobs(deployed.Hooks(p, config), p.Hex), orchestrator.KeepReplicas(platforms, p.Hex), dispatching.Caller(p), config,
+		deployed.Records(p, store), deployed.Executions(p), orchestrator.ActForJobs(deployed.Hooks(p, config), p.Hex), app.KeepReplicas(platforms, p.Hex, config), dispatching.Caller(p), config,
 	)
 	objects, _ := deployed.Outputs(p)
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
 		orchestrator.NewMachines(life, platforms), orchestrator.NewOutputs(life.Records, objects),
 		deployed.Artifacts(p, store, objects, config), orchestrator.NewFiring(life, deployed.Schedules(p)),
-		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, p.Hex, config,
+		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, app.Drains(life, config), p.Hex, config,
 	)))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -195,7 +196,7 @@ func sweepOnce(url, living string) int {
 	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
 	registry := artifacts.NewRegistry(store, nil, clock.System{}, slog.New(slog.DiscardHandler), nil, 0, 0)
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), registry, firing, reception, orchestrator.LeaveToDatabase{}, nil, config)
+	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), registry, firing, reception, orchestrator.LeaveToDatabase{}, app.Drains(life, config), nil, config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

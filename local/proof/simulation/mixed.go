@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/app/change"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -18,7 +18,7 @@ func (w *world) mixed() bool { return w.seed%5 == 3 }
 // pool is a pool as defined by its operator.
 type pool struct {
 	id         string
-	definition orchestrator.PoolDefinition
+	definition pools.Definition
 	// further are the pools to which it may fall back. They are chosen so that there is no
 	// cycle.
 	further []string
@@ -32,7 +32,7 @@ type pool struct {
 
 // drawPools draws the pools of a mixed world: the default one on Fly, and others.
 func (w *world) drawPools() {
-	w.pools = []*pool{{id: w.config.Pool, definition: orchestrator.PoolDefinition{Limit: w.config.MaxMachines, QueueLimit: new(0)}}}
+	w.pools = []*pool{{id: w.config.Pool, definition: pools.Definition{Limit: w.config.MaxMachines, QueueLimit: new(0)}}}
 	if !w.mixed() {
 		return
 	}
@@ -40,7 +40,7 @@ func (w *world) drawPools() {
 	w.requests = 2 + w.random.IntN(8)
 	w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerKubernetes, run.RunnerContainer}}
 	for i := range 2 + w.random.IntN(3) {
-		p := &pool{id: fmt.Sprintf("pool-%d", i+1), definition: orchestrator.PoolDefinition{QueueLimit: new(0)}}
+		p := &pool{id: fmt.Sprintf("pool-%d", i+1), definition: pools.Definition{QueueLimit: new(0)}}
 		if w.chance(0.5) {
 			p.definition.Limit = 1 + w.random.IntN(4)
 		}

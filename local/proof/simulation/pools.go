@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -74,7 +74,7 @@ func (w *world) resize() {
 	}
 	w.resizes = append(w.resizes, r)
 	w.jobCall(fmt.Sprintf("limits of the pool: %+v", r), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, orchestrator.PoolDefinition{Limit: r.limit, QueueLimit: &r.queueLimit}, change.Precondition{})
+		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, pools.Definition{Limit: r.limit, QueueLimit: &r.queueLimit}, change.Precondition{})
 		return err
 	})
 	w.resizes[len(w.resizes)-1].doneAt = w.time.now

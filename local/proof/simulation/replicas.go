@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -78,7 +78,7 @@ func (w *world) drawFleet() {
 			return 20000 + w.fleet.ports, nil
 		}
 	}
-	w.pools = append(w.pools, &pool{id: servers, definition: orchestrator.PoolDefinition{QueueLimit: new(0)}})
+	w.pools = append(w.pools, &pool{id: servers, definition: pools.Definition{QueueLimit: new(0)}})
 	for i := range 1 + w.random.IntN(2) {
 		w.fleet.pools = append(w.fleet.pools, &enginePool{id: fmt.Sprintf("engine-%d", i+1), owed: map[string]owed{}})
 	}
@@ -177,7 +177,7 @@ func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
 	}
 	done := p.change(count)
 	w.jobCall(fmt.Sprintf("%d replicas of %s with %s: %+v", count, p.id, place.Model, place.Replicas), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, p.id, orchestrator.PoolDefinition{Limit: place.Limit(), Engine: place}, change.Precondition{})
+		_, _, err := w.system.Pools.Put(ctx, client, p.id, pools.Definition{Limit: place.Limit(), Engine: place}, change.Precondition{})
 		return err
 	})
 	if created {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -62,10 +62,10 @@ func (w *world) drawWarm() {
 	if !w.mixed() {
 		w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}}
 		if w.chance(0.5) {
-			w.pools = append(w.pools, &pool{id: "pool-1", definition: orchestrator.PoolDefinition{Limit: w.random.IntN(4), QueueLimit: new(0)}})
+			w.pools = append(w.pools, &pool{id: "pool-1", definition: pools.Definition{Limit: w.random.IntN(4), QueueLimit: new(0)}})
 		}
 	}
-	w.pools = append(w.pools, &pool{id: spare, definition: orchestrator.PoolDefinition{Placement: run.Placement{Runner: run.RunnerFly}, QueueLimit: new(0)}})
+	w.pools = append(w.pools, &pool{id: spare, definition: pools.Definition{Placement: run.Placement{Runner: run.RunnerFly}, QueueLimit: new(0)}})
 	for _, p := range w.pools {
 		if p.keepsWarm() && (p.id == w.config.Pool || w.chance(0.8)) {
 			p.definition.Warm = w.drawSetting()

@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -168,7 +168,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		t.Helper()
 		who := port.Identity{Tenant: apitest.Tenant}
 		engine := run.EnginePlace{Kind: run.EngineVLLM, Model: ownModel, Slots: 2, Replicas: []run.EngineReplica{{ID: "a", URL: "https://engine.example"}}}
-		if _, _, err := stage.System.Pools.Put(t.Context(), who, "engines", orchestrator.PoolDefinition{Engine: &engine, Limit: 2}, change.Precondition{}); err != nil {
+		if _, _, err := stage.System.Pools.Put(t.Context(), who, "engines", pools.Definition{Engine: &engine, Limit: 2}, change.Precondition{}); err != nil {
 			t.Fatal(err)
 		}
 		for token, want := range map[string]int{owner: 1, stranger: 0} {

@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -181,7 +182,7 @@ func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task 
 	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, orchestrator.PoolDefinition{Limit: 1}, change.Precondition{}); err != nil {
+	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, pools.Definition{Limit: 1}, change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := stage.System.Artifacts.Create(t.Context(), who.Tenant, "", artifact.Draft{Kind: "note", Content: []byte("null")}); err != nil {

@@ -1,9 +1,8 @@
-package orchestrator
+package pools
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,28 +22,21 @@ import (
 
 // Pools serves operators who read and change pools.
 type Pools struct {
-	*Lifecycle
-	document         func(p run.Pool) ([]byte, error)
-	offer            run.RunnerOffer
-	engines          run.EngineOffer
-	health           EngineHealths
-	record           series.Recorder
-	checkPodDefaults func(document json.RawMessage) []*fault.Fault
+	*Drains
+	document func(p run.Pool) ([]byte, error)
+	health   EngineHealths
+	record   series.Recorder
 }
 
-// NewPools returns Pools. document is Documents.Pool. health has the state of the engines.
-// record gets the samples of drains.
-func NewPools(
-	life *Lifecycle, document func(p run.Pool) ([]byte, error), health EngineHealths, record series.Recorder, config Config,
-) *Pools {
-	return &Pools{
-		Lifecycle: life, document: document, health: health, record: record, offer: config.Runners, checkPodDefaults: config.CheckPodDefaults,
-		engines: run.EngineOffer{Mock: config.MockEngine, CheckURL: config.Engines.CheckURL},
-	}
+// New returns Pools. drains ends the runs of drained pools. document encodes a pool for its
+// events, as clients see it. health has the state of the engines. record gets the samples of
+// drains.
+func New(drains *Drains, document func(p run.Pool) ([]byte, error), health EngineHealths, record series.Recorder) *Pools {
+	return &Pools{Drains: drains, document: document, health: health, record: record}
 }
 
-// PoolDefinition has the settings of a pool that an operator sets.
-type PoolDefinition struct {
+// Definition has the settings of a pool that an operator sets.
+type Definition struct {
 	Limit int
 	// QueueLimit is nil for the limit of the deployment.
 	QueueLimit *int
@@ -59,17 +51,17 @@ type PoolDefinition struct {
 	Faults []*fault.Fault
 }
 
-// PoolView is a pool with the use of its slots and its queue.
-type PoolView struct {
+// View is a pool with the use of its slots and its queue.
+type View struct {
 	run.Pool
 	// Held is the number of runs with a slot, Queued the number of queued runs. A pool without
 	// a limit has no slots.
 	Held, Queued int
 }
 
-// PoolTag is the entity tag of a version of a pool, with its quotes. A pool that was
+// Tag is the entity tag of a version of a pool, with its quotes. A pool that was
 // deleted and created again has other tags.
-func PoolTag(p run.Pool) string {
+func Tag(p run.Pool) string {
 	if p.Version == 0 {
 		return `"0"`
 	}
@@ -82,11 +74,11 @@ func noPool() error { return fault.New(fault.NotFound, "no such pool") }
 // new placement applies to machines that are created from then on. created is false for the
 // default pool, which always exists. Faults: InvalidRequest with the field, job.DefinitionProblems
 // with all problems of the definition, PreconditionFailed.
-func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDefinition, required change.Precondition) (v PoolView, created bool, err error) {
+func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d Definition, required change.Precondition) (v View, created bool, err error) {
 	if !limit.ValidName(id) {
 		return v, false, fault.Invalid("pool_id", "malformed id %q, want 1 to 63 lower-case letters, digits and hyphens, the first no hyphen", limit.Cut(id, limit.FileName))
 	}
-	queueLimit := s.pools.Standard().QueueLimit
+	queueLimit := s.capacity.Pools.Standard().QueueLimit
 	if d.QueueLimit != nil {
 		queueLimit = *d.QueueLimit
 	}
@@ -124,7 +116,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d PoolDef
 }
 
 // check returns the faults of the definition of a pool.
-func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolDefinition, queueLimit int) ([]*fault.Fault, error) {
+func (s *Pools) check(ctx context.Context, who port.Identity, id string, d Definition, queueLimit int) ([]*fault.Fault, error) {
 	found := slices.Clone(d.Faults)
 	if d.Limit < 0 || d.Limit > limit.PoolSlots {
 		found = append(found, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots))
@@ -136,13 +128,13 @@ func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolD
 		engine, err := s.checkEngine(ctx, who, id, d)
 		return slices.Concat(found, engine), err
 	}
-	where := d.Placement.Check(s.offer)
-	if k := d.Placement.Kubernetes; len(where) == 0 && k != nil && k.PodDefaults != nil && s.checkPodDefaults != nil {
-		where = s.checkPodDefaults(k.PodDefaults)
+	where := d.Placement.Check(s.config.Runners)
+	if k := d.Placement.Kubernetes; len(where) == 0 && k != nil && k.PodDefaults != nil && s.config.CheckPodDefaults != nil {
+		where = s.config.CheckPodDefaults(k.PodDefaults)
 	}
 	if d.Warm != nil {
-		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.offer.Default()))...)
-		if f := fault.Of(s.host.Check(who, run.Work{Image: d.Warm.Image})); f != nil {
+		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.config.Runners.Default()))...)
+		if f := fault.Of(s.config.Host.Check(who, run.Work{Image: d.Warm.Image})); f != nil {
 			f.Field = "warm.image"
 			where = append(where, f)
 		}
@@ -156,11 +148,11 @@ func (s *Pools) check(ctx context.Context, who port.Identity, id string, d PoolD
 // asked to end, and the runs are queued for another attempt; runs of kind inference are
 // cancelled. nil means no deadline; another Drain replaces the deadline. Faults: NotFound,
 // InvalidRequest with the field, PreconditionFailed.
-func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required change.Precondition) (PoolView, error) {
+func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds *int, required change.Precondition) (View, error) {
 	var by time.Time
 	if seconds != nil {
 		if *seconds < 0 || *seconds > int(limit.Duration/time.Second) {
-			return PoolView{}, fault.Invalid("deadlineSeconds", "deadlineSeconds: %d is out of range, want 0 to %d", *seconds, limit.Duration/time.Second)
+			return View{}, fault.Invalid("deadlineSeconds", "deadlineSeconds: %d is out of range, want 0 to %d", *seconds, limit.Duration/time.Second)
 		}
 		by = s.now().Add(time.Duration(*seconds) * time.Second)
 	}
@@ -170,13 +162,13 @@ func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds
 		return stored.Drain(by, who.Subject, s.now())
 	})
 	if err != nil {
-		return PoolView{}, err
+		return View{}, err
 	}
 	if !drained {
 		s.record(ctx, series.DrainOf(id))
 	}
 	if due := p.DrainDue(); !due.IsZero() && !due.After(s.now()) {
-		if err := s.inBudget(ctx, func(ctx context.Context) error { return s.endDrained(ctx, p.Ref()) }); err != nil {
+		if err := s.runs.InBudget(ctx, func(ctx context.Context) error { return s.EndDrained(ctx, p.Ref()) }); err != nil {
 			s.log.WarnContext(ctx, "cannot end the runs of a drained pool; a sweep does", "pool", id, "error", err.Error())
 		}
 	}
@@ -185,10 +177,10 @@ func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds
 
 // Resume restarts the admission, and starts queued runs. It is idempotent. Faults:
 // NotFound, PreconditionFailed.
-func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, required change.Precondition) (PoolView, error) {
+func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, required change.Precondition) (View, error) {
 	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool { return stored.Resume(who.Subject, s.now()) })
 	if err != nil {
-		return PoolView{}, err
+		return View{}, err
 	}
 	s.fillPool(ctx, p)
 	return s.view(ctx, p)
@@ -196,7 +188,7 @@ func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, requir
 
 // stored reads a pool of the caller's tenant. Fault: NotFound.
 func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (run.Pool, error) {
-	p, err := s.pools.Read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})
+	p, err := s.capacity.Pools.Read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})
 	if errors.Is(err, port.ErrNotFound) {
 		return run.Pool{}, noPool()
 	}
@@ -221,8 +213,8 @@ func (s *Pools) change(
 ) (p run.Pool, created bool, err error) {
 	ref := run.PoolRef{Tenant: who.Tenant, ID: id}
 	for range port.CommitTries {
-		stored, err := s.pools.Read(ctx, ref)
-		is, tag := &stored, PoolTag(stored)
+		stored, err := s.capacity.Pools.Read(ctx, ref)
+		is, tag := &stored, Tag(stored)
 		if errors.Is(err, port.ErrNotFound) {
 			is, tag = nil, ""
 		} else if err != nil {
@@ -245,7 +237,7 @@ func (s *Pools) change(
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
-		s.pools.Forget(ref) // also if the change may have been applied
+		s.capacity.Pools.Forget(ref) // also if the change may have been applied
 		if err != nil {
 			return run.Pool{}, false, fmt.Errorf("cannot store the pool: %w", err)
 		}
@@ -260,7 +252,7 @@ func (s *Pools) change(
 // fillPool grants the free slots of a pool to queued runs, unless it is draining.
 func (s *Pools) fillPool(ctx context.Context, p run.Pool) {
 	if !p.Draining {
-		s.fillAll(ctx, p.Tenant, p.ID)
+		s.runs.FillAll(ctx, p.Tenant, p.ID)
 	}
 }
 
@@ -270,12 +262,12 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 	for range port.CommitTries {
 		p, err := s.stored(ctx, who, id)
 		if err == nil {
-			err = required.Check("pool", PoolTag(p))
+			err = required.Check("pool", Tag(p))
 		}
 		if err != nil {
 			return err
 		}
-		if id == s.pools.Standard().ID {
+		if id == s.capacity.Pools.Standard().ID {
 			return fault.New(fault.PoolInUse, "the pool %s is the default of every run; it cannot be deleted", id)
 		}
 		if err := s.unused(ctx, p); err != nil {
@@ -289,13 +281,13 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		if errors.Is(err, port.ErrConflict) {
 			continue
 		}
-		s.pools.Forget(p.Ref())
+		s.capacity.Pools.Forget(p.Ref())
 		if err != nil {
 			return fmt.Errorf("cannot delete the pool: %w", err)
 		}
 		s.forgetWarm(ctx, p.Ref())
-		s.keepNow(ctx, p.Ref())
-		s.refusals.Forget(ctx, p.Ref())
+		s.runs.KeepReplicas(ctx, p.Ref())
+		s.capacity.Failures.Forget(ctx, p.Ref())
 		s.log.InfoContext(ctx, "pool deleted", "pool", id, "version", p.Version, "by", who.Subject)
 		return nil
 	}
@@ -327,25 +319,26 @@ func (s *Pools) unused(ctx context.Context, p run.Pool) error {
 	})
 }
 
-// eachUnfinished calls do for each run of a tenant in one of the states, except for terminal
-// states. It returns the first error of do.
-func (s *Lifecycle) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
-	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
-		page := port.Page{State: state, Limit: sweepPage}
-		for {
-			runs, next, err := s.store.List(ctx, tenant, page)
-			if err != nil {
-				return fmt.Errorf("cannot list the runs: %w", err)
-			}
-			for _, r := range runs {
-				if err := do(r); err != nil {
-					return err
-				}
-			}
-			if page.Cursor = next; next == "" {
-				break
-			}
-		}
+// note returns the event of a change of a pool. before is nil for a new pool, after for a
+// deleted one.
+func (s *Pools) note(ctx context.Context, who port.Identity, before, after *run.Pool) (note port.Note, err error) {
+	of := after
+	if after == nil {
+		of = before
 	}
-	return nil
+	c := change.Resource{
+		Tenant: of.Tenant, Kind: "pool", ID: of.ID, Version: of.Version + 1, Revision: of.Version + 1, Created: of.CreatedAt,
+	}
+	if before != nil {
+		c.Before, err = s.document(*before)
+	}
+	if err == nil && after != nil {
+		stored := *after
+		stored.Version++
+		c.After, err = s.document(stored)
+	}
+	if err != nil {
+		return port.Note{}, fmt.Errorf("cannot encode pool %s: %w", of.ID, err)
+	}
+	return c.Note(ctx, who.Actor(), s.now())
 }

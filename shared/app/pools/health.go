@@ -1,4 +1,4 @@
-package orchestrator
+package pools
 
 import (
 	"cmp"
@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// PoolHealth is the state of a pool.
-type PoolHealth struct {
-	PoolView
+// Health is the state of a pool.
+type Health struct {
+	View
 	// Machines is the number of machines of runs with a slot. Of these, Starting were not seen
 	// running yet, Running are running, and Ending belong to ended attempts.
 	Machines, Starting, Running, Ending int
@@ -49,7 +50,7 @@ type PoolHealth struct {
 	LongestWait time.Duration
 	// Replicas are the replicas of an engine pool. A process that asks no engines has only
 	// those that Sortie runs.
-	Replicas []ReplicaHealth
+	Replicas []balance.ReplicaHealth
 	// Warm counts the warm machines by their state.
 	Warm map[run.WarmState]int
 	// Errors are the last failures of the platform, the newest first.
@@ -61,15 +62,15 @@ type PoolHealth struct {
 
 // Health returns the state of a pool. It reads at most healthRuns runs with a slot and as many
 // queued runs. Fault: NotFound.
-func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h PoolHealth, err error) {
-	if h.PoolView, err = s.Pool(ctx, who, id); err != nil {
+func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Health, err error) {
+	if h.View, err = s.Pool(ctx, who, id); err != nil {
 		return h, err
 	}
-	held, err := s.runsOf(ctx, who.Tenant, id, s.store.Holders)
+	held, err := runsOf(ctx, s.store, who.Tenant, id, s.store.Holders)
 	if err != nil {
 		return h, err
 	}
-	queued, err := s.runsOf(ctx, who.Tenant, id, s.store.Queue)
+	queued, err := runsOf(ctx, s.store, who.Tenant, id, s.store.Queue)
 	if err != nil {
 		return h, err
 	}
@@ -107,7 +108,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 	if err := s.startFigures(ctx, &h, held); err != nil {
 		return h, err
 	}
-	if h.Errors, err = s.refusals.Groups(ctx, h.Ref()); err != nil {
+	if h.Errors, err = s.capacity.Failures.Groups(ctx, h.Ref()); err != nil {
 		return h, err
 	}
 	if len(queued) > 0 && queued[0].Queued() {
@@ -122,9 +123,9 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Poo
 }
 
 // startFigures fills in the durations and rates of starts, and the expected start of a new run.
-func (s *Pools) startFigures(ctx context.Context, h *PoolHealth, held []run.Run) error {
+func (s *Pools) startFigures(ctx context.Context, h *Health, held []run.Run) error {
 	h.At = s.now()
-	measured, err := s.estimates.Measured(ctx, h.Tenant, h.ID)
+	measured, err := s.capacity.Estimates.Measured(ctx, h.Tenant, h.ID)
 	if err != nil {
 		return err
 	}
@@ -145,9 +146,9 @@ func (s *Pools) startFigures(ctx context.Context, h *PoolHealth, held []run.Run)
 		kind = run.KindInference
 	}
 	next := run.New(run.Run{
-		Tenant: h.Tenant, Work: run.Work{Kind: kind}, Policy: s.policy, Slot: run.Slot{Pool: h.ID, QueueLimit: h.QueueLimit}, Priority: run.PriorityNormal,
+		Tenant: h.Tenant, Work: run.Work{Kind: kind}, Policy: s.config.Policy, Slot: run.Slot{Pool: h.ID, QueueLimit: h.QueueLimit}, Priority: run.PriorityNormal,
 	}, h.At).Run
-	facts, err := s.facts(ctx, next)
+	facts, err := s.runs.Facts(ctx, next)
 	if err != nil {
 		return fmt.Errorf("cannot estimate the wait in pool %s: %w", h.ID, err)
 	}
@@ -180,22 +181,22 @@ func (s *Pools) recentRate(ctx context.Context, p run.Pool, held []run.Run) (per
 	return float64(len(counted)) / max(now.Sub(since), time.Second).Seconds(), nil
 }
 
-// healthRemaining is the maximum length of PoolHealth.Remaining.
+// healthRemaining is the maximum length of Health.Remaining.
 const healthRemaining = 20
 
 // healthRuns is the maximum number of runs with a slot, and of queued runs, that Health reads.
 const healthRuns = 100
 
 // runsOf reads the runs of a pool that list returns, at most healthRuns.
-func (s *Pools) runsOf(
-	ctx context.Context, tenant, pool string, list func(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error),
+func runsOf(
+	ctx context.Context, store port.Store, tenant, pool string, list func(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error),
 ) (runs []run.Run, err error) {
 	refs, err := list(ctx, tenant, pool, healthRuns)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the runs of pool %s: %w", pool, err)
 	}
 	for _, ref := range refs {
-		r, err := s.store.Load(ctx, ref)
+		r, err := store.Load(ctx, ref)
 		if errors.Is(err, port.ErrNotFound) {
 			continue
 		}

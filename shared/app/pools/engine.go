@@ -1,4 +1,4 @@
-package orchestrator
+package pools
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -16,7 +17,7 @@ import (
 
 // checkEngine returns the faults of the definition of an engine pool. It must have no settings
 // of a runner, and its model must be in the catalog.
-func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d PoolDefinition) (found []*fault.Fault, err error) {
+func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d Definition) (found []*fault.Fault, err error) {
 	for _, other := range []struct {
 		field string
 		given bool
@@ -30,11 +31,11 @@ func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d
 		f.Field = field
 		found = append(found, f)
 	}
-	if id == s.pools.Standard().ID {
+	if id == s.capacity.Pools.Standard().ID {
 		unprocessable("engine", "the pool %s is the default of every job, want another pool for an engine", id)
 	}
 	e := *d.Engine
-	found = append(found, e.Check(s.engines)...)
+	found = append(found, e.Check(run.EngineOffer{Mock: s.config.MockEngine, CheckURL: s.config.Engines.CheckURL})...)
 	if e.Machines != nil && limit.ValidName(e.Machines.Job) {
 		wrong, err := s.checkMachines(ctx, who, *e.Machines)
 		if err != nil {
@@ -84,6 +85,9 @@ type Capability struct {
 	Models, Pools []string
 }
 
+// describeTime limits how long a caller waits for engines to report their capabilities.
+const describeTime = 2 * time.Second
+
 // Capabilities returns the abilities of the engine pools of the caller's tenant, ordered by
 // engine. It ignores draining pools and retired models. A process with a dispatcher first asks
 // engines whose capabilities are unknown or were reported long ago.
@@ -100,7 +104,7 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 			if p.Engine == nil || p.Draining {
 				continue
 			}
-			s.tasks.describe(asking, p)
+			s.runs.Describe(asking, p)
 			if found[p.Engine.Kind], err = s.with(ctx, found[p.Engine.Kind], p); err != nil {
 				return nil, err
 			}
@@ -133,7 +137,7 @@ func (s *Pools) with(ctx context.Context, c Capability, p run.Pool) (Capability,
 		return c, err
 	}
 	c.Engine = p.Engine.Kind
-	c.ContextTokens = max(c.ContextTokens, s.contextOf(ctx, p, model.Model))
+	c.ContextTokens = max(c.ContextTokens, model.ContextIn(s.runs.ContextOf(ctx, p)))
 	c.Concurrency += p.Limit
 	c.Deterministic = c.Deterministic || p.Engine.Deterministic
 	for _, w := range model.Workloads {

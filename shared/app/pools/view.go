@@ -1,4 +1,4 @@
-package orchestrator
+package pools
 
 import (
 	"cmp"
@@ -12,18 +12,18 @@ import (
 )
 
 // Pool reads a pool of the caller's tenant. Fault: NotFound.
-func (s *Pools) Pool(ctx context.Context, who port.Identity, id string) (PoolView, error) {
+func (s *Pools) Pool(ctx context.Context, who port.Identity, id string) (View, error) {
 	p, err := s.stored(ctx, who, id)
 	if err != nil {
-		return PoolView{}, err
+		return View{}, err
 	}
 	return s.view(ctx, p)
 }
 
 // Pools reads the caller's pools, ordered by id. They include the default pool even
 // without a record.
-func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []PoolView, err error) {
-	standard, err := s.stored(ctx, who, s.pools.Standard().ID)
+func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []View, err error) {
+	standard, err := s.stored(ctx, who, s.capacity.Pools.Standard().ID)
 	if err != nil {
 		return nil, err
 	}
@@ -57,14 +57,14 @@ func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []PoolView,
 const poolPage = 1000
 
 // view returns a pool with its use.
-func (s *Pools) view(ctx context.Context, p run.Pool) (PoolView, error) {
+func (s *Pools) view(ctx context.Context, p run.Pool) (View, error) {
 	held, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
 	if err != nil {
-		return PoolView{}, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
+		return View{}, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
 	}
 	queued, err := s.store.QueueLength(ctx, p.Tenant, p.ID, limit.PoolQueue)
 	if err != nil {
-		return PoolView{}, fmt.Errorf("cannot count the queue of pool %s: %w", p.ID, err)
+		return View{}, fmt.Errorf("cannot count the queue of pool %s: %w", p.ID, err)
 	}
-	return PoolView{p, len(held), queued}, nil
+	return View{p, len(held), queued}, nil
 }

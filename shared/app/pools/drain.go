@@ -1,11 +1,14 @@
-package orchestrator
+package pools
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -17,10 +20,22 @@ var withSlot = []run.State{
 	run.Pending, run.ConditionPending, run.ConditionRunning, run.ActionPending, run.ActionRunning, run.ContainerCreating, run.Running,
 }
 
-// endDrained asks the workers of the runs that hold a slot of a draining pool to end, after
+// Drains ends the runs of drained pools.
+type Drains struct {
+	part
+	runs Runs
+}
+
+// NewDrains returns the drains of the pools in a store. known are the caches of the process that
+// commits runs.
+func NewDrains(runs Runs, store port.Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, config Config) *Drains {
+	return &Drains{part{store, c, log, known, config}, runs}
+}
+
+// EndDrained asks the workers of the runs that hold a slot of a draining pool to end, after
 // its deadline. It is idempotent. Once no such run remains, the pool is no longer
 // due.
-func (s *Lifecycle) endDrained(ctx context.Context, ref run.PoolRef) error {
+func (s *Drains) EndDrained(ctx context.Context, ref run.PoolRef) error {
 	p, err := s.store.LoadPool(ctx, ref)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
@@ -53,7 +68,7 @@ func (s *Lifecycle) endDrained(ctx context.Context, ref run.PoolRef) error {
 }
 
 // endHolders requests the end of the runs with a lease, and returns their number.
-func (s *Lifecycle) endHolders(ctx context.Context, p run.Pool) (held int, err error) {
+func (s *Drains) endHolders(ctx context.Context, p run.Pool) (held int, err error) {
 	holders, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the slots of pool %s: %w", p.ID, err)
@@ -74,26 +89,11 @@ func (s *Lifecycle) endHolders(ctx context.Context, p run.Pool) (held int, err e
 }
 
 // endHolder requests the end of a run with a slot of a drained pool.
-func (s *Lifecycle) endHolder(ctx context.Context, p run.Pool, r run.Run) error {
-	if _, err := s.applyTo(ctx, r, constantFact(run.Drained{Pool: p})); err != nil {
+func (s *Drains) endHolder(ctx context.Context, p run.Pool, r run.Run) error {
+	if _, err := s.runs.Apply(ctx, r, run.Drained{Pool: p}); err != nil {
 		return fmt.Errorf("cannot request the end of run %s: %w", r.ID, err)
 	}
 	return nil
-}
-
-// sweepDrains requests the end of runs in draining pools whose deadline has passed.
-func (s *Sweeper) sweepDrains(ctx context.Context) error {
-	return s.sweepRefs(ctx, "drains", func(after string) ([]run.Ref, string, error) {
-		due, next, err := s.store.PoolsDue(ctx, s.now(), after, sweepPage)
-		if err != nil {
-			err = fmt.Errorf("cannot read the draining pools: %w", err)
-		}
-		refs := make([]run.Ref, len(due))
-		for i, ref := range due {
-			refs[i] = run.Ref(ref) // sweepRefs returns tenants and ids only
-		}
-		return refs, next, err
-	}, func(limited context.Context, ref run.Ref) error { return s.endDrained(limited, run.PoolRef(ref)) })
 }
 
 // remaining returns the runs with a slot of a draining pool, at most healthRuns. held has those

@@ -1,4 +1,4 @@
-package orchestrator
+package pools
 
 import (
 	"cmp"
@@ -33,14 +33,14 @@ func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.Engi
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", m.Job, err)
 	}
-	is := s.host.Run(j, s.policy)
+	is := s.config.Host.Run(j, s.config.Policy)
 	if is.Work.Program == nil {
 		wrong("the job %s has no program, want the program of a server", m.Job)
 	}
 	if c := is.Constraints; c != nil && c.MaxConcurrentRuns > 0 && c.MaxConcurrentRuns < m.Count {
 		wrong("the job %s permits %d runs at a time, want a job that permits the %d of count", m.Job, c.MaxConcurrentRuns, m.Count)
 	}
-	if err := s.host.Check(who, is.Work); err != nil {
+	if err := s.config.Host.Check(who, is.Work); err != nil {
 		f := fault.Of(err)
 		if f == nil {
 			return nil, err
@@ -53,9 +53,9 @@ func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.Engi
 	if err != nil {
 		return nil, err
 	}
-	if !s.offer.Reaches(where) {
+	if !s.config.Runners.Reaches(where) {
 		found = append(found, fault.Invalid(field, "the runner %s of the job's pool reports no addresses of machines, want a job in a pool of %s",
-			cmp.Or(where.Runner, s.offer.Default(), "of the deployment"), cmp.Or(strings.Join(slices.Concat(s.offer.Hosted, s.offer.Addressed), " or "), "another deployment")))
+			cmp.Or(where.Runner, s.config.Runners.Default(), "of the deployment"), cmp.Or(strings.Join(slices.Concat(s.config.Runners.Hosted, s.config.Runners.Addressed), " or "), "another deployment")))
 	}
 	return found, nil
 }
@@ -67,34 +67,34 @@ func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 		return nil
 	}
 	if p.Engine.Machines != nil {
-		if err := s.sets.Ensure(ctx, p.Ref()); err != nil {
+		if err := s.capacity.Replicas.Ensure(ctx, p.Ref()); err != nil {
 			return err
 		}
 	}
-	s.keepNow(ctx, p.Ref())
+	s.runs.KeepReplicas(ctx, p.Ref())
 	return nil
 }
 
 // replicaHealths returns the state of the replicas of an engine pool. Replicas that Sortie runs
 // have their record. The others are those of health.
-func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []ReplicaHealth, err error) {
+func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []balance.ReplicaHealth, err error) {
 	if p.Engine == nil {
 		return nil, nil
 	}
-	if p, err = s.sets.Served(ctx, p); err != nil {
+	if p, err = s.capacity.Replicas.Served(ctx, p); err != nil {
 		return nil, err
 	}
-	if found, err = s.health.ofPool(ctx, s, p); err != nil {
+	if found, err = s.health.OfPool(ctx, p); err != nil {
 		return nil, err
 	}
 	if p.Engine.Machines == nil {
 		return found, nil
 	}
-	asked := map[string]ReplicaHealth{}
+	asked := map[string]balance.ReplicaHealth{}
 	for _, r := range found {
 		asked[r.ID] = r
 	}
-	set, err := s.sets.Read(ctx, p.Ref())
+	set, err := s.capacity.Replicas.Read(ctx, p.Ref())
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
 		return nil, err
 	}
@@ -110,41 +110,39 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []Replica
 	return found, nil
 }
 
-// EngineHealths has the health of the replicas of pools: a Dispatcher, AskEngines, or
-// NoEngines.
+// EngineHealths has the health of the replicas of pools: the dispatcher of the process,
+// AskEngines, or NoEngines.
 type EngineHealths interface {
-	ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error)
+	OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error)
 }
 
 // NoEngines is for a process that asks no engines: the health of a pool then has only the
 // replicas that Sortie runs.
 type NoEngines struct{}
 
-func (NoEngines) ofPool(context.Context, *Pools, run.Pool) ([]ReplicaHealth, error) { return nil, nil }
+// OfPool implements EngineHealths.
+func (NoEngines) OfPool(context.Context, run.Pool) ([]balance.ReplicaHealth, error) { return nil, nil }
 
-func (s *Dispatcher) ofPool(ctx context.Context, _ *Pools, p run.Pool) ([]ReplicaHealth, error) { //nolint:unparam // of EngineHealths
-	return s.healths(ctx, p), nil
+type askedEngines struct {
+	engines balance.Engines
+	store   port.Store
 }
 
-type askedEngines struct{ engines balance.Engines }
-
-// AskEngines is for a process without a Dispatcher that asks the engines.
-func AskEngines(engines balance.Engines) EngineHealths { return askedEngines{engines} }
-
-func (e askedEngines) ofPool(ctx context.Context, s *Pools, p run.Pool) ([]ReplicaHealth, error) {
-	return s.askReplicas(ctx, e.engines, p)
+// AskEngines is for a process without a dispatcher that asks the engines. store has the tasks.
+func AskEngines(engines balance.Engines, store port.Store) EngineHealths {
+	return askedEngines{engines, store}
 }
 
-// askReplicas asks the replicas of a pool whether they accept requests. Held counts the tasks
-// of all dispatchers.
-func (s *Pools) askReplicas(ctx context.Context, engines balance.Engines, p run.Pool) ([]ReplicaHealth, error) {
-	held, err := s.runsOf(ctx, p.Tenant, p.ID, s.store.Holders)
+// OfPool implements EngineHealths: it asks the replicas of a pool whether they accept requests.
+// Held counts the tasks of all dispatchers.
+func (e askedEngines) OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error) {
+	held, err := runsOf(ctx, e.store, p.Tenant, p.ID, e.store.Holders)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, balance.AskTime)
 	defer cancel()
-	found := make([]ReplicaHealth, len(p.Engine.Replicas))
+	found := make([]balance.ReplicaHealth, len(p.Engine.Replicas))
 	var asked sync.WaitGroup
 	for i, r := range p.Engine.Replicas {
 		found[i].ID = r.ID
@@ -153,12 +151,12 @@ func (s *Pools) askReplicas(ctx context.Context, engines balance.Engines, p run.
 				found[i].Held++
 			}
 		}
-		engine, err := engines(*p.Engine, r)
+		engine, err := e.engines(*p.Engine, r)
 		if err != nil {
 			found[i].Reason = err.Error()
 			continue
 		}
-		asked.Go(func() { found[i].EngineHealth = healthOf(ctx, engine) })
+		asked.Go(func() { found[i].EngineHealth = balance.HealthOf(ctx, engine) })
 	}
 	asked.Wait()
 	return found, nil

@@ -1,4 +1,4 @@
-package orchestrator
+package pools
 
 import (
 	"cmp"
@@ -31,24 +31,24 @@ const (
 //
 // Faults: NotFound, NoEngine, InvalidRequest and Unprocessable with the field, PoolInUse,
 // PreconditionFailed.
-func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string, seconds int, required change.Precondition) (PoolView, error) {
+func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string, seconds int, required change.Precondition) (View, error) {
 	wait := time.Duration(seconds) * time.Second
 	if wait < 0 || wait > maxReloadWait {
-		return PoolView{}, fault.Invalid("deadlineSeconds", "deadlineSeconds: %d is out of range, want 0 to %d", seconds, maxReloadWait/time.Second)
+		return View{}, fault.Invalid("deadlineSeconds", "deadlineSeconds: %d is out of range, want 0 to %d", seconds, maxReloadWait/time.Second)
 	}
 	p, err := s.stored(ctx, who, id)
 	if err == nil {
-		err = required.Check("pool", PoolTag(p))
+		err = required.Check("pool", Tag(p))
 	}
 	if err != nil {
-		return PoolView{}, err
+		return View{}, err
 	}
 	if p.Engine == nil {
-		return PoolView{}, fault.New(fault.NoEngine, "the pool %s has no engine to reload", id)
+		return View{}, fault.New(fault.NoEngine, "the pool %s has no engine to reload", id)
 	}
 	if model != "" {
 		if err := s.checkModel(ctx, who, p, model); err != nil {
-			return PoolView{}, err
+			return View{}, err
 		}
 	}
 	if p.Engine.Machines != nil && cmp.Or(model, p.Engine.Model) == p.Engine.Model {
@@ -56,7 +56,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 	}
 	if wait == 0 {
 		if err := s.unused(ctx, p); err != nil {
-			return PoolView{}, err // without a drain, which would stop the admission
+			return View{}, err // without a drain, which would stop the admission
 		}
 	}
 	drained := p.Draining
@@ -66,7 +66,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 		}
 		return stored.Drain(time.Time{}, who.Subject, s.now())
 	}); err != nil {
-		return PoolView{}, err
+		return View{}, err
 	}
 	if err := s.awaitUnused(ctx, p, wait); err != nil {
 		if !drained {
@@ -74,14 +74,14 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 				s.log.WarnContext(ctx, "cannot resume a pool whose reload has failed; it stays drained", "pool", id, "error", undone.Error())
 			}
 		}
-		return PoolView{}, err
+		return View{}, err
 	}
 	return s.reloaded(ctx, who, id, model)
 }
 
 // reloaded commits that the pool serves the model, or its present one if model is empty. It
 // then updates the replicas and starts queued runs.
-func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model string) (PoolView, error) {
+func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model string) (View, error) {
 	p, err := s.existing(ctx, who, id, change.Precondition{}, func(stored run.Pool) run.Pool {
 		if stored.Engine == nil {
 			return stored
@@ -89,9 +89,9 @@ func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model strin
 		return stored.Reloaded(cmp.Or(model, stored.Engine.Model), who.Subject, s.now())
 	})
 	if err != nil {
-		return PoolView{}, err
+		return View{}, err
 	}
-	s.keepNow(ctx, p.Ref())
+	s.runs.KeepReplicas(ctx, p.Ref())
 	s.fillPool(ctx, p)
 	return s.view(ctx, p)
 }
@@ -100,7 +100,7 @@ func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model strin
 func (s *Pools) checkModel(ctx context.Context, who port.Identity, p run.Pool, model string) error {
 	engine := *p.Engine
 	engine.Model = model
-	wrong, err := s.checkEngine(ctx, who, p.ID, PoolDefinition{Engine: &engine})
+	wrong, err := s.checkEngine(ctx, who, p.ID, Definition{Engine: &engine})
 	for _, f := range wrong {
 		f.Field = "model"
 	}

@@ -1,0 +1,61 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// checkFallbacks returns the faults of the fallbacks of a pool, each with its field. The
+// fallbacks must not lead back to the pool.
+func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) (found []*fault.Fault, err error) {
+	if found = run.CheckFallbacks(id, fallbacks); len(found) > 0 {
+		return found, nil
+	}
+	for i, f := range fallbacks {
+		problem, err := s.checkFallback(ctx, tenant, id, f)
+		if err != nil {
+			return nil, err
+		}
+		if problem != nil {
+			problem.Field = "fallback." + strconv.Itoa(i) + ".pool"
+			found = append(found, problem)
+		}
+	}
+	return found, nil
+}
+
+// checkFallback returns the fault of a fallback whose pool does not exist, has an engine or
+// leads back to the pool; otherwise nil.
+func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fallback) (*fault.Fault, error) {
+	seen := map[string]bool{}
+	for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
+		if seen[open[0]] {
+			continue
+		}
+		seen[open[0]] = true
+		next, err := s.capacity.Pools.Read(ctx, run.PoolRef{Tenant: tenant, ID: open[0]})
+		switch {
+		case errors.Is(err, port.ErrNotFound) && open[0] == f.Pool:
+			return fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", limit.Cut(f.Pool, limit.FileName)), nil
+		case errors.Is(err, port.ErrNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		case next.Engine != nil:
+			return fault.New(fault.Unprocessable, "the pool %s is of an engine, want a pool of a runner", next.ID), nil
+		}
+		for _, further := range next.Fallbacks {
+			if further.Pool == id {
+				return fault.New(fault.Unprocessable, "pool %s leads back to %s by pool %s, want no cycle", f.Pool, id, next.ID), nil
+			}
+			open = append(open, further.Pool)
+		}
+	}
+	return nil, nil //nolint:nilnil // no fault and no error
+}

@@ -1,0 +1,85 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/explain"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Commits lets the rooms of shared/app commit facts about runs. It is safe for concurrent use.
+type Commits struct{ life *Lifecycle }
+
+// NewCommits returns the commits of a lifecycle.
+func NewCommits(life *Lifecycle) Commits { return Commits{life} }
+
+// Parts returns what every room takes besides: the store, the clock, the log, and the caches of the
+// process.
+func (c Commits) Parts() (port.Store, clock.Clock, *slog.Logger, *capacity.Caches) {
+	return c.life.store, c.life.clock, c.life.log, c.life.known
+}
+
+// Apply decides a fact about a record that was just read, commits the decision and acts on it. It
+// returns the newest record, changed or not.
+func (c Commits) Apply(ctx context.Context, r run.Run, f run.Fact) (run.Run, error) {
+	return c.life.applyTo(ctx, r, constantFact(f))
+}
+
+// FillAll grants every free slot of a pool, a job or a key to queued runs, as far as the time of
+// ctx permits. The sweep grants the rest.
+func (c Commits) FillAll(ctx context.Context, tenant, pool string) { c.life.fillAll(ctx, tenant, pool) }
+
+// Facts reads the pool, the queues, the limits and the results that a run may wait for.
+func (c Commits) Facts(ctx context.Context, r run.Run) (explain.Facts, error) {
+	return c.life.facts(ctx, r)
+}
+
+// InBudget calls do with a context that ends when the budget of ctx is used up; see
+// WithEffectBudget. It returns an error if it is already used up.
+func (c Commits) InBudget(ctx context.Context, do func(context.Context) error) error {
+	return c.life.inBudget(ctx, do)
+}
+
+// KeepReplicas updates the replicas of a pool, and logs an error. It does nothing in a process that
+// leaves them to a sweep.
+func (c Commits) KeepReplicas(ctx context.Context, pool run.PoolRef) { c.life.keepNow(ctx, pool) }
+
+// Describe asks the engines of a pool for their capabilities.
+func (c Commits) Describe(ctx context.Context, pool run.Pool) { c.life.tasks.describe(ctx, pool) }
+
+// ContextOf returns the largest context that the replicas of a pool have reported; 0 if it is
+// unknown.
+func (c Commits) ContextOf(ctx context.Context, pool run.Pool) int {
+	return c.life.tasks.contextOf(ctx, pool)
+}
+
+// Log logs a message with the ids of a run.
+func (c Commits) Log(ctx context.Context, level slog.Level, r run.Run, message string, attrs ...slog.Attr) {
+	c.life.log.LogAttrs(ctx, level, message, append(attrsOf(&r), attrs...)...)
+}
+
+// Creations is Commits for rooms that also create runs.
+type Creations struct {
+	Commits
+	requests *Requests
+}
+
+// NewCreations returns the creations by requests.
+func NewCreations(requests *Requests) Creations {
+	return Creations{NewCommits(requests.Lifecycle), requests}
+}
+
+// Create stores a new run with an idempotency key. existing reports that the key was used; created
+// is then the run of its first use.
+func (c Creations) Create(ctx context.Context, r run.Run, key string) (created run.Run, existing bool, err error) {
+	return c.requests.create(ctx, r, key, "", nil)
+}
+
+// Refuse returns refusal, or the run of the first use of an idempotency key.
+func (c Creations) Refuse(ctx context.Context, tenant string, key *port.IdempotencyKey, refusal error) (known run.Run, existing bool, err error) {
+	return c.requests.refuse(ctx, tenant, key, refusal)
+}
