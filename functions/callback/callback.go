@@ -14,6 +14,7 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -76,7 +77,7 @@ func decode[T any](w http.ResponseWriter, r *http.Request, bearer orchestrator.B
 	ignored, err := httpkit.DecodeReport(w, r, &body)
 	if len(ignored) > 0 {
 		httpkit.Log(r.Context()).LogAttrs(r.Context(), slog.LevelWarn, "unusable optional fields of a worker's call are ignored",
-			append(orchestrator.WorkerAttributes(bearer), slog.Any("fields", ignored))...)
+			append(about.WorkerAttributes(bearer), slog.Any("fields", ignored))...)
 	}
 	return body, err
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -38,7 +38,7 @@ func setupInference(t *testing.T) *home {
 		}
 		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
 		return app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
-			orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
+			inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}, func(parts apitest.Parts, s *app.System) []httpkit.Route {
 		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
 	})

@@ -17,7 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -68,11 +70,12 @@ func TestTaskCosts(t *testing.T) {
 			return store, orchestrator.NewRecords(store, clock.System{}, discard), answers, used
 		}
 		// clients returns the use cases of a process for clients.
-		clients := func(store *dynamo.Store, records *orchestrator.Records, answers port.AnswerFeed, call orchestrator.CallDispatcher) *orchestrator.Inference {
+		clients := func(store *dynamo.Store, records *orchestrator.Records, answers port.AnswerFeed, call inferences.CallDispatcher) *inferences.Inference {
 			leave := orchestrator.LeaveToSweep{}
-			life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, call, settings)
+			life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, inferences.NewCalls(call, discard), settings)
 			models := artifacts.NewModels(store, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
-			return orchestrator.NewInference(life, randomHex, answers, models, orchestrator.NoTranscripts{}, series.Discard, settings)
+			requests := orchestrator.NewRequests(life, randomHex, orchestrator.StreamsIn(answers), settings)
+			return app.NewInference(requests, randomHex, answers, models, inferences.NoTranscripts{}, series.Discard, settings)
 		}
 		setup, _, _, _ := process()
 		place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
@@ -84,16 +87,16 @@ func TestTaskCosts(t *testing.T) {
 		store, records, answers, accepting := process()
 		serving := &spent{}
 		var shift sync.WaitGroup
-		call := orchestrator.CallDispatcher(func(_ context.Context, call orchestrator.DispatchCall) error {
+		call := inferences.CallDispatcher(func(_ context.Context, call inferences.DispatchCall) error {
 			seats, records, answers, used := process()
 			serving = used
 			models := artifacts.NewModels(seats, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
 			transcripts := artifacts.NewRegistry(seats, objects, clock.System{}, discard, randomHex, settings.Policy.RecordRetention, settings.ArtifactLimit)
-			d := orchestrator.NewDispatcher(orchestrator.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 				return engine, nil
-			}, series.Discard, orchestrator.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
+			}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
 			shift.Go(func() {
-				err := d.Shift(t.Context(), call, orchestrator.ShiftConfig{Seats: seats, Tasks: dispatch.Tasks, End: time.Now().Add(14 * time.Minute)})
+				err := d.Shift(t.Context(), call, inferences.ShiftConfig{Seats: seats, Tasks: dispatch.Tasks, End: time.Now().Add(14 * time.Minute)})
 				if err != nil {
 					t.Error(err)
 				}
@@ -102,7 +105,7 @@ func TestTaskCosts(t *testing.T) {
 		})
 		front := clients(store, records, answers, call)
 		who := port.Identity{Tenant: "acme", Workspace: "w", Subject: "client"}
-		accepted, err := front.Create(t.Context(), orchestrator.NewTask{
+		accepted, err := front.Create(t.Context(), inferences.NewTask{
 			Identity: who, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "tell a story"}, MaxTokens: tokens,
 		})
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // The limits of a shift.
@@ -31,12 +31,12 @@ const (
 )
 
 // Shift runs a shift that ends at a time.
-type Shift func(ctx context.Context, call orchestrator.DispatchCall, end time.Time) error
+type Shift func(ctx context.Context, call inferences.DispatchCall, end time.Time) error
 
 // Handler returns the handler of events, each the JSON of a call. now returns the time for an
 // invocation without a deadline.
 func Handler(shift Shift, now func() time.Time) lambdakit.TaskFunc {
-	return lambdakit.Task(func(ctx context.Context, call orchestrator.DispatchCall) (struct{}, error) {
+	return lambdakit.Task(func(ctx context.Context, call inferences.DispatchCall) (struct{}, error) {
 		if err := call.Check(); err != nil {
 			return struct{}{}, lambdakit.InvalidInput{Cause: err}
 		}

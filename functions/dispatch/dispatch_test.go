@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/dispatch"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
@@ -20,13 +20,13 @@ func TestShiftEndsBeforeItsInvocation(t *testing.T) {
 	ctx, cancel := context.WithDeadline(t.Context(), now.Add(life))
 	defer cancel()
 	for name, ctx := range map[string]context.Context{"with a deadline": ctx, "without": t.Context()} {
-		var got orchestrator.DispatchCall
+		var got inferences.DispatchCall
 		var left time.Duration
-		handle := dispatch.Handler(func(_ context.Context, call orchestrator.DispatchCall, end time.Time) error {
+		handle := dispatch.Handler(func(_ context.Context, call inferences.DispatchCall, end time.Time) error {
 			got, left = call, end.Sub(now)
 			return nil
 		}, func() time.Time { return now })
-		want := orchestrator.DispatchCall{Tenant: "acme", Pool: "pool0", Run: "inf_1"}
+		want := inferences.DispatchCall{Tenant: "acme", Pool: "pool0", Run: "inf_1"}
 		event, err := json.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestShiftEndsBeforeItsInvocation(t *testing.T) {
 
 func TestMalformedEvents(t *testing.T) {
 	t.Parallel()
-	handle := dispatch.Handler(func(context.Context, orchestrator.DispatchCall, time.Time) error {
+	handle := dispatch.Handler(func(context.Context, inferences.DispatchCall, time.Time) error {
 		t.Error("got a shift, want none")
 		return nil
 	}, func() time.Time { return now })

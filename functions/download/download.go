@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -113,7 +114,7 @@ func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d
 	w.WriteHeader(status)
 	if err := pass(w, body, p.Span.Length); err != nil {
 		httpkit.Log(ctx).LogAttrs(ctx, slog.LevelWarn, "download aborted",
-			append(orchestrator.Attributes(&d.Run), slog.String("error", err.Error()))...)
+			append(about.Attributes(&d.Run), slog.String("error", err.Error()))...)
 		panic(http.ErrAbortHandler)
 	}
 	if p.Last() && ctx.Err() == nil {
@@ -144,6 +145,6 @@ func note(ctx context.Context, svc *orchestrator.Downloads, d orchestrator.Downl
 	defer cancel()
 	if err := svc.Downloaded(ctx, d); err != nil {
 		httpkit.Log(ctx).LogAttrs(ctx, slog.LevelWarn, "cannot record a download",
-			append(orchestrator.Attributes(&d.Run), slog.String("error", err.Error()))...)
+			append(about.Attributes(&d.Run), slog.String("error", err.Error()))...)
 	}
 }

@@ -17,12 +17,12 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -30,7 +30,7 @@ import (
 const headerLastID = "Last-Event-ID"
 
 // Routes returns the routes of inference tasks.
-func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
+func Routes(svc *inferences.Inference, c clock.Clock) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodPost, Pattern: "/v1/tasks", Access: httpkit.ForClients, Scope: access.RunsWrite, Refused: svc.CountRefusal,
@@ -44,7 +44,7 @@ func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
 	}
 }
 
-func create(svc *orchestrator.Inference, w http.ResponseWriter, r *http.Request) error {
+func create(svc *inferences.Inference, w http.ResponseWriter, r *http.Request) error {
 	var body contract.TaskRequest
 	key, err := httpkit.DecodeKeyed(w, r, &body)
 	if err != nil {
@@ -74,7 +74,7 @@ func create(svc *orchestrator.Inference, w http.ResponseWriter, r *http.Request)
 }
 
 // stream writes the events of a task as Server-Sent Events until the last one.
-func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r *http.Request) error {
+func stream(svc *inferences.Inference, c clock.Clock, w http.ResponseWriter, r *http.Request) error {
 	after, err := position(r)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func stream(svc *orchestrator.Inference, c clock.Clock, w http.ResponseWriter, r
 			}
 			return out.Send(text)
 		})
-	if errors.Is(err, orchestrator.ErrAllRead) { // with 204, an EventSource does not connect again
+	if errors.Is(err, inferences.ErrAllRead) { // with 204, an EventSource does not connect again
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 		return nil

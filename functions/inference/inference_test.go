@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -36,7 +36,7 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	serve := func(s *apitest.Settings) {
 		s.Tasks = app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return mock, nil
-		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
+		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)

@@ -16,18 +16,18 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/openai"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // front has what all operations need.
 type front struct {
-	svc   *orchestrator.Inference
+	svc   *inferences.Inference
 	clock clock.Clock
 	// pad is the interval of the white space before an answer that is not streamed; 0 for no
 	// white space.
@@ -45,14 +45,14 @@ type operation struct {
 }
 
 // Routes returns the routes of the API.
-func Routes(svc *orchestrator.Inference, c clock.Clock) []httpkit.Route {
+func Routes(svc *inferences.Inference, c clock.Clock) []httpkit.Route {
 	return PaddedRoutes(svc, c, 0)
 }
 
 // PaddedRoutes returns the routes for a gateway that does not wait long for a response. A
 // response that is not streamed starts with white space, a line end after each interval. If a
 // task fails after the first one, the response is an error object with the status 200.
-func PaddedRoutes(svc *orchestrator.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
+func PaddedRoutes(svc *inferences.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
 	f := front{svc: svc, clock: c, pad: every}
 	return append(responses{f}.routes(), []httpkit.Route{
 		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/chat/completions"),
@@ -108,7 +108,7 @@ func (f front) model(w http.ResponseWriter, r *http.Request) error {
 // serves it waits for the answer most of the time and should have a small stack.
 type call struct {
 	*operation
-	task  orchestrator.NewTask
+	task  inferences.NewTask
 	asked openai.Request
 }
 
@@ -146,25 +146,25 @@ func (o *operation) read(w http.ResponseWriter, r *http.Request) (*call, error) 
 	return &call{o, task, asked}, nil
 }
 
-func newTask(r *http.Request, asked openai.Request) (orchestrator.NewTask, error) {
+func newTask(r *http.Request, asked openai.Request) (inferences.NewTask, error) {
 	strict, err := httpkit.StrictTrust(r)
 	if err != nil {
-		return orchestrator.NewTask{}, err
+		return inferences.NewTask{}, err
 	}
 	within, err := httpkit.Deadline(r, inference.MostWithin)
 	if err != nil {
-		return orchestrator.NewTask{}, err
+		return inferences.NewTask{}, err
 	}
 	if asked.Model == "" { // the model of a task has another name
-		return orchestrator.NewTask{}, fault.Invalid("model", "missing model, want the id of one of GET /v1/models")
+		return inferences.NewTask{}, fault.Invalid("model", "missing model, want the id of one of GET /v1/models")
 	}
 	text, err := json.Marshal(asked)
 	if err != nil {
-		return orchestrator.NewTask{}, fmt.Errorf("cannot encode the request: %w", err)
+		return inferences.NewTask{}, fmt.Errorf("cannot encode the request: %w", err)
 	}
 	sum := sha256.Sum256(append([]byte(r.URL.Path+"\n"), text...))
 	ctx := r.Context()
-	return orchestrator.NewTask{
+	return inferences.NewTask{
 		Identity: httpkit.CallerOf(ctx), Model: asked.Model, Workload: asked.Workload, Request: asked.Ask, Strict: strict,
 		MaxTokens: asked.MaxTokens, MaxTokensField: asked.MaxTokensField, Within: within, Digest: hex.EncodeToString(sum[:]), CorrelationID: httpkit.CorrelationID(ctx),
 		PayloadDigest: httpkit.PayloadDigest(ctx), TraceParent: httpkit.TraceParent(r),
@@ -177,7 +177,7 @@ func (o *call) whole(w http.ResponseWriter, r *http.Request) error {
 	answer := &openai.Answer{}
 	out := httpkit.NewPadded(w, o.clock, o.pad)
 	defer out.End()
-	err := o.svc.Call(r.Context(), &o.task, func(a orchestrator.Accepted) error {
+	err := o.svc.Call(r.Context(), &o.task, func(a inferences.Accepted) error {
 		httpkit.EndWrite(r.Context())
 		head = headOf(a, o.asked)
 		return nil
@@ -204,7 +204,7 @@ func (f front) refuse(r *http.Request, out *httpkit.Padded, why error, names map
 	return out.Write(body)
 }
 
-func headOf(a orchestrator.Accepted, asked openai.Request) openai.Head {
+func headOf(a inferences.Accepted, asked openai.Request) openai.Head {
 	return openai.Head{TaskID: a.Run.TaskID, Model: asked.Model, Created: a.Run.CreatedAt}
 }
 
@@ -224,7 +224,7 @@ func (o *call) stream(w http.ResponseWriter, r *http.Request) error {
 	return s.ended(o.svc.Call(r.Context(), &o.task, s.accepted, s.add))
 }
 
-func (s *streamed) accepted(a orchestrator.Accepted) error {
+func (s *streamed) accepted(a inferences.Accepted) error {
 	httpkit.EndWrite(s.r.Context())
 	s.parts = openai.NewChunks(s.form, headOf(a, s.asked), s.asked.Usage)
 	return nil

@@ -23,9 +23,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -56,7 +56,7 @@ type served struct {
 	engine *counting
 	client sdk.Client
 	// stop stops the dispatcher.
-	dispatcher *orchestrator.Dispatcher
+	dispatcher *inferences.Dispatcher
 	stop       func()
 	tally      seriestest.Tally
 }
@@ -104,7 +104,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 		settings.Record = s.tally.Record
 		settings.Tasks = app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
-		}, orchestrator.DispatcherConfig{ID: "dispatcher", Alone: true})
+		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	})
 	s.dispatcher = s.System.Dispatcher
 	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()

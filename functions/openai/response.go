@@ -10,11 +10,11 @@ import (
 	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/openai"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -74,11 +74,11 @@ func (s responses) create(w http.ResponseWriter, r *http.Request) error {
 }
 
 // foreground responds to a caller. The task is cancelled if the caller disconnects.
-func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orchestrator.NewTask, stream bool) error {
+func (s responses) foreground(w http.ResponseWriter, r *http.Request, task inferences.NewTask, stream bool) error {
 	var of run.Run
 	if stream {
 		var out *responseStream
-		err := s.svc.Call(r.Context(), &task, func(a orchestrator.Accepted) error {
+		err := s.svc.Call(r.Context(), &task, func(a inferences.Accepted) error {
 			httpkit.EndWrite(r.Context())
 			out = s.newStream(w, r, a.Run, -1)
 			return out.begin()
@@ -88,7 +88,7 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task orche
 	answer := &openai.Answer{}
 	out := httpkit.NewPadded(w, s.clock, s.pad)
 	defer out.End()
-	err := s.svc.Call(r.Context(), &task, func(a orchestrator.Accepted) error {
+	err := s.svc.Call(r.Context(), &task, func(a inferences.Accepted) error {
 		httpkit.EndWrite(r.Context())
 		of = a.Run
 		return nil

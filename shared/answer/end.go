@@ -1,8 +1,12 @@
 package answer
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -58,4 +62,27 @@ func FailureCode(c fault.Code) fault.Code {
 		return c
 	}
 	return fault.Internal
+}
+
+// Loader reads runs; see port.Store.
+type Loader interface {
+	Load(ctx context.Context, ref run.Ref) (run.Run, error)
+}
+
+// EnsureEnd ends the stream of a run that has failed, was cancelled or has a cancel request,
+// unless the stream has ended: the process that had to do it may be gone. Fault: NotFound if
+// the run has expired.
+func (s *Streams) EnsureEnd(ctx context.Context, runs Loader, ref run.Ref) error {
+	r, err := runs.Load(ctx, ref)
+	if err != nil {
+		if errors.Is(err, port.ErrNotFound) {
+			return fault.New(fault.NotFound, "the task has expired")
+		}
+		return fmt.Errorf("cannot read the task: %w", err)
+	}
+	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
+		return nil
+	}
+	_, err = s.Conclude(ctx, r, EndOf(r))
+	return err
 }

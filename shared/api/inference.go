@@ -8,10 +8,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -19,8 +19,8 @@ import (
 // NewTask converts a request for an inference task. The fault is DeadlineUnmet if deadline_ms
 // is out of range, InvalidParams if max_tokens or expected_tokens is, or InvalidRequest for a
 // message without content. The other fields are checked when the task is created.
-func NewTask(in contract.TaskRequest) (orchestrator.NewTask, error) {
-	task := orchestrator.NewTask{
+func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
+	task := inferences.NewTask{
 		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
 		Request: inference.Request{
 			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
@@ -71,7 +71,7 @@ func valueOr[T any](p *T, otherwise T) T {
 }
 
 // TaskAccepted returns the response to the creation of an inference task.
-func TaskAccepted(a orchestrator.Accepted) contract.TaskAccepted {
+func TaskAccepted(a inferences.Accepted) contract.TaskAccepted {
 	return contract.TaskAccepted{TaskID: a.Run.TaskID, QueuePosition: a.QueuePosition, PredictedStartMS: a.PredictedStart.Milliseconds()}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/balance"
@@ -44,25 +45,25 @@ type System struct {
 	Models       *artifacts.Models
 	Budgets      *budgets.Accounts
 	// Inference and Dispatcher are as in SystemTasks; nil for a process without them.
-	Inference  *orchestrator.Inference
-	Dispatcher *orchestrator.Dispatcher
+	Inference  *inferences.Inference
+	Dispatcher *inferences.Dispatcher
 }
 
 // SystemTasks says how a System serves inference tasks: by ServeTasks, CallTasks or NoTasks.
 type SystemTasks struct {
 	feed    port.AnswerFeed
 	engines balance.Engines
-	cfg     orchestrator.DispatcherConfig
-	call    orchestrator.CallDispatcher
+	cfg     inferences.DispatcherConfig
+	call    inferences.CallDispatcher
 }
 
 // ServeTasks makes a System serve the tasks, with a Dispatcher. Their streams are in feed.
-func ServeTasks(feed port.AnswerFeed, engines balance.Engines, cfg orchestrator.DispatcherConfig) SystemTasks {
+func ServeTasks(feed port.AnswerFeed, engines balance.Engines, cfg inferences.DispatcherConfig) SystemTasks {
 	return SystemTasks{feed: feed, engines: engines, cfg: cfg}
 }
 
 // CallTasks makes a System accept tasks, and call other processes that serve them.
-func CallTasks(feed port.AnswerFeed, call orchestrator.CallDispatcher) SystemTasks {
+func CallTasks(feed port.AnswerFeed, call inferences.CallDispatcher) SystemTasks {
 	return SystemTasks{feed: feed, call: call}
 }
 
@@ -81,9 +82,9 @@ func NewSystem(
 		Artifacts: artifacts.NewRegistry(store, outputs, c, log, random.Hex, config.Policy.RecordRetention, config.ArtifactLimit),
 		Models:    artifacts.NewModels(store, c, log, documents.Model, config.ModelKeys),
 	}
-	life, health := s.wireTasks(func(service orchestrator.TaskService) *orchestrator.Lifecycle {
+	life, health := s.wireTasks(func(service orchestrator.TaskServer) *orchestrator.Lifecycle {
 		return orchestrator.NewLifecycle(records, executions, orchestrator.ActForJobs(hooks, random.Hex), KeepReplicas(runner, random.Hex, config), service, config)
-	}, random.Hex, tasks, record, config)
+	}, random.Hex, log, tasks, record, config)
 	records = life.Records
 	machines := orchestrator.NewMachines(life, runner)
 	tokens := orchestrator.NewTokens(signer, c, random.Hex)
@@ -115,16 +116,16 @@ func NewSystem(
 
 // wireTasks creates Requests and the use cases of inference tasks with a new lifecycle.
 func (s *System) wireTasks(
-	lifecycle func(orchestrator.TaskService) *orchestrator.Lifecycle, hex orchestrator.Hex, tasks SystemTasks, record series.Recorder, config orchestrator.Config,
+	lifecycle func(orchestrator.TaskServer) *orchestrator.Lifecycle, hex orchestrator.Hex, log *slog.Logger, tasks SystemTasks, record series.Recorder, config orchestrator.Config,
 ) (life *orchestrator.Lifecycle, health pools.EngineHealths) {
 	switch {
 	case tasks.engines != nil:
-		s.Dispatcher = orchestrator.NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, tasks.engines, record, tasks.cfg, config)
-		s.Inference = s.Dispatcher.Inference
-		s.Requests, health = s.Inference.Requests, s.Dispatcher
+		s.Dispatcher, s.Requests = NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, tasks.engines, record, tasks.cfg, config)
+		s.Inference, health = s.Dispatcher.Inference, s.Dispatcher
 	case tasks.call != nil:
-		s.Inference = orchestrator.NewInference(lifecycle(tasks.call), hex, tasks.feed, s.Models, s.Artifacts, record, config)
-		s.Requests, health = s.Inference.Requests, pools.NoEngines{}
+		life := lifecycle(inferences.NewCalls(tasks.call, log))
+		s.Requests, health = orchestrator.NewRequests(life, hex, orchestrator.StreamsIn(tasks.feed), config), pools.NoEngines{}
+		s.Inference = NewInference(s.Requests, hex, tasks.feed, s.Models, s.Artifacts, record, config)
 	default:
 		s.Requests, health = orchestrator.NewRequests(lifecycle(orchestrator.LeaveToSweep{}), hex, orchestrator.LeaveToSweep{}, config), pools.NoEngines{}
 	}

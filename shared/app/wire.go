@@ -1,7 +1,9 @@
 package app
 
 import (
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -29,6 +31,42 @@ func Pools(
 	life *orchestrator.Lifecycle, document func(run.Pool) ([]byte, error), health pools.EngineHealths, record series.Recorder, config orchestrator.Config,
 ) *pools.Pools {
 	return pools.New(Drains(life, config), document, health, record)
+}
+
+// NewInference returns the use cases for clients of inference tasks in a process without a
+// dispatcher; see inferences.New.
+func NewInference(
+	requests *orchestrator.Requests, hex orchestrator.Hex, feed port.AnswerFeed, models inferences.Catalog, transcripts inferences.Transcripts,
+	record series.Recorder, config orchestrator.Config,
+) *inferences.Inference {
+	return inferences.New(orchestrator.NewCreations(requests), hex, feed, models, transcripts, record, taskConfig(config))
+}
+
+// NewDispatcher returns a dispatcher, and the requests of the lifecycle whose commits call it.
+func NewDispatcher(
+	lifecycle func(orchestrator.TaskServer) *orchestrator.Lifecycle, hex orchestrator.Hex, feed port.AnswerFeed, models inferences.Catalog,
+	artifacts inferences.TranscriptStore, engines balance.Engines, record series.Recorder, cfg inferences.DispatcherConfig, config orchestrator.Config,
+) (*inferences.Dispatcher, *orchestrator.Requests) {
+	var requests *orchestrator.Requests
+	d := inferences.NewDispatcher(func(d *inferences.Dispatcher) inferences.Runs {
+		requests = orchestrator.NewRequests(lifecycle(d), hex, orchestrator.StreamsIn(feed), config)
+		return orchestrator.NewCreations(requests)
+	}, hex, feed, models, artifacts, engines, record, cfg, taskConfig(config))
+	return d, requests
+}
+
+// TasksOnly returns the lifecycle of a dispatcher with use cases of its own, whose commits leave
+// everything but inference tasks to a sweep.
+func TasksOnly(records *orchestrator.Records, config orchestrator.Config) func(orchestrator.TaskServer) *orchestrator.Lifecycle {
+	leave := orchestrator.LeaveToSweep{}
+	return func(tasks orchestrator.TaskServer) *orchestrator.Lifecycle {
+		return orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, tasks, config)
+	}
+}
+
+// taskConfig returns the part of a configuration that is about inference tasks.
+func taskConfig(c orchestrator.Config) inferences.Config {
+	return inferences.Config{Policy: c.Policy, Budgets: c.Budgets, MostWithin: c.MostWithin}
 }
 
 // poolConfig returns the part of a configuration that is about pools.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -24,7 +25,7 @@ func (s *Sweeper) mayDestroyUnknown(ctx context.Context, m port.MachineStatus) e
 	}
 	if !claimed {
 		s.log.LogAttrs(ctx, slog.LevelError, "a machine without a record is kept, because the store has lost records or was restored",
-			machineAttributes(m, run.Run{})...)
+			about.Machine(m, run.Run{})...)
 		return fmt.Errorf("machine %s: %w", m.ID, errUnclaimed)
 	}
 	return nil

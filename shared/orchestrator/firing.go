@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -87,7 +88,7 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 		return nil, err
 	}
 	for i, d := range decisions {
-		s.log.LogAttrs(ctx, slog.LevelInfo, "job fired", append(attrsOf(&d.Run), slog.String("trigger", string(d.Run.Trigger)),
+		s.log.LogAttrs(ctx, slog.LevelInfo, "job fired", append(about.Run(&d.Run), slog.String("trigger", string(d.Run.Trigger)),
 			slog.Bool("skipped", d.Run.Skipped), slog.Int64("late_ms", now.Sub(due[i].At).Milliseconds()))...)
 		s.committed(ctx, &d)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -118,7 +119,7 @@ func (s *Workers) writeHeartbeat(ctx context.Context, bearer token.Bearer, heart
 		return recorded, fmt.Errorf("cannot record the heartbeat: %w", err)
 	}
 	if s.log.Enabled(ctx, slog.LevelDebug) {
-		s.log.LogAttrs(ctx, slog.LevelDebug, "heartbeat", append(workerAttrs(bearer), slog.Int("received", recorded.Received))...)
+		s.log.LogAttrs(ctx, slog.LevelDebug, "heartbeat", append(about.Worker(bearer), slog.Int("received", recorded.Received))...)
 	}
 	if !recorded.Forward() {
 		return recorded, nil
@@ -131,5 +132,5 @@ func (s *Workers) writeHeartbeat(ctx context.Context, bearer token.Bearer, heart
 }
 
 func (s *Workers) warnOf(ctx context.Context, bearer token.Bearer, message string, err error) {
-	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(workerAttrs(bearer), slog.String("error", err.Error()))...)
+	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(about.Worker(bearer), slog.String("error", err.Error()))...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -78,7 +79,7 @@ func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answ
 	if err != nil {
 		return hook.Answer{}, fault.Wrap(err, fault.Unavailable, "a hook was not called")
 	}
-	s.log.LogAttrs(ctx, slog.LevelInfo, "a hook was called", append(attrsOf(&c.Run), slog.String("reason", c.Reason),
+	s.log.LogAttrs(ctx, slog.LevelInfo, "a hook was called", append(about.Run(&c.Run), slog.String("reason", c.Reason),
 		slog.String("verdict", string(answer.Verdict)), slog.Int("status", answer.Status), slog.Int("tries", answer.Tries),
 		slog.String("detail", answer.Detail))...)
 	return answer, nil

@@ -37,8 +37,12 @@ func (s *Requests) createRun(
 	ctx context.Context, r run.Run, under *port.IdempotencyKey, now time.Time,
 ) (created run.Run, known *run.Run, err error) {
 	var room run.Room
-	begins := s.tasks.tryTake(ctx, r)
-	defer func() { begins.giveUp() }()
+	begins := s.tasks.TryTake(ctx, r)
+	defer func() {
+		if begins != nil {
+			begins.GiveUp()
+		}
+	}()
 	for range port.CommitTries {
 		d, replaced, err := s.creation(ctx, r, room, begins, now)
 		if err != nil {
@@ -55,7 +59,7 @@ func (s *Requests) createRun(
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		switch {
 		case errors.Is(err, port.ErrNoSlot) && begins != nil: // it is stored without a slot, and then joins the queue
-			begins.giveUp()
+			begins.GiveUp()
 			begins = nil
 			continue
 		case errors.Is(err, port.ErrNoSlot):
@@ -77,7 +81,7 @@ func (s *Requests) createRun(
 		d.Run.Version = 1
 		if begins != nil {
 			s.queue.Committed(&d)
-			begins.start(d.Run)
+			begins.Start(d.Run)
 			begins = nil
 		}
 		if d.Run.AwaitsKey() { // a slot may have been released since the commit found none
@@ -106,10 +110,10 @@ func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
 // creation decides the creation of a run with the given room, and the end of a run that it
 // replaces. begins is nil for a run that gets its slot later. Fault: AdmissionReject.
 func (s *Requests) creation(
-	ctx context.Context, r run.Run, room run.Room, begins *preparedTask, now time.Time,
+	ctx context.Context, r run.Run, room run.Room, begins PreparedTask, now time.Time,
 ) (d run.Decision, replaced []run.Decision, err error) {
 	if begins != nil {
-		d, err = begins.creation(ctx, r, now)
+		d, err = begins.Creation(ctx, r, now)
 		return d, nil, err
 	}
 	if !r.JoinsAtOnce(now) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -175,7 +176,7 @@ func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineS
 	if after.Attempt.Number == r.Attempt.Number && after.Attempt.Machine.Key() == machine.Key() {
 		return after, nil
 	}
-	s.log.LogAttrs(ctx, slog.LevelWarn, "the attempt of a new machine is over; the machine is destroyed", machineAttributes(machine, after)...)
+	s.log.LogAttrs(ctx, slog.LevelWarn, "the attempt of a new machine is over; the machine is destroyed", about.Machine(machine, after)...)
 	if ours, err := s.endKept(ctx, machine.Kept, machine.Owner); err != nil || !ours {
 		return after, err
 	}

@@ -10,15 +10,13 @@ import (
 )
 
 // LeaveToSweep is the choice of a process that leaves work after its commits to a sweep, which
-// may run in another process. It implements EndActions, ReplicaRuns, TaskService and
+// may run in another process. It implements EndActions, ReplicaRuns, TaskServer and
 // TaskStreams.
 type LeaveToSweep struct{}
 
 func (LeaveToSweep) actions(*Lifecycle, Config) *Actions { return nil }
 
 func (LeaveToSweep) keeper(*Lifecycle, Config) ReplicaKeeper { return nil }
-
-func (LeaveToSweep) server(*Lifecycle) taskServer { return elsewhere{} }
 
 func (LeaveToSweep) answers(*Lifecycle, Hex) *answer.Streams { return nil }
 

@@ -29,7 +29,7 @@ type Lifecycle struct {
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
 	// tasks serves inference tasks.
-	tasks taskServer
+	tasks TaskServer
 	// effectFailed is set when an effect fails.
 	effectFailed atomic.Bool
 	// refusals stores the platform failures of pools.
@@ -45,16 +45,15 @@ type Lifecycle struct {
 // NewLifecycle returns a Lifecycle. Config.Pool is the pool of a run that names none. actions,
 // replicas and tasks say which work follows a commit of this process.
 func NewLifecycle(
-	records *Records, executions port.Executions, actions EndActions, replicas ReplicaRuns, tasks TaskService, config Config,
+	records *Records, executions port.Executions, actions EndActions, replicas ReplicaRuns, tasks TaskServer, config Config,
 ) *Lifecycle {
 	known := capacity.New(records.store, records.clock, records.log, config.StandardPool())
 	s := &Lifecycle{
 		Records: records, executions: executions, maxEvents: config.MaxEvents,
-		known: known, pools: known.Pools, queue: known.Queue, estimates: known.Estimates, refusals: known.Failures,
+		tasks: tasks, known: known, pools: known.Pools, queue: known.Queue, estimates: known.Estimates, refusals: known.Failures,
 		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
 	}
-	s.tasks = tasks.server(s)
-	s.Records = records.observedBy(s.tasks)
+	s.Records = records.observedBy(tasks)
 	s.actions, s.keeper = actions.actions(s, config), replicas.keeper(s, config)
 	return s
 }
@@ -62,7 +61,7 @@ func NewLifecycle(
 // GeneratesFor reports whether an engine has sent a part of an unfinished answer of a session to
 // the dispatcher of this process.
 func (s *Lifecycle) GeneratesFor(tenant, session string) bool {
-	return s.tasks.generatesFor(tenant, session)
+	return s.tasks.GeneratesFor(tenant, session)
 }
 
 // apply reads a run and calls applyTo.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -174,7 +175,7 @@ func (s *Records) logEvent(ctx context.Context, r *run.Run, e *run.Event) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(attrsOf(r), slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
+	attrs := append(about.Run(r), slog.Int("seq", e.Seq), slog.String("from", string(e.From)))
 	if e.Actor.Scopes != nil { // of a client
 		attrs = append(attrs, slog.String("identity", e.Actor.Name()))
 	}
@@ -200,5 +201,5 @@ func levelOf(e *run.Event) slog.Level {
 }
 
 func (s *Records) warn(ctx context.Context, r run.Run, message string, err error) {
-	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(attrsOf(&r), slog.String("error", err.Error()))...)
+	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(about.Run(&r), slog.String("error", err.Error()))...)
 }

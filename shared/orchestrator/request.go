@@ -128,7 +128,7 @@ func (s *Requests) Cancel(ctx context.Context, who port.Identity, taskID, reason
 	}
 	if r.Work.Inference != nil && s.answers != nil {
 		// Nothing that the engine sends from now on is part of the stream.
-		if err := s.ensureEnd(ctx, r.Ref()); err != nil {
+		if err := s.answers.EnsureEnd(ctx, s.store, r.Ref()); err != nil {
 			return run.Run{}, fmt.Errorf("cannot end the stream of the task: %w", err)
 		}
 	}
@@ -228,6 +228,13 @@ func (s *Requests) newTaskID(w run.Work, now time.Time) string {
 	var entropy [10]byte
 	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // hex is hexadecimal
 	return run.JobTaskID(now, entropy)
+}
+
+// inferenceTaskID returns the id of a new inference task.
+func (s *Requests) inferenceTaskID(now time.Time) string {
+	var entropy [10]byte
+	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // hex is hexadecimal
+	return run.InferenceTaskID(now, entropy)
 }
 
 // refuse returns the refusal of a new run. If the idempotency key was used, it returns the run

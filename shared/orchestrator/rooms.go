@@ -49,34 +49,41 @@ func (c Commits) InBudget(ctx context.Context, do func(context.Context) error) e
 func (c Commits) KeepReplicas(ctx context.Context, pool run.PoolRef) { c.life.keepNow(ctx, pool) }
 
 // Describe asks the engines of a pool for their capabilities.
-func (c Commits) Describe(ctx context.Context, pool run.Pool) { c.life.tasks.describe(ctx, pool) }
+func (c Commits) Describe(ctx context.Context, pool run.Pool) { c.life.tasks.Describe(ctx, pool) }
 
 // ContextOf returns the largest context that the replicas of a pool have reported; 0 if it is
 // unknown.
 func (c Commits) ContextOf(ctx context.Context, pool run.Pool) int {
-	return c.life.tasks.contextOf(ctx, pool)
-}
-
-// Log logs a message with the ids of a run.
-func (c Commits) Log(ctx context.Context, level slog.Level, r run.Run, message string, attrs ...slog.Attr) {
-	c.life.log.LogAttrs(ctx, level, message, append(attrsOf(&r), attrs...)...)
+	return c.life.tasks.ContextOf(ctx, pool)
 }
 
 // Creations is Commits for rooms that also create runs.
 type Creations struct {
 	Commits
+	Tasks
 	requests *Requests
 }
 
 // NewCreations returns the creations by requests.
 func NewCreations(requests *Requests) Creations {
-	return Creations{NewCommits(requests.Lifecycle), requests}
+	return Creations{NewCommits(requests.Lifecycle), NewTasks(requests.Records), requests}
 }
 
-// Create stores a new run with an idempotency key. existing reports that the key was used; created
-// is then the run of its first use.
-func (c Creations) Create(ctx context.Context, r run.Run, key string) (created run.Run, existing bool, err error) {
-	return c.requests.create(ctx, r, key, "", nil)
+// Create assigns the ids of a new run and stores it. existing reports that the idempotency key was
+// used; created is then the run of its first use. Requests with the same key must have the same
+// digest.
+func (c Creations) Create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error) {
+	return c.requests.create(ctx, r, key, digest, nil)
+}
+
+// TakeSlot takes the run's free slots or enqueues it. It returns the newest record.
+func (c Creations) TakeSlot(ctx context.Context, r run.Run) (run.Run, error) {
+	return c.requests.takeSlot(ctx, r, StepInput{})
+}
+
+// Cancel requests the end of a task; see Requests.Cancel.
+func (c Creations) Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error) {
+	return c.requests.Cancel(ctx, who, taskID, reason)
 }
 
 // Refuse returns refusal, or the run of the first use of an idempotency key.

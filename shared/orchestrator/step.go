@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -101,7 +102,7 @@ func (s *Lifecycle) begin(ctx context.Context, in StepInput) (r run.Run, done bo
 		return after, false, nil
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "the run continues in a new execution, because its history is nearly full",
-		append(attrsOf(&after), slog.Int("start", after.Execution.Start))...)
+		append(about.Run(&after), slog.Int("start", after.Execution.Start))...)
 	return after, true, nil
 }
 
@@ -114,7 +115,7 @@ func (s *Lifecycle) load(ctx context.Context, in StepInput) (r run.Run, stale bo
 	}
 	if in.Execution != run.ExecutionName(r.Ref(), r.Execution.Start) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "an execution that was replaced still runs and is ended",
-			append(attrsOf(&r), slog.String("execution", in.Execution))...)
+			append(about.Run(&r), slog.String("execution", in.Execution))...)
 		return r, true, nil
 	}
 	return r, false, nil

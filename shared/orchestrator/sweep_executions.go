@@ -55,7 +55,7 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if !r.HasExecution() {
-		s.tasks.resume(ctx, r)
+		s.tasks.Resume(ctx, r)
 		return nil
 	}
 	var acts []error

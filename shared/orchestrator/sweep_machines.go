@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -76,7 +77,7 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *
 				return err
 			}
 		}
-		s.log.LogAttrs(ctx, slog.LevelWarn, "a machine that no run needs is destroyed", machineAttributes(m, r)...)
+		s.log.LogAttrs(ctx, slog.LevelWarn, "a machine that no run needs is destroyed", about.Machine(m, r)...)
 		if r.State.Terminal() {
 			return s.discard(ctx, s.outputs, m, ref, strayWait)
 		}

@@ -2,51 +2,56 @@ package orchestrator
 
 import (
 	"context"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// TaskService says who serves inference tasks after a commit of a process: a CallDispatcher,
-// which calls another process, or LeaveToSweep. A Dispatcher serves those of its own commits.
-type TaskService interface {
-	server(life *Lifecycle) taskServer
-}
-
-// taskServer is the dispatcher of a process as its other use cases see it.
-type taskServer interface {
+// TaskServer serves inference tasks after the commits of a process: a dispatcher of the process,
+// calls of the dispatchers of other processes, or LeaveToSweep; see package inferences.
+type TaskServer interface {
 	// Committed starts the work that a commit gives to a dispatcher.
 	port.Observer
-	// resume continues an overdue task.
-	resume(ctx context.Context, r run.Run)
-	// tryTake acquires a replica for a new task, or returns nil.
-	tryTake(ctx context.Context, r run.Run) *preparedTask
-	// describe asks the engines of a pool for their capabilities.
-	describe(ctx context.Context, pool run.Pool)
-	// contextOf returns the largest reported context of a pool's replicas; 0 if it is unknown.
-	contextOf(ctx context.Context, pool run.Pool) int
-	// generatesFor reports whether an engine has sent a part of an answer of a session.
-	generatesFor(tenant, session string) bool
-	// stopped reports whether the process stops.
-	stopped() bool
+	// Resume continues an overdue task.
+	Resume(ctx context.Context, r run.Run)
+	// TryTake acquires a replica for a new task, or returns nil.
+	TryTake(ctx context.Context, r run.Run) PreparedTask
+	// Describe asks the engines of a pool for their capabilities.
+	Describe(ctx context.Context, pool run.Pool)
+	// ContextOf returns the largest reported context of a pool's replicas; 0 if it is unknown.
+	ContextOf(ctx context.Context, pool run.Pool) int
+	// GeneratesFor reports whether an engine has sent a part of an answer of a session.
+	GeneratesFor(tenant, session string) bool
 }
 
-// elsewhere is the taskServer of a process without a dispatcher.
-type elsewhere struct{}
+// PreparedTask is a new task whose dispatcher has acquired a slot of a replica before the task is
+// stored. It is an alias, so that a TaskServer needs no import of this package.
+type PreparedTask = interface {
+	// Creation returns the decision that creates the task with its slot and its worker.
+	Creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error)
+	// Start serves the task. r is the stored run.
+	Start(r run.Run)
+	// GiveUp releases the replica of a task that is not stored in this way.
+	GiveUp()
+}
 
-var _ taskServer = elsewhere{}
+var _ TaskServer = LeaveToSweep{}
 
-// Committed implements port.Observer.
-func (elsewhere) Committed(context.Context, run.Run, []run.Event) {}
+// Committed implements port.Observer. It leaves the task to a sweep.
+func (LeaveToSweep) Committed(context.Context, run.Run, []run.Event) {}
 
-func (elsewhere) resume(context.Context, run.Run) {}
+// Resume implements TaskServer.
+func (LeaveToSweep) Resume(context.Context, run.Run) {}
 
-func (elsewhere) tryTake(context.Context, run.Run) *preparedTask { return nil }
+// TryTake implements TaskServer.
+func (LeaveToSweep) TryTake(context.Context, run.Run) PreparedTask { return nil }
 
-func (elsewhere) describe(context.Context, run.Pool) {}
+// Describe implements TaskServer.
+func (LeaveToSweep) Describe(context.Context, run.Pool) {}
 
-func (elsewhere) contextOf(context.Context, run.Pool) int { return 0 }
+// ContextOf implements TaskServer.
+func (LeaveToSweep) ContextOf(context.Context, run.Pool) int { return 0 }
 
-func (elsewhere) generatesFor(string, string) bool { return false }
-
-func (elsewhere) stopped() bool { return false }
+// GeneratesFor implements TaskServer.
+func (LeaveToSweep) GeneratesFor(string, string) bool { return false }

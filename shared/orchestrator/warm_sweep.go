@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -296,6 +297,6 @@ func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus, kept b
 	if kept {
 		level = slog.LevelWarn
 	}
-	s.log.LogAttrs(ctx, level, "a warm machine without a record is destroyed", machineAttributes(m, run.Run{})...)
+	s.log.LogAttrs(ctx, level, "a warm machine without a record is destroyed", about.Machine(m, run.Run{})...)
 	return s.runner.Destroy(ctx, m.Machine)
 }

@@ -17,7 +17,7 @@ import (
 func main() {
 	p := process.Start("control")
 	config, leave := p.Settings().WithRunners(deployed.RunnerOffer(p)), orchestrator.LeaveToSweep{}
-	life := deployed.Lifecycle(p, leave, leave, dispatching.Caller(p), config)
+	life := deployed.Lifecycle(p, leave, leave, dispatching.Calls(p), config)
 	asked := pools.AskEngines(engines.Replicas(p).Of, deployed.Store(p))
 	p.ServeHTTP(control.Routes(app.Pools(life, api.PoolDocument, asked, lambdakit.Observe, config)), deployed.ClientTokens(p))
 }

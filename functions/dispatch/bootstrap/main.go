@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/dispatch"
+	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/engines"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // nameLength is the number of random bytes in the name of a dispatcher.
@@ -24,14 +25,14 @@ func main() {
 	objects, _ := deployed.Outputs(p)
 	answers := deployed.Answers(p, store, config)
 	call, replicas := dispatching.Caller(p), engines.Replicas(p)
-	shift := func(ctx context.Context, in orchestrator.DispatchCall, end time.Time) error {
+	shift := func(ctx context.Context, in inferences.DispatchCall, end time.Time) error {
 		// Each shift is a dispatcher of its own, with a worker id of its own.
-		d := orchestrator.NewDispatcher(
-			orchestrator.TasksOnly(deployed.Records(p, store), config), p.Hex, answers, deployed.Models(p, store, config),
+		d, _ := app.NewDispatcher(
+			app.TasksOnly(deployed.Records(p, store), config), p.Hex, answers, deployed.Models(p, store, config),
 			deployed.Artifacts(p, store, objects, config), replicas.Of, lambdakit.Observe,
-			orchestrator.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch}, config,
+			inferences.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch}, config,
 		)
-		return d.Shift(ctx, in, orchestrator.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
+		return d.Shift(ctx, in, inferences.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
 	}
 	p.ServeEvent(dispatch.Handler(shift, p.Clock().Now))
 }

@@ -24,10 +24,10 @@ const pad = 10 * time.Second
 func main() {
 	p := process.Start("inference")
 	config, store := p.Settings().WithMostWithin(dispatch.MostWithin), deployed.Store(p)
-	tasks := dispatching.Inference(p, store, config)
+	tasks, life := dispatching.Inference(p, store, config)
 	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeReaders(slices.Concat(
 		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), p.Streamed(pad)),
-		inference.BudgetRoutes(budgets.NewAccounts(store, tasks.Lifecycle, p.Clock(), api.BudgetDocument, config.Budgets), p.Clock()),
+		inference.BudgetRoutes(budgets.NewAccounts(store, life, p.Clock(), api.BudgetDocument, config.Budgets), p.Clock()),
 	), deployed.ClientTokens(p), tokens.OpenTicket)
 }

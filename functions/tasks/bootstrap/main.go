@@ -16,7 +16,7 @@ import (
 func main() {
 	p := process.Start("tasks")
 	config, leave := p.Settings(), orchestrator.LeaveToSweep{}
-	life := deployed.Lifecycle(p, leave, leave, dispatching.Caller(p), config)
+	life := deployed.Lifecycle(p, leave, leave, dispatching.Calls(p), config)
 	objects, bucket := deployed.Outputs(p)
 	machines, store := runner.New(p), deployed.Store(p)
 	requests := orchestrator.NewRequests(life, p.Hex, orchestrator.StreamsIn(deployed.Answers(p, store, config)), config)

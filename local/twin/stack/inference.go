@@ -13,10 +13,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -39,7 +39,7 @@ func (s *Stack) wireTasks(ctx context.Context, engines *engine.Replicas) (app.Sy
 		return app.SystemTasks{}, fmt.Errorf("cannot open the streams of tasks: %w", err)
 	}
 	// One process owns the folder, so tasks of an earlier dispatcher are lost.
-	return app.ServeTasks(feed, engines.Of, orchestrator.DispatcherConfig{
+	return app.ServeTasks(feed, engines.Of, inferences.DispatcherConfig{
 		ID: "dispatcher-" + randomHex(8), Alone: true, Batch: tokenBatch,
 	}), nil
 }

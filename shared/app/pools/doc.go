@@ -48,13 +48,11 @@ type Runs interface {
 type ReplicaRuns interface {
 	// Apply is as in Runs.
 	Apply(ctx context.Context, r run.Run, f run.Fact) (run.Run, error)
-	// Create stores a new run with an idempotency key. existing reports that the key was used;
+	// Create stores a new run with an idempotency key and the digest of its request. existing reports that the key was used;
 	// created is then the run of its first use. Faults: those of a request for the run.
-	Create(ctx context.Context, r run.Run, key string) (created run.Run, existing bool, err error)
+	Create(ctx context.Context, r run.Run, key, digest string) (created run.Run, existing bool, err error)
 	// Refuse returns refusal, or the run of the first use of the key.
 	Refuse(ctx context.Context, tenant string, key *port.IdempotencyKey, refusal error) (known run.Run, existing bool, err error)
-	// Log logs a message with the ids of a run.
-	Log(ctx context.Context, level slog.Level, r run.Run, message string, attrs ...slog.Attr)
 }
 
 // Config configures the pools of a deployment.

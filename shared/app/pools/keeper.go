@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/catalog"
@@ -214,7 +215,7 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 	}
 	is.Trigger, is.Serves, is.CorrelationID = run.TriggerPool, &run.Serves{Pool: p.ID, Replica: r.ID}, "pool:"+p.ID+"/"+r.ID
 	is.Policy.Retry.MaxAttempts = 1 // a new run replaces it
-	created, _, err := k.runs.Create(ctx, is, r.Key)
+	created, _, err := k.runs.Create(ctx, is, r.Key, "")
 	return created, err
 }
 
@@ -271,7 +272,7 @@ func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
 	if err != nil {
 		return fmt.Errorf("cannot read run %s: %w", r.Run, err)
 	}
-	k.runs.Log(ctx, slog.LevelInfo, found, "a replica is ended", slog.String("pool", p.ID), slog.String("replica", r.ID))
+	k.log.LogAttrs(ctx, slog.LevelInfo, "a replica is ended", append(about.Run(&found), slog.String("pool", p.ID), slog.String("replica", r.ID))...)
 	request := run.CancelRequested{By: "pool:" + p.ID, Reason: "the pool does not need the replica any more"}
 	if _, err := k.runs.Apply(ctx, found, request); err != nil {
 		return fmt.Errorf("cannot end run %s: %w", r.Run, err)

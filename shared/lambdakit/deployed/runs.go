@@ -14,7 +14,7 @@ func Records(p *process.Process, store port.Store) *orchestrator.Records {
 // Lifecycle returns the lifecycle of the runs in the table, with the settings of the service.
 // actions, replicas and tasks say which work follows its commits.
 func Lifecycle(
-	p *process.Process, actions orchestrator.EndActions, replicas orchestrator.ReplicaRuns, tasks orchestrator.TaskService, config orchestrator.Config,
+	p *process.Process, actions orchestrator.EndActions, replicas orchestrator.ReplicaRuns, tasks orchestrator.TaskServer, config orchestrator.Config,
 ) *orchestrator.Lifecycle {
 	return orchestrator.NewLifecycle(Records(p, Store(p)), Executions(p), actions, replicas, tasks, config)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/budget"
@@ -95,7 +96,7 @@ func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) 
 	}, func(s *apitest.Settings) {
 		s.Server.Tokens, s.Server.Tickets = tokens, tickets.OpenTicket
 		// No dispatcher serves the tasks.
-		s.Tasks = app.CallTasks(feed, func(context.Context, orchestrator.DispatchCall) error { return nil })
+		s.Tasks = app.CallTasks(feed, func(context.Context, inferences.DispatchCall) error { return nil })
 	})
 	return stage, tokens, tickets
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -75,13 +76,13 @@ func (h *onDynamoDB) executions() port.Executions { return h.calls }
 func (h *onDynamoDB) serve(w *world, config orchestrator.Config) app.SystemTasks {
 	answers, err := dynamo.NewAnswers(h.records, dynamo.FeedConfig{Retention: retention, WaitInterval: dispatch.Batch})
 	w.ok(err)
-	return app.CallTasks(answers, func(_ context.Context, call orchestrator.DispatchCall) error {
-		d := orchestrator.NewDispatcher(
-			orchestrator.TasksOnly(orchestrator.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
-			orchestrator.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
+	return app.CallTasks(answers, func(_ context.Context, call inferences.DispatchCall) error {
+		d, _ := app.NewDispatcher(
+			app.TasksOnly(orchestrator.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
+			inferences.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
 		)
 		go func() {
-			if err := d.Shift(w.Context(), call, orchestrator.ShiftConfig{Seats: h.records, Tasks: dispatch.Tasks, End: clock.System{}.Now().Add(dispatch.MostWithin)}); err != nil {
+			if err := d.Shift(w.Context(), call, inferences.ShiftConfig{Seats: h.records, Tasks: dispatch.Tasks, End: clock.System{}.Now().Add(dispatch.MostWithin)}); err != nil {
 				w.Error(err)
 			}
 		}()

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -63,7 +64,7 @@ func (h *onSQLite) executions() port.Executions { return h.calls }
 type lateEngine struct{ *engine.Engine }
 
 func (h *onSQLite) serve(*world, orchestrator.Config) app.SystemTasks {
-	return app.ServeTasks(h.streams, mocked, orchestrator.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
+	return app.ServeTasks(h.streams, mocked, inferences.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
 }
 
 func (h *onSQLite) begin(w *world) {

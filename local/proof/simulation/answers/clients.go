@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -22,7 +22,7 @@ type client struct {
 	w    *world
 	name string
 	draw *rand.Rand
-	in   orchestrator.NewTask
+	in   inferences.NewTask
 }
 
 // task is an accepted task from the view of its client. The mutex of the world guards it.
@@ -37,7 +37,7 @@ type task struct {
 func (w *world) newClient(name string) *client {
 	c := &client{w: w, name: name, draw: w.roll("client " + name)}
 	d := c.draw
-	c.in = orchestrator.NewTask{
+	c.in = inferences.NewTask{
 		Identity: identity(fmt.Sprintf("project-%d", d.IntN(2))), Model: modelID, Workload: port.WorkloadCompletion, IdempotencyKey: name, Digest: "digest of " + name,
 		Request: inference.Request{Prompt: name + strings.Repeat(" word", d.IntN(30))}, MaxTokens: 1 + d.IntN(40), Within: 10*time.Second + upTo(d, longestTask-10*time.Second),
 		Priority: run.Priorities()[d.IntN(3)],
@@ -100,7 +100,7 @@ func (c *client) follow(t *task, waits *sync.WaitGroup) {
 // submit repeats the request until it is answered. It returns nil if the request is refused.
 func (c *client) submit() *task {
 	for c.w.ctx.Err() == nil {
-		var accepted orchestrator.Accepted
+		var accepted inferences.Accepted
 		err := c.w.once(c.draw, func(ctx context.Context, p *process) (err error) {
 			accepted, err = p.tasks.Create(ctx, c.in)
 			return err
@@ -174,7 +174,7 @@ func (c *client) wait(waits *sync.WaitGroup) {
 			defer timer.Stop()
 			defer leave()
 		}
-		return p.tasks.Call(ctx, &c.in, func(a orchestrator.Accepted) error {
+		return p.tasks.Call(ctx, &c.in, func(a inferences.Accepted) error {
 			got = c.accepted(a.Run)
 			first.task = got
 			return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -50,8 +51,8 @@ type process struct {
 	end  context.CancelFunc
 
 	system     *app.System
-	tasks      *orchestrator.Inference
-	dispatcher *orchestrator.Dispatcher
+	tasks      *inferences.Inference
+	dispatcher *inferences.Dispatcher
 }
 
 // kill kills the process. Further calls do nothing.
@@ -112,7 +113,7 @@ func (w *world) newProcess(name string) (*process, error) {
 		faultyStore{fake.NewStore(store, nil, w.misuse), p}, fake.NewExecutions(nil, nil), fake.NewSchedules(nil), noMachines{}, w.outputs,
 		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}),
 		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(),
-		app.ServeTasks(faultyFeed{feed, p}, p.engine, orchestrator.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
+		app.ServeTasks(faultyFeed{feed, p}, p.engine, inferences.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
 		series.Discard, w.config(),
 	)
 	p.tasks, p.dispatcher = p.system.Inference, p.system.Dispatcher

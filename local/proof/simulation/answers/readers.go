@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,7 +37,7 @@ func (r *reader) run() {
 	for w.ctx.Err() == nil && !r.ended {
 		w.sleep(upTo(r.draw, []time.Duration{50 * time.Millisecond, 2 * time.Second, 20 * time.Second}[r.draw.IntN(3)]))
 		err := r.connect()
-		if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code != fault.Unavailable && f.Code != fault.Internal || errors.Is(err, orchestrator.ErrAllRead) && !r.ended {
+		if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code != fault.Unavailable && f.Code != fault.Internal || errors.Is(err, inferences.ErrAllRead) && !r.ended {
 			w.fail("a reader of %s behind %s: %v", r.task.id, r.at, err)
 			return
 		}
@@ -46,7 +46,7 @@ func (r *reader) run() {
 		return
 	}
 	for w.ctx.Err() == nil { // the stream reports that everything was read
-		if err := r.connect(); errors.Is(err, orchestrator.ErrAllRead) || err == nil {
+		if err := r.connect(); errors.Is(err, inferences.ErrAllRead) || err == nil {
 			return
 		}
 		w.sleep(upTo(r.draw, 5*time.Second))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/lambda"
+	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -15,19 +17,20 @@ import (
 )
 
 // Caller returns a function that invokes the function whose ARN is SORTIE_DISPATCH.
-func Caller(p *process.Process) orchestrator.CallDispatcher {
+func Caller(p *process.Process) inferences.CallDispatcher {
 	function, err := lambda.New(p.AWS(), p.Need("SORTIE_DISPATCH"))
 	p.Check(err)
-	return func(ctx context.Context, call orchestrator.DispatchCall) error { return function.Invoke(ctx, call) }
+	return func(ctx context.Context, call inferences.DispatchCall) error { return function.Invoke(ctx, call) }
 }
 
-// Inference returns the use cases for clients of inference tasks. Its commits leave everything
-// but the calls of dispatchers to a sweep.
-func Inference(p *process.Process, store *dynamo.Store, config orchestrator.Config) *orchestrator.Inference {
-	leave := orchestrator.LeaveToSweep{}
-	life := orchestrator.NewLifecycle(deployed.Records(p, store), orchestrator.NoExecutions{}, leave, leave, Caller(p), config)
-	return orchestrator.NewInference(
-		life, p.Hex, deployed.Answers(p, store, config), deployed.Models(p, store, config),
-		orchestrator.NoTranscripts{}, lambdakit.Observe, config,
-	)
+// Calls makes the commits of a process call that function.
+func Calls(p *process.Process) inferences.Calls { return inferences.NewCalls(Caller(p), p.Log) }
+
+// Inference returns the use cases for clients of inference tasks, and the lifecycle of their runs.
+// Its commits leave everything but the calls of dispatchers to a sweep.
+func Inference(p *process.Process, store *dynamo.Store, config orchestrator.Config) (*inferences.Inference, *orchestrator.Lifecycle) {
+	answers := deployed.Answers(p, store, config)
+	life := app.TasksOnly(deployed.Records(p, store), config)(Calls(p))
+	requests := orchestrator.NewRequests(life, p.Hex, orchestrator.StreamsIn(answers), config)
+	return app.NewInference(requests, p.Hex, answers, deployed.Models(p, store, config), inferences.NoTranscripts{}, lambdakit.Observe, config), life
 }

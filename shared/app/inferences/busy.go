@@ -1,0 +1,44 @@
+package inferences
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/fault"
+)
+
+// The first and the longest pause before the request to a busy replica is retried.
+const (
+	busyPause     = 50 * time.Millisecond
+	busyPauseMost = time.Second
+)
+
+// retryWhileBusy sends a request to a replica, and retries while the replica is busy, until the
+// deadline of the task. An engine may take fewer requests than its pool has slots. If the pool
+// has another replica, it does not retry: the next attempt goes there.
+func (s *Dispatcher) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
+	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
+		t.used.AskedAt = s.now()
+		busy := ask(ctx)
+		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.IsLastActive() {
+			return busy
+		}
+		if pause == busyPause {
+			attrs := append(about.Run(&t.run), slog.String("replica", t.replica.ID()))
+			s.log.LogAttrs(ctx, slog.LevelInfo, "the engine is busy and is asked again until the deadline of the task", attrs...)
+		}
+		over, stop := s.clock.NewTimer(min(pause, t.run.AnswerBy().Sub(s.now())))
+		select {
+		case <-over:
+		case <-ctx.Done():
+			stop()
+			return busy
+		}
+		var err error
+		if ask, err = s.requestOf(t); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,398 @@
+package inferences
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sortie-dev/sortie/shared/answer"
+	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/balance"
+	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/series"
+)
+
+// Inference serves clients of inference tasks. A task is a run of kind inference in a pool
+// of an engine. A Dispatcher is its worker.
+type Inference struct {
+	runs        Runs
+	store       port.Store
+	clock       clock.Clock
+	log         *slog.Logger
+	capacity    *capacity.Caches
+	answers     *answer.Streams
+	models      Catalog
+	readers     *readers
+	transcripts Transcripts
+	record      series.Recorder
+	config      Config
+	// stopped reports whether the process stops.
+	stopped func() bool
+}
+
+// New returns the use cases of inference tasks, whose streams are in feed. hex returns n random
+// bytes in hexadecimal. record gets the samples that do not follow from commits.
+func New(
+	runs Runs, hex func(n int) string, feed port.AnswerFeed, models Catalog, transcripts Transcripts, record series.Recorder, config Config,
+) *Inference {
+	store, c, log, known := runs.Parts()
+	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWithin)
+	return &Inference{
+		runs: runs, store: store, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex), models: models,
+		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, record: record, config: config,
+		stopped: func() bool { return false },
+	}
+}
+
+func (s *Inference) now() time.Time { return clock.UTC(s.clock) }
+
+func (s *Inference) warn(ctx context.Context, r run.Run, message string, err error) {
+	s.log.LogAttrs(ctx, slog.LevelWarn, message, append(about.Run(&r), slog.String("error", err.Error()))...)
+}
+
+// Cancel requests the end of a task; see Runs.
+func (s *Inference) Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error) {
+	return s.runs.Cancel(ctx, who, taskID, reason)
+}
+
+// NewTask is a request for an inference task.
+type NewTask struct {
+	Identity port.Identity
+	// Model is the id of a model; Engine names an engine, empty for any.
+	Model, Engine string
+	Workload      port.Workload
+	SessionID     string
+	Request       inference.Request
+	// Strict requires a model of the catalog that a trusted key has signed.
+	Strict bool
+	// MaxTokens is the maximum number of tokens to generate; 0 is the rest of the context.
+	// ExpectedTokens is the number that the client expects, for the admission only.
+	MaxTokens, ExpectedTokens int
+	// MaxTokensField is the field of the request that has MaxTokens; empty is max_tokens.
+	MaxTokensField string
+	// Within is the deadline, counted from now; 0 is the deadline of the pool.
+	Within         time.Duration
+	Priority       run.Priority
+	SamplerProfile string
+	// IdempotencyKey, Digest and the following are as in Submission.
+	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
+	// Unstored: only the caller can read the answer, while it is generated.
+	Unstored bool
+	// waits: the caller waits for the answer, and needs no Accepted.Remaining.
+	waits bool
+}
+
+// Accepted is an accepted task.
+type Accepted struct {
+	Run run.Run
+	// Existing: the idempotency key was known, and nothing was written.
+	Existing bool
+	// QueuePosition is the number of runs ahead of the task in the queue at its admission,
+	// PredictedStart the expected time from then until it starts.
+	QueuePosition  int
+	PredictedStart time.Duration
+	// Remaining is the result of Inference.Remaining; empty for Call, and if it could not be
+	// read.
+	Remaining budget.Limit
+}
+
+// Create accepts an inference task. It returns after the task is stored, and normally after it
+// has a slot or is queued. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
+// field, ModelUnknown, UntrustedArtifact, PoolUnready, PoolUnavailable, AdmissionReject,
+// SessionClosed, QueueFull, IdempotencyMismatch. A prompt that is too long is InvalidParams
+// with the field port.FieldPrompt, also if only the engine detects it.
+func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
+	if err := change.CheckKey(in.IdempotencyKey); err != nil {
+		return Accepted{}, err
+	}
+	if err := s.checkTask(in); err != nil {
+		return Accepted{}, err
+	}
+	created, existing, err := s.createTask(ctx, in)
+	if err != nil {
+		return Accepted{}, err
+	}
+	if !existing && created.State == run.Pending {
+		// If this fails, a sweep admits the run: it is accepted.
+		if after, err := s.runs.TakeSlot(ctx, created); err != nil {
+			s.warn(ctx, created, "cannot admit an inference task; a sweep does", err)
+		} else {
+			created = after
+		}
+	}
+	accepted := Accepted{
+		Run: created, Existing: existing,
+		QueuePosition: created.Expectation.Ahead, PredictedStart: time.Duration(created.Expectation.StartMS) * time.Millisecond,
+	}
+	if in.waits {
+		return accepted, nil
+	}
+	if left, err := s.Remaining(ctx, created); err != nil {
+		s.warn(ctx, created, "cannot read the budget of an accepted inference task", err)
+	} else {
+		accepted.Remaining = left
+	}
+	return accepted, nil
+}
+
+// CountRefusal counts a request for an inference task that is refused with a code, in Create or
+// before it.
+func (s *Inference) CountRefusal(ctx context.Context, code fault.Code, err error) {
+	s.record(ctx, series.Count(series.TasksRejected, 1, strings.ToLower(string(code))))
+	_, short := errors.AsType[*port.NoBudget](err)
+	switch {
+	case short:
+		s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyBudget)))
+	case code == fault.AdmissionReject, code == fault.QueueFull, code == fault.Throttled:
+		s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyReject)))
+	}
+}
+
+// createTask stores the run of a request, or returns the run of the key's first use, even if
+// its model is no longer served.
+func (s *Inference) createTask(ctx context.Context, in NewTask) (created run.Run, existing bool, err error) {
+	r, err := s.runFor(ctx, in)
+	if err != nil {
+		var under *port.IdempotencyKey
+		if in.IdempotencyKey != "" {
+			under = &port.IdempotencyKey{Key: in.IdempotencyKey, Digest: in.Digest}
+		}
+		return s.runs.Refuse(ctx, in.Identity.Tenant, under, err)
+	}
+	return s.runs.Create(ctx, r, in.IdempotencyKey, in.Digest)
+}
+
+// runFor returns the run of a request in the pool that serves its model.
+func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
+	model, err := s.model(ctx, in)
+	if err != nil {
+		return run.Run{}, err
+	}
+	pool, err := s.poolFor(ctx, in, model)
+	if err != nil {
+		return run.Run{}, err
+	}
+	if pool.Engine.Kind == run.EngineMock {
+		if err := checkMocked(in); err != nil {
+			return run.Run{}, err
+		}
+	}
+	return s.newRun(in, model, pool, s.contextOf(ctx, pool, model))
+}
+
+// checkTask returns the fault of a request that no pool can serve.
+func (s *Inference) checkTask(in NewTask) error {
+	q := in.Request
+	switch {
+	case in.Model == "" || len(in.Model) > inference.Model:
+		return fault.Invalid("model_ref", "want the id of a model, 1 to %d bytes", inference.Model)
+	case q.Context < 0 || q.Context > catalog.MaxContextTokens:
+		return invalidParams("ctx", "%d is out of range, want 0 to the context of the model in tokens, where 0 is what the engine has", q.Context)
+	case in.MaxTokens < 0 || in.MaxTokens > inference.MaxTokens:
+		return invalidParams("max_tokens", "%d is out of range, want 0 to %d, where 0 is what the context leaves", in.MaxTokens, inference.MaxTokens)
+	case in.Within < 0 || in.Within > s.config.MostWithin:
+		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", in.Within.Milliseconds(), s.config.MostWithin.Milliseconds())
+		f.Field = "deadline_ms"
+		return f
+	case in.SessionID != "" && !limit.ValidModel(in.SessionID):
+		return fault.Invalid("session_id", "malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(in.SessionID, limit.FileName))
+	case in.Engine != "" && !slices.Contains(run.EngineKinds(), run.EngineKind(in.Engine)):
+		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", in.Engine, run.EngineKinds())
+	case utf8.RuneCountInString(in.SamplerProfile) > inference.SamplerProfile:
+		return fault.Invalid("sampler_profile_version", "%d characters, want at most %d", utf8.RuneCountInString(in.SamplerProfile), inference.SamplerProfile)
+	case in.Priority != "" && !slices.Contains(run.Priorities(), in.Priority):
+		return fault.Invalid("priority", "unknown priority %.40q, want interactive, normal or batch", in.Priority)
+	}
+	return q.Check(in.Workload)
+}
+
+func invalidParams(field, format string, args ...any) error {
+	f := fault.New(fault.InvalidParams, format, args...)
+	f.Field = field
+	return f
+}
+
+// model returns the model of a request in the catalog. If the request does not require a
+// signature, pools may serve a model that is not in the catalog. Such a model has the default
+// price.
+func (s *Inference) model(ctx context.Context, in NewTask) (catalog.Model, error) {
+	m, err := s.models.Admit(ctx, in.Identity.Tenant, in.Model, in.Strict)
+	switch {
+	case fault.Is(err, fault.ModelUnknown) && in.Strict:
+		return m, fault.New(fault.UntrustedArtifact, "the model %.80q is not in the catalog, so that no trusted key has signed it", in.Model)
+	case fault.Is(err, fault.ModelUnknown):
+		return catalog.Model{Definition: catalog.Definition{Price: catalog.DefaultPrice()}}, nil
+	case err != nil:
+		return m, err
+	case !slices.Contains(m.Workloads, in.Workload):
+		return m, fault.Invalid("workload", "the model %s has no workload %s, want one of %v", m.ID, in.Workload, m.Workloads)
+	}
+	return m, nil
+}
+
+// Values that make a mock engine refuse a request, so that clients can test these faults.
+const (
+	mockedUnavailable = "pool-unavailable" // a model
+	mockedInternal    = "cause-internal"   // a prompt
+	mockedFull        = 1_000_000          // expected tokens
+)
+
+func checkMocked(in NewTask) error {
+	switch {
+	case in.Request.Prompt == mockedInternal:
+		return fault.New(fault.Internal, "the prompt %s causes this error", mockedInternal)
+	case in.ExpectedTokens >= mockedFull:
+		return fault.New(fault.QueueFull, "no room in the queue for %d expected tokens; retry later", in.ExpectedTokens)
+	}
+	return nil
+}
+
+// poolFor returns the pool that serves a model. Of several pools, it prefers those with the
+// context that the task needs, and of these the one with the fewest tasks for each of its
+// slots.
+func (s *Inference) poolFor(ctx context.Context, in NewTask, model catalog.Model) (run.Pool, error) {
+	var serving []run.Pool
+	known, mocked, draining := false, false, false
+	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
+		mocked = mocked || p.Engine.Kind == run.EngineMock
+		if p.Engine.Model != in.Model {
+			return nil
+		}
+		known = true
+		switch fits := in.Engine == "" || string(p.Engine.Kind) == in.Engine; {
+		case fits && p.Draining:
+			draining = true
+		case fits:
+			serving = append(serving, p)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return run.Pool{}, err
+	case len(serving) > 0:
+		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens(), in.MaxTokens)))
+	case mocked && in.Model == mockedUnavailable:
+		return run.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
+	case draining:
+		return run.Pool{}, fault.New(fault.PoolUnready, "the pools that serve the model %s are draining", in.Model)
+	case known:
+		return run.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s with the engine %q", in.Model, in.Engine)
+	}
+	return run.Pool{}, fault.New(fault.ModelUnknown, "no pool serves the model %q; GET /v1/capabilities lists the engines, GET /v1/pools the pools", in.Model)
+}
+
+// leastUsed returns the pool with the fewest running and queued tasks for each of its slots,
+// the first of equal ones. Queues are compared up to deepestQueue.
+func (s *Inference) leastUsed(ctx context.Context, of []run.Pool) (run.Pool, error) {
+	if len(of) == 1 {
+		return of[0], nil
+	}
+	best, least := of[0], math.Inf(1)
+	for _, p := range of {
+		holders, err := s.store.Holders(ctx, p.Tenant, p.ID, max(p.Limit, 1))
+		if err != nil {
+			return best, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
+		}
+		queued, err := s.store.QueueLength(ctx, p.Tenant, p.ID, deepestQueue)
+		if err != nil {
+			return best, fmt.Errorf("cannot count the queue of pool %s: %w", p.ID, err)
+		}
+		if load := float64(len(holders)+queued) / float64(max(p.Limit, 1)); load < least {
+			best, least = p, load
+		}
+	}
+	return best, nil
+}
+
+// enginePage is the number of pools that are read at a time.
+const enginePage = 100
+
+// The limits of the policy of an inference task.
+const (
+	engineStart     = 30 * time.Second
+	dispatcherBeat  = 10 * time.Second
+	dispatcherDeath = 30 * time.Second
+	engineAttempts  = 3
+)
+
+// newRun returns the run of a request in a pool where the model has a context of at most
+// longest tokens. Fault: InvalidParams with the field.
+func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longest int) (run.Run, error) {
+	in.Within = min(cmp.Or(in.Within, pool.Engine.Deadline(), inference.DefaultWithin), s.config.MostWithin)
+	context := cmp.Or(in.Request.Context, longest)
+	if context > longest {
+		return run.Run{}, invalidParams("ctx", "%d is out of range, the model %s has a context of %d tokens", context, in.Model, longest)
+	}
+	if in.Workload == port.WorkloadCompletion && in.MaxTokens > longest {
+		return run.Run{}, invalidParams(cmp.Or(in.MaxTokensField, "max_tokens"), "%d is out of range, the model %s has a context of %d tokens", in.MaxTokens, in.Model, longest)
+	}
+	if err := checkSeed(pool.Engine.Kind, in.Request.Seed); err != nil {
+		return run.Run{}, err
+	}
+	prompt := in.Request.PromptTokens()
+	most := in.MaxTokens
+	if left := min(max(context-prompt, 1), inference.MaxTokens); most == 0 || in.Request.Context > 0 {
+		most = min(cmp.Or(most, left), left)
+	}
+	if in.Workload == port.WorkloadCompletion && prompt > context {
+		return run.Run{}, invalidParams(port.FieldPrompt, "about %d tokens do not fit into a context of %d", prompt, context)
+	}
+	request, err := json.Marshal(in.Request)
+	if err != nil {
+		return run.Run{}, fmt.Errorf("cannot encode the request: %w", err)
+	}
+	if len(request) > inference.RequestSize {
+		return run.Run{}, invalidParams(port.FieldPrompt, "a request of %d bytes, want at most %d", len(request), inference.RequestSize)
+	}
+	seconds := in.Within.Truncate(time.Second) + time.Second
+	policy := s.config.Policy
+	policy.StartTimeout, policy.TimeLimit, policy.QueueTimeout, policy.CancelGrace = engineStart, seconds, seconds, balance.SlotGrace
+	policy.HeartbeatInterval, policy.HeartbeatTimeout = dispatcherBeat, dispatcherDeath
+	policy.Retry.MaxAttempts, policy.Retry.MaxFurtherStarts, policy.Retry.Categories = engineAttempts, engineAttempts, nil
+	r := run.Run{
+		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
+		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+		Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{
+			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
+			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,
+		}},
+		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: run.Slot{Pool: pool.ID},
+	}
+	r.Reservation = model.Price.Reserve(r, s.config.Budgets)
+	return r, nil
+}
+
+// checkSeed returns the fault of a seed that the engine would replace: llama-server has seeds
+// of 32 bits, of which the largest means a random one, and TGI has no negative seeds.
+func checkSeed(kind run.EngineKind, seed *int64) error {
+	least, most := int64(math.MinInt64), int64(math.MaxInt64)
+	switch kind {
+	case run.EngineLlamaCpp:
+		least, most = 0, math.MaxUint32-1
+	case run.EngineTGI:
+		least = 0
+	case run.EngineVLLM, run.EngineTriton, run.EngineMock:
+	}
+	if seed != nil && (*seed < least || *seed > most) {
+		return invalidParams("seed", "%d is out of range, the engine %s has seeds from %d to %d", *seed, kind, least, most)
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package inferences
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/answer"
+	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/balance"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// conclude ends an attempt and, if nothing may follow, the run.
+func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) error {
+	if s.stopping() {
+		return nil // the next dispatcher continues the task as after a crash
+	}
+	t.run.Generation = &t.used
+	r, w, used := t.run, t.answer, &t.used
+	if failure == nil {
+		t.replica.Release() // a client that reads the end may continue at once, at the same replica
+		if _, err := w.Close(ctx, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(used)}); err != nil {
+			return err
+		}
+		return s.settle(ctx, r, nil)
+	}
+	if errors.Is(failure, errAttemptEnded) {
+		return s.settleNow(ctx, r, t.replica.AwaitFree)
+	}
+	if errors.Is(failure, answer.ErrStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
+		return s.settleEnded(ctx, r, t.replica)
+	}
+	why, isFault := errors.AsType[*fault.Fault](failure)
+	if !isFault {
+		return failure // the store does not answer; a sweep continues
+	}
+	field := why.Field
+	why = fault.New(why.Code, "%s", why.Message)
+	why.Field = field
+	if w.HasContent() {
+		record := inference.Record{Attempt: r.Attempt.Number, Error: &inference.Failure{
+			Code: answer.FailureCode(why.Code), Message: why.Message, Field: why.Field, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
+		}}
+		if _, err := w.Close(ctx, record); err != nil {
+			return err
+		}
+		return s.settleEnded(ctx, r, t.replica)
+	}
+	after, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used})
+	if err != nil {
+		return err
+	}
+	return s.settle(ctx, after, t.replica.AwaitFree)
+}
+
+// settleEnded ends the attempt of a run whose stream has ended, and settles the run after the
+// engine has freed its slot.
+func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *balance.Lease) error {
+	used := r.Generation
+	r, same, err := s.reloaded(ctx, r)
+	if err != nil {
+		return err
+	}
+	if !same { // another attempt writes the stream
+		replica.AwaitFree(ctx)
+		return nil
+	}
+	last, err := s.answers.Conclude(ctx, r, answer.EndOf(r))
+	if err != nil {
+		return err
+	}
+	r.Generation = used
+	if err := s.commitStreamEnd(ctx, r, last); err != nil {
+		return err
+	}
+	return s.settleNow(ctx, r, replica.AwaitFree)
+}
+
+// settleNow loads a run and settles it, unless it has another attempt now. free is as for
+// settle.
+func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context.Context)) error {
+	r, same, err := s.reloaded(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case same:
+		return s.settle(ctx, r, free)
+	case free != nil:
+		free(ctx)
+	}
+	return nil
+}
+
+// reloaded loads a run. same reports that the run still has the same attempt, which may have
+// ended.
+func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same bool, err error) {
+	if r, err = s.store.Load(ctx, of.Ref()); err != nil {
+		return r, false, fmt.Errorf("cannot load the task: %w", err)
+	}
+	return r, r.Attempt.Number == of.Attempt.Number && (r.State.HasMachine() || r.State.Terminal()), nil
+}
+
+// commitStreamEnd commits the end of an attempt with the outcome in the last record of its
+// stream.
+func (s *Dispatcher) commitStreamEnd(ctx context.Context, r run.Run, last inference.Record) error {
+	end, used := answer.StreamEnd(last)
+	used = used.Merged(r.Generation)
+	_, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
+	return err
+}
+
+// fail commits the failure of an attempt. It does not end the stream; settle does.
+func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
+	_, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why})
+	return err
+}
+
+// settle ends a run whose attempt has ended, and its stream, or lets another attempt follow.
+// free, if it is not nil, waits until the engine has freed its slot for the attempt.
+func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
+	head, state, err := s.answers.Read(ctx, r)
+	if err != nil {
+		return err
+	}
+	var last inference.Record
+	switch {
+	case state.Ended:
+		last, err = s.answers.Last(ctx, r, head)
+	case r.Cancel != nil:
+		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
+	case state.HasContent(), s.isLastAttempt(r):
+		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
+	}
+	if err != nil {
+		return err
+	}
+	facts := run.Sequence{}
+	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
+	if last.Ends() {
+		end, used := answer.StreamEnd(last)
+		used = used.Merged(r.Generation)
+		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
+	}
+	if last.End != nil {
+		if settled.Trace, err = s.transcript(ctx, r); err != nil {
+			return err
+		}
+	}
+	if free != nil {
+		free(ctx)
+	}
+	_, err = s.runs.Apply(ctx, r, append(facts, settled))
+	return err
+}
+
+// isLastAttempt reports whether no attempt would follow the failed one.
+func (s *Dispatcher) isLastAttempt(r run.Run) bool {
+	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
+	return err == nil && d.Run.State.Terminal()
+}
+
+// transcript stores the transcript of a task as an artifact of kind trace, and returns its id.
+// It may be repeated. The id is empty for an answer that is no completion, for one that must
+// not be read later, and for a transcript that cannot be an artifact, for example because it is
+// too large.
+func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
+	if r.Work.Inference.Workload != string(port.WorkloadCompletion) || r.HidesAnswer() {
+		return "", nil
+	}
+	text, err := s.answers.Transcript(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	metadata := map[string]string{"engine": r.Work.Inference.Engine, "pool_id": r.Slot.Pool}
+	if g := r.Generation; g != nil {
+		metadata["engine_version"], metadata["replica_id"] = g.EngineVersion, g.Replica
+	}
+	tags := []string{"sse", "stream", "task:" + r.TaskID}
+	if session := r.Work.Inference.SessionID; session != "" {
+		tags = append(tags, "session:"+session)
+	}
+	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), artifact.Draft{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
+	switch {
+	case fault.Is(err, fault.TooLarge), fault.Is(err, fault.InvalidRequest):
+		s.warn(ctx, r, "the task ends without a transcript", err) // it would be refused again, and the task keep its slot
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("cannot store the transcript: %w", err)
+	}
+	return a.ID, nil
+}
+
+// logServed logs the end of a request to an engine.
+func (s *Dispatcher) logServed(ctx context.Context, t *serving, err error) {
+	r, g := t.run, t.used
+	r.Generation = &g
+	attrs := append(about.Run(&r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))
+	if err != nil {
+		attrs = append(attrs, slog.String("error", err.Error()))
+	}
+	s.log.LogAttrs(ctx, slog.LevelInfo, "the engine's answer has ended", attrs...)
+}

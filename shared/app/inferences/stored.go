@@ -1,0 +1,82 @@
+package inferences
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/sortie-dev/sortie/shared/answer"
+	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// Catalog has the models of tenants.
+type Catalog interface {
+	// Model returns a model of the caller's tenant. Fault: ModelUnknown.
+	Model(ctx context.Context, who port.Identity, id string) (catalog.Stored, error)
+	// Admit returns a model that a task names, if tasks may use it. strict requires the
+	// signature of a trusted key. Faults: ModelUnknown, PoolUnavailable for a retired model,
+	// UntrustedArtifact.
+	Admit(ctx context.Context, tenant, ref string, strict bool) (catalog.Model, error)
+	// List returns a page of the models of the caller's tenant, which may be short or empty
+	// although more follow.
+	List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []catalog.Stored, next string, err error)
+}
+
+// TranscriptStore stores the transcripts of tasks as artifacts.
+type TranscriptStore interface {
+	Transcripts
+	// Create stores an artifact and returns after it is durable. by names the creator. Faults:
+	// InvalidRequest, TooLarge.
+	Create(ctx context.Context, tenant, by string, in artifact.Draft) (a artifact.Artifact, existing bool, err error)
+}
+
+// Transcripts reads the transcripts of tasks: a TranscriptStore, or NoTranscripts.
+type Transcripts interface {
+	// Artifact returns an artifact and its content. Fault: NotFound.
+	Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error)
+}
+
+// NoTranscripts is for a process that reads no transcripts. Its clients are referred to the
+// artifact.
+type NoTranscripts struct{}
+
+// Artifact implements Transcripts. It returns the fault CursorExpired.
+func (NoTranscripts) Artifact(_ context.Context, _ port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {
+	return artifact.Artifact{}, nil, fault.New(fault.CursorExpired, "the stream of the task has expired; GET /v1/artifacts/%s has its transcript", id)
+}
+
+// Stored returns the events of a task that has ended and whose stream has expired: its answer
+// from the transcript, as one token for each part, or its error. Fault: CursorExpired if the
+// transcript does not exist, has expired, or is not read by this process.
+func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([]inference.Event, error) {
+	g := r.Generation
+	if r.State.Terminal() && r.State != run.Completed {
+		return answer.EndOf(r).Events(1, inference.EventID{}), nil
+	}
+	if g == nil || g.Trace == "" {
+		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired, and it has no transcript")
+	}
+	_, content, err := s.transcripts.Artifact(ctx, who, g.Trace)
+	if fault.Is(err, fault.NotFound) {
+		return nil, fault.New(fault.CursorExpired, "the stream of the task and its transcript have expired")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = content.Close() }() // it was read as far as required
+	records, err := inference.ReadTranscript(io.LimitReader(content, artifact.MaxSize), r.Attempt.Number)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the answer of the task: %w", err)
+	}
+	records = append(records, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(g)})
+	var events []inference.Event
+	for i, record := range records {
+		events = append(events, record.Events(int64(i+1), inference.EventID{})...)
+	}
+	return events, nil
+}
