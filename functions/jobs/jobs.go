@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -30,13 +31,13 @@ const (
 )
 
 // Routes returns the routes of jobs.
-func Routes(svc *orchestrator.Jobs, queries *orchestrator.Queries, explanations *orchestrator.Explanations) []httpkit.Route {
+func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Explanations) []httpkit.Route {
 	route := func(method, pattern string, scope access.Scope, handle httpkit.Handler, query ...string) httpkit.Route {
 		return httpkit.Route{
 			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query, Handle: handle,
 		}
 	}
-	on := func(serve func(*orchestrator.Jobs, http.ResponseWriter, *http.Request) error) httpkit.Handler {
+	on := func(serve func(*jobs.Jobs, http.ResponseWriter, *http.Request) error) httpkit.Handler {
 		return func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) }
 	}
 	return []httpkit.Route{
@@ -70,12 +71,12 @@ func idOf(r *http.Request) string { return r.PathValue("job_id") }
 
 // answer writes a job with its tag.
 func answer(w http.ResponseWriter, status int, j job.Job) error {
-	w.Header().Set("ETag", orchestrator.JobTag(j))
+	w.Header().Set("ETag", jobs.Tag(j))
 	httpkit.Warn(w, j.Definition.Warnings()...)
 	return httpkit.WriteJSON(w, status, api.Job(j))
 }
 
-func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func put(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func put(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return answer(w, status, j)
 }
 
-func patch(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func patch(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func patch(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error
 	return answer(w, http.StatusOK, j)
 }
 
-func get(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func get(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	j, err := svc.Job(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
 	if err != nil {
 		return fmt.Errorf("cannot read the job: %w", err)
@@ -133,7 +134,7 @@ func get(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, j)
 }
 
-func version(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func version(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	text := r.PathValue("version")
 	number, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || number < 1 || strconv.FormatInt(number, 10) != text {
@@ -146,23 +147,23 @@ func version(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) err
 	return httpkit.WriteJSON(w, http.StatusOK, api.JobVersion(j))
 }
 
-func remove(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func remove(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return httpkit.Remove(w, r, "job", idOf(r), svc.Delete)
 }
 
-func pause(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func pause(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return switched(svc.Pause, w, r)
 }
 
-func resume(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func resume(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return switched(svc.Resume, w, r)
 }
 
-func clearResult(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func clearResult(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return switched(svc.Clear, w, r)
 }
 
-func list(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func list(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -35,7 +36,7 @@ func switched(
 }
 
 // start returns 202 for a new run and 200 for an existing one.
-func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error {
+func start(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err
@@ -44,7 +45,7 @@ func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error
 	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
 		return err
 	}
-	created, existing, err := svc.RunJob(r.Context(), orchestrator.JobRunRequest{
+	created, existing, err := svc.RunJob(r.Context(), jobs.RunRequest{
 		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
 		Override:       run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
@@ -56,7 +57,7 @@ func start(svc *orchestrator.Jobs, w http.ResponseWriter, r *http.Request) error
 	return httpkit.WriteAccepted(w, existing, "/v1/runs/"+url.PathEscape(created.ID), api.RunAccepted(created))
 }
 
-func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+func runs(svc *jobs.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func runs(svc *orchestrator.Jobs, queries *orchestrator.Queries, w http.Response
 	return httpkit.WriteJSON(w, http.StatusOK, found)
 }
 
-func explained(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
+func explained(svc *jobs.Explanations, w http.ResponseWriter, r *http.Request) error {
 	x, err := svc.ExplainJob(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
 	if err != nil {
 		return fmt.Errorf("cannot explain the job: %w", err)

@@ -6,13 +6,13 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-func explained(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
+func explained(svc *jobs.Explanations, w http.ResponseWriter, r *http.Request) error {
 	x, err := svc.ExplainRun(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("run_id"))
 	if err != nil {
 		return fmt.Errorf("cannot explain the run: %w", err)
@@ -21,7 +21,7 @@ func explained(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Re
 }
 
 // plan explains a run without creating it. The body has a definition or names a stored job.
-func plan(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request) error {
+func plan(svc *jobs.Explanations, w http.ResponseWriter, r *http.Request) error {
 	body, err := httpkit.ReadDocument(w, r, bodyLimit, httpkit.TypeJSON)
 	if err != nil {
 		return err
@@ -33,7 +33,7 @@ func plan(svc *orchestrator.Explanations, w http.ResponseWriter, r *http.Request
 	return httpkit.WriteJSON(w, http.StatusOK, planned)
 }
 
-func planOf(svc *orchestrator.Explanations, r *http.Request, body []byte) (contract.Plan, error) {
+func planOf(svc *jobs.Explanations, r *http.Request, body []byte) (contract.Plan, error) {
 	who := httpkit.CallerOf(r.Context())
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) == nil && members["jobId"] != nil {
@@ -41,7 +41,7 @@ func planOf(svc *orchestrator.Explanations, r *http.Request, body []byte) (contr
 		if err := httpkit.ParseJSON(body, &request); err != nil {
 			return contract.Plan{}, err
 		}
-		planned, err := svc.PlanJob(r.Context(), orchestrator.JobRunRequest{
+		planned, err := svc.PlanJob(r.Context(), jobs.RunRequest{
 			Identity: who, JobID: request.JobID, Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
 			Override: run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
 		})

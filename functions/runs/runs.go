@@ -16,14 +16,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // Routes returns the routes of runs.
-func Routes(svc *orchestrator.Definitions, explanations *orchestrator.Explanations) []httpkit.Route {
+func Routes(svc *jobs.Definitions, explanations *jobs.Explanations) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodPost, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
@@ -43,7 +43,7 @@ func Routes(svc *orchestrator.Definitions, explanations *orchestrator.Explanatio
 // bodyLimit is the largest size of a body: a definition and the base64 of an input.
 const bodyLimit = limit.JobDocument + (limit.Input+2)/3*4
 
-func start(svc *orchestrator.Definitions, w http.ResponseWriter, r *http.Request) error {
+func start(svc *jobs.Definitions, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func start(svc *orchestrator.Definitions, w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return err
 	}
-	created, existing, err := svc.RunOnce(r.Context(), orchestrator.RunOnceRequest{
+	created, existing, err := svc.RunOnce(r.Context(), jobs.OnceRequest{
 		Identity: httpkit.CallerOf(r.Context()), Document: document, Input: input,
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()), PayloadDigest: httpkit.PayloadDigest(r.Context()),
 		TraceParent: httpkit.TraceParent(r),

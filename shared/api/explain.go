@@ -3,14 +3,14 @@ package api
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/explain"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Explanation returns the response of GET /v1/runs/{run_id}/explain.
-func Explanation(x orchestrator.ExplainedRun) contract.Explanation {
+func Explanation(x jobs.ExplainedRun) contract.Explanation {
 	r := x.Run
 	shown := contract.Explanation{
 		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), RunReasons: runReasons(x.Explanation),
@@ -85,7 +85,7 @@ func Plan(p explain.Planned) contract.Plan {
 }
 
 // JobExplanation returns the response of GET /v1/jobs/{job_id}/explain.
-func JobExplanation(x orchestrator.ExplainedJob) contract.JobExplanation {
+func JobExplanation(x jobs.ExplainedJob) contract.JobExplanation {
 	shown := contract.JobExplanation{
 		JobID: x.Job.ID, Reason: string(x.Reason), Message: x.Message, WakeAt: x.Job.WakeAt,
 		Skipped: make([]contract.JobFiring, 0, len(x.Skipped)), Change: changeOf(x.Change),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -59,12 +60,12 @@ func TestStartOfTheRunIsItsFirst(t *testing.T) {
 func TestEndedRunHasNoPrediction(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[run.State]bool{run.Pending: true, run.Completed: false, run.Failed: false, run.Cancelled: false} {
-		shown := api.Explanation(orchestrator.ExplainedRun{Run: run.Run{State: state, Prediction: &run.Prediction{}}})
+		shown := api.Explanation(jobs.ExplainedRun{Run: run.Run{State: state, Prediction: &run.Prediction{}}})
 		if (shown.Prediction != nil) != want || !want && shown.Expected != nil {
 			t.Errorf("%s: got the prediction %+v, want one: %v", state, shown.Prediction, want)
 		}
 		started := run.Prediction{Started: time.Unix(1, 0)}
-		if shown := api.Explanation(orchestrator.ExplainedRun{Run: run.Run{State: state, Prediction: &started}}); shown.Prediction == nil {
+		if shown := api.Explanation(jobs.ExplainedRun{Run: run.Run{State: state, Prediction: &started}}); shown.Prediction == nil {
 			t.Errorf("%s: got no prediction of a run that has started, want it with its error", state)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/balance"
@@ -33,12 +34,12 @@ type System struct {
 	*orchestrator.Supervision
 	*orchestrator.Termination
 	*orchestrator.Sweeper
-	*orchestrator.Definitions
+	*jobs.Definitions
 	// Logs has the logs of attempts, Intake takes the output of workers while they run.
 	Logs         *logs.Archive
 	Intake       *logs.Intake
-	Jobs         *orchestrator.Jobs
-	Explanations *orchestrator.Explanations
+	Jobs         *jobs.Jobs
+	Explanations *jobs.Explanations
 	Pools        *pools.Pools
 	Reports      *orchestrator.MachineReports
 	Artifacts    *artifacts.Registry
@@ -93,10 +94,10 @@ func NewSystem(
 	s.Logs = logs.New(readers, runner, outputs, orchestrator.NewWorkerSecrets(bucket, secrets), c)
 	reception := orchestrator.NewReception(records, tokens, canary, config)
 	s.Runs = orchestrator.NewRuns(s.Requests, outputs)
-	s.Definitions = orchestrator.NewDefinitions(s.Runs, config)
+	s.Definitions = Definitions(s.Runs, config)
 	s.Firing = orchestrator.NewFiring(life, schedules)
-	s.Jobs = orchestrator.NewJobs(s.Definitions, s.Firing, documents.Job)
-	s.Explanations = orchestrator.NewExplanations(s.Definitions)
+	s.Jobs = jobs.New(s.Definitions, s.Firing, documents.Job)
+	s.Explanations = jobs.NewExplanations(s.Definitions)
 	s.Pools = Pools(life, documents.Pool, health, record, config)
 	s.Reports = orchestrator.NewMachineReports(machines)
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -67,6 +68,13 @@ func TasksOnly(records *orchestrator.Records, config orchestrator.Config) func(o
 // taskConfig returns the part of a configuration that is about inference tasks.
 func taskConfig(c orchestrator.Config) inferences.Config {
 	return inferences.Config{Policy: c.Policy, Budgets: c.Budgets, MostWithin: c.MostWithin}
+}
+
+// Definitions returns the use cases that run definitions; see jobs.NewDefinitions.
+func Definitions(runs *orchestrator.Runs, c orchestrator.Config) *jobs.Definitions {
+	return jobs.NewDefinitions(orchestrator.NewJobRuns(runs), jobs.Config{
+		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, NoBucketKeys: c.BucketCredentials == run.BucketEnvelope,
+	})
 }
 
 // poolConfig returns the part of a configuration that is about pools.

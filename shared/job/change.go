@@ -82,6 +82,10 @@ func (j Job) scheduled(after time.Time) Job {
 	return j.awaited()
 }
 
+// WakeSlack is the time after its wake-up at which a job is overdue: timers are precise to the
+// minute only.
+const WakeSlack = 90 * time.Second
+
 // awaited sets WakeAt from NextAt.
 func (j Job) awaited() Job {
 	j.WakeAt = time.Time{}

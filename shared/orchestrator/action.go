@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -225,8 +226,8 @@ func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, ke
 	if failure != "" {
 		return nil, failure, nil
 	}
-	if err := checkParameters(stored.Definition, parameters); err != nil {
-		return nil, fmt.Sprintf("the job %s refuses the parameters: %v", a.JobID, err), nil
+	if problems := stored.Definition.CheckParameters(parameters); len(problems) > 0 {
+		return nil, fmt.Sprintf("the job %s refuses the parameters: %v", a.JobID, job.NewDefinitionProblems(problems)), nil
 	}
 	r := s.host.NewRun(stored, s.policy, parameters, run.Override{})
 	if r.Exec = from.MayTriggerExec(); s.host.NeedsExec(r.Work) && !r.Exec {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -230,7 +231,7 @@ func TestWaitEndsWithTheWindow(t *testing.T) {
 	h := setup(t)
 	h.createJob("nightly", limited("maxConcurrentRuns: 1, catchUpWindow: 30s", "type: wait"))
 	h.runJob("a", oneRun, run.Actions{})
-	in := orchestrator.JobRunRequest{Identity: client, JobID: "nightly", CorrelationID: "c", ScheduledAt: h.clock.now.Add(10 * time.Second)}
+	in := jobs.RunRequest{Identity: client, JobID: "nightly", CorrelationID: "c", ScheduledAt: h.clock.now.Add(10 * time.Second)}
 	r, _, err := h.service.Jobs.RunJob(h.Context(), in)
 	h.ok(err)
 	h.advance(39 * time.Second)
@@ -318,7 +319,7 @@ func TestPreviousRunWasPlannedAhead(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("nightly", limited("requirePreviousSuccess: true", "type: wait"))
-	planned, _, err := h.service.Jobs.RunJob(t.Context(), orchestrator.JobRunRequest{Identity: client, JobID: ref.ID, ScheduledAt: h.clock.now.Add(time.Hour)})
+	planned, _, err := h.service.Jobs.RunJob(t.Context(), jobs.RunRequest{Identity: client, JobID: ref.ID, ScheduledAt: h.clock.now.Add(time.Hour)})
 	h.ok(err)
 	for i := range 20 {
 		h.advance(time.Second)

@@ -13,41 +13,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Explanations explains the states of runs and jobs. It writes nothing.
-type Explanations struct{ *Definitions }
-
-// NewExplanations returns Explanations.
-func NewExplanations(definitions *Definitions) *Explanations { return &Explanations{definitions} }
-
-// ExplainedRun is a run with its explanation.
-type ExplainedRun struct {
-	Run run.Run
-	explain.Explanation
-}
-
-// ExplainRun explains a run of the caller's tenant. NotFound as for Queries.Task.
-func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id string) (ExplainedRun, error) {
-	r, err := s.find(ctx, who, id)
-	if err != nil {
-		return ExplainedRun{}, err
-	}
-	for range port.CommitTries {
-		facts, err := s.facts(ctx, r)
-		if err != nil {
-			return ExplainedRun{}, err
-		}
-		after, err := s.find(ctx, who, id)
-		if err != nil {
-			return ExplainedRun{}, err
-		}
-		if after.Version == r.Version {
-			return ExplainedRun{r, explain.Run(r, facts)}, nil
-		}
-		r = after // the run changed meanwhile; the facts may be of another state
-	}
-	return ExplainedRun{}, tooManyChangesOfRun()
-}
-
 // facts reads the pool, the queues, the limits and the results that the run may wait for.
 func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
 	f.Now = s.now()

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -92,7 +93,7 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		s.tasks[name] = run.FiringID("nightly", epoch.Add(10*time.Minute))
 	case "schedule":
 		s.createJob("nightly", "")
-		r, _, err := s.service.Jobs.RunJob(s.Context(), orchestrator.JobRunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Hour)})
+		r, _, err := s.service.Jobs.RunJob(s.Context(), jobs.RunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Hour)})
 		s.ok(err)
 		s.tasks[name] = r.ID
 		s.step()
@@ -143,7 +144,7 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		_, _, err := s.service.Pools.Put(s.Context(), client, "other", pools.Definition{Limit: 1}, change.Precondition{})
 		s.ok(err)
 		s.createJob("nightly", "pool: other\n")
-		r, _, err := s.service.Jobs.RunJob(s.Context(), orchestrator.JobRunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Minute)})
+		r, _, err := s.service.Jobs.RunJob(s.Context(), jobs.RunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Minute)})
 		s.ok(err)
 		s.tasks[name] = r.ID
 		p, err := s.store.LoadPool(s.Context(), run.PoolRef{Tenant: client.Tenant, ID: "other"})
@@ -191,7 +192,7 @@ func (s *scene) explained(task string) string {
 	return describeExplanation(x)
 }
 
-func describeExplanation(x orchestrator.ExplainedRun) string {
+func describeExplanation(x jobs.ExplainedRun) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s: %s\n", x.Run.State, x.Reason, x.Message)
 	if x.Position >= 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -80,7 +81,7 @@ func TestPlanShowsFallbacks(t *testing.T) {
 	t.Parallel()
 	h := fallsBack(t)
 	h.createJob("nightly", "")
-	planned := func() []run.Fallback { return h.planned(orchestrator.JobRunRequest{JobID: "nightly"}).Fallbacks }
+	planned := func() []run.Fallback { return h.planned(jobs.RunRequest{JobID: "nightly"}).Fallbacks }
 	if open := planned(); len(open) != 1 || open[0].Pool != "spare" {
 		t.Errorf("got fallbacks %+v, want the one to spare", open)
 	}

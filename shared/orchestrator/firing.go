@@ -27,16 +27,16 @@ func NewFiring(life *Lifecycle, schedules port.Schedules) *Firing { return &Firi
 // may be repeated and called at any time: one commit stores a firing and the time of the next
 // one, so a firing happens once. It removes the wake-up of a job that does not exist.
 func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
-	skipped, err := s.fireDue(ctx, ref)
+	skipped, err := s.FireDue(ctx, ref)
 	for _, d := range skipped { // a receiver of a user may take long, and must not delay the next wake-up
 		s.actForJob(ctx, &d.Run, d.Effects)
 	}
 	return err
 }
 
-// fireDue does the same as Fire, except the actions of skipped firings. It returns those
+// FireDue does the same as Fire, except the actions of skipped firings. It returns those
 // firings, also with an error.
-func (s *Firing) fireDue(ctx context.Context, ref job.Ref) (skipped []run.Decision, err error) {
+func (s *Firing) FireDue(ctx context.Context, ref job.Ref) (skipped []run.Decision, err error) {
 	ctx = WithEffectBudget(ctx)
 	var done []time.Time
 	for range port.CommitTries {
@@ -62,6 +62,9 @@ func (s *Firing) fireDue(ctx context.Context, ref job.Ref) (skipped []run.Decisi
 	}
 	return skipped, fault.New(fault.Unavailable, "too many concurrent changes of job %s; retry", ref.ID)
 }
+
+// Precision returns the precision of wake-ups.
+func (s *Firing) Precision() time.Duration { return s.schedules.Precision() }
 
 // timesOf returns the time of the due firing whose run has the id runID; empty without one.
 func timesOf(j job.Job, due []job.Firing, runID string) (times []time.Time) {
@@ -155,22 +158,18 @@ func (s *Firing) Wake(ctx context.Context, j job.Job) error {
 	return s.schedules.Set(ctx, j.Ref(), j.WakeAt)
 }
 
-// changed sets the wake-up of a job after its commit, or removes it if WakeAt is zero. The
+// Changed sets the wake-up of a job after its commit, or removes it if WakeAt is zero. The
 // sweep fires a job whose wake-up could not be set.
-func (s *Firing) changed(ctx context.Context, j job.Job) {
+func (s *Firing) Changed(ctx context.Context, j job.Job) {
 	if err := s.inBudget(ctx, func(ctx context.Context) error { return s.Wake(ctx, j) }); err != nil {
 		s.log.WarnContext(ctx, "cannot set the wake-up of a job; a sweep fires it", "job_id", j.ID, "error", err.Error())
 	}
 }
 
-// wakeSlack is the time after its wake-up at which a job is overdue: timers are precise to the
-// minute only.
-const wakeSlack = 90 * time.Second
-
 // sweepJobs fires the jobs whose wake-up was lost. Those are the jobs that are overdue by more
-// than wakeSlack minus early. For a job that is not due yet, Fire only sets the wake-up again.
+// than job.WakeSlack minus early. For a job that is not due yet, Fire only sets the wake-up again.
 func (s *Sweeper) sweepJobs(ctx context.Context, early time.Duration) error {
-	by := s.now().Add(early - wakeSlack)
+	by := s.now().Add(early - job.WakeSlack)
 	return s.sweepRefs(ctx, "jobs", func(after string) ([]run.Ref, string, error) {
 		due, next, err := s.store.JobsDue(ctx, by, after, sweepPage)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -19,7 +20,7 @@ func manyMachines(c *orchestrator.Config) { c.MaxMachines = 10 }
 func (h *fixture) request(ref job.Ref, o run.Override) (run.Run, error) {
 	h.Helper()
 	h.clock.to(h.clock.now.Add(time.Second))
-	r, _, err := h.service.Jobs.RunJob(h.Context(), orchestrator.JobRunRequest{Identity: client, JobID: ref.ID, Override: o, CorrelationID: "c"})
+	r, _, err := h.service.Jobs.RunJob(h.Context(), jobs.RunRequest{Identity: client, JobID: ref.ID, Override: o, CorrelationID: "c"})
 	h.step()
 	return r, err
 }

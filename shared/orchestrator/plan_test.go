@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -31,7 +32,7 @@ func (h *fixture) content() []byte {
 func (h *fixture) nightly() job.Ref { return job.Ref{Tenant: client.Tenant, ID: "nightly"} }
 
 // planned plans a run of the job.
-func (h *fixture) planned(in orchestrator.JobRunRequest) explain.Planned {
+func (h *fixture) planned(in jobs.RunRequest) explain.Planned {
 	h.Helper()
 	in.Identity = client
 	p, err := h.service.Explanations.PlanJob(h.Context(), in)
@@ -64,7 +65,7 @@ func TestPlanIsWhatHappens(t *testing.T) {
 			t.Parallel()
 			h := setup(t, func(c *orchestrator.Config) { c.MaxMachines = 2 })
 			h.createJob("nightly", row.job)
-			request := orchestrator.JobRunRequest{Identity: client, JobID: "nightly"}
+			request := jobs.RunRequest{Identity: client, JobID: "nightly"}
 			for range row.before {
 				_, _, err := h.service.Jobs.RunJob(h.Context(), request)
 				h.ok(err)
@@ -118,7 +119,7 @@ func TestPlanPlacesByPriorityAndTurns(t *testing.T) {
 		{run.PriorityInteractive, "b", 1},
 		{run.PriorityBatch, "", 6},
 	} {
-		request := orchestrator.JobRunRequest{Identity: client, JobID: "nightly", Override: run.Override{Priority: row.priority, Key: row.key}}
+		request := jobs.RunRequest{Identity: client, JobID: "nightly", Override: run.Override{Priority: row.priority, Key: row.key}}
 		p := h.planned(request)
 		r, _, err := h.service.Jobs.RunJob(h.Context(), request)
 		h.ok(err)
@@ -158,7 +159,7 @@ func TestPlanOfAFiring(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.createJob("nightly", "constraints: {requirePreviousSuccess: true, preRunHook: {url: \"https://hooks.example.com/secret\"}}\n")
-	request := orchestrator.JobRunRequest{JobID: "nightly", ScheduledAt: h.clock.now.Add(time.Hour)}
+	request := jobs.RunRequest{JobID: "nightly", ScheduledAt: h.clock.now.Add(time.Hour)}
 	p := h.planned(request)
 	if p.Reason != explain.Scheduled || !p.Until.Equal(request.ScheduledAt) || p.Expected == nil || p.Expected.P50.Before(request.ScheduledAt) {
 		t.Errorf("got %s until %s, expected %+v; want %s at its time", p.Reason, p.Until, p.Expected, explain.Scheduled)

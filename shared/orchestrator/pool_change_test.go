@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -57,7 +58,7 @@ func (h *fixture) wantRunning(tasks []string, want int, when string) {
 
 // once requests a run in a pool.
 func (h *fixture) once(pool string) error {
-	_, _, err := h.service.RunOnce(h.Context(), orchestrator.RunOnceRequest{
+	_, _, err := h.service.RunOnce(h.Context(), jobs.OnceRequest{
 		Identity: client, Document: fmt.Appendf(nil, `{"image": "worker", "pool": %q}`, pool),
 	})
 	return err

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -98,7 +99,7 @@ func TestQueuedForItsKeyAtCreationIsPredicted(t *testing.T) {
 	h.advance(2 * time.Minute)
 	h.requested(ref, run.Override{})
 	for i, want := range []time.Duration{50 * time.Second, 100 * time.Second} {
-		r, _, err := h.service.Jobs.RunJob(h.Context(), orchestrator.JobRunRequest{Identity: client, JobID: ref.ID})
+		r, _, err := h.service.Jobs.RunJob(h.Context(), jobs.RunRequest{Identity: client, JobID: ref.ID})
 		h.ok(err)
 		if got := h.predicted(r.ID); (got - want).Abs() > 15*time.Second {
 			t.Errorf("run %d: got a start in %s, want about %s", i, got, want)

@@ -90,3 +90,25 @@ func (c Creations) Cancel(ctx context.Context, who port.Identity, taskID, reason
 func (c Creations) Refuse(ctx context.Context, tenant string, key *port.IdempotencyKey, refusal error) (known run.Run, existing bool, err error) {
 	return c.requests.refuse(ctx, tenant, key, refusal)
 }
+
+// JobRuns is Creations for the runs of jobs, some of which have an input.
+type JobRuns struct {
+	Creations
+	runs *Runs
+}
+
+// NewJobRuns returns the creations by runs.
+func NewJobRuns(runs *Runs) JobRuns { return JobRuns{NewCreations(runs.Requests), runs} }
+
+// CreateWithInput is Create for a run whose program has an input.
+func (c JobRuns) CreateWithInput(ctx context.Context, r run.Run, key, digest string, input []byte) (created run.Run, existing bool, err error) {
+	return c.runs.createWithInput(ctx, r, key, digest, input)
+}
+
+// CheckExports refuses an export in a deployment without an entity API. Fault: Unprocessable with
+// the field.
+func (c JobRuns) CheckExports(w run.Work, field string) error { return c.runs.checkExports(w, field) }
+
+// ActForSkipped carries out the job's actions for a run that was skipped, in the time that the
+// request has left for its effects. The sweep repeats unfinished actions.
+func (c JobRuns) ActForSkipped(ctx context.Context, d run.Decision) { c.runs.actForSkipped(ctx, d) }

@@ -8,6 +8,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app"
+	stored "github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -17,11 +19,11 @@ func main() {
 	p := process.Start("jobs")
 	config := p.Settings()
 	programs := deployed.Runs(p, config)
-	definitions := orchestrator.NewDefinitions(programs, config)
-	explanations := orchestrator.NewExplanations(definitions)
+	definitions := app.Definitions(programs, config)
+	explanations := stored.NewExplanations(definitions)
 	firing := orchestrator.NewFiring(programs.Lifecycle, deployed.Schedules(p))
 	p.ServeHTTP(slices.Concat(
-		jobs.Routes(orchestrator.NewJobs(definitions, firing, api.JobDocument), orchestrator.NewQueries(programs.Records), explanations),
+		jobs.Routes(stored.New(definitions, firing, api.JobDocument), orchestrator.NewQueries(programs.Records), explanations),
 		runs.Routes(definitions, explanations),
 	), deployed.ClientTokens(p))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -94,7 +94,7 @@ func (w *world) ownAdmitting(id string, until time.Time) {
 
 // runNow requests a run of a job.
 func (w *world) runNow(id string) {
-	in := orchestrator.JobRunRequest{Identity: client, JobID: id, CorrelationID: "overlapping " + id}
+	in := jobs.RunRequest{Identity: client, JobID: id, CorrelationID: "overlapping " + id}
 	var accepted run.Run
 	err := w.clientCall(func(ctx context.Context) (err error) {
 		accepted, _, err = w.system.Jobs.RunJob(ctx, in)

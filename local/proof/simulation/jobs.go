@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -169,7 +169,7 @@ func (w *world) deleteJob(id string) {
 
 // runJob requests a run of a job, for now or for a possible time of its schedule.
 func (w *world) runJob(id string) {
-	in := orchestrator.JobRunRequest{Identity: client, JobID: id, CorrelationID: "manual " + id}
+	in := jobs.RunRequest{Identity: client, JobID: id, CorrelationID: "manual " + id}
 	if w.chance(0.7) {
 		in.IdempotencyKey = fmt.Sprintf("manual %s at %s", id, w.time.now.Sub(start))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
@@ -47,7 +48,7 @@ type inferring struct {
 	models    *artifacts.Models
 	pools     *pools.Pools
 	sweeper   *inferences.Dispatcher
-	explains  *orchestrator.Explanations
+	explains  *jobs.Explanations
 	tally     seriestest.Tally
 	log       slog.Handler
 	path      string // of the database
@@ -119,7 +120,7 @@ func (h *inferring) restart() {
 	}, h.tally.Record, inferences.DispatcherConfig{ID: "dispatcher-" + random(4), Alone: true, Batch: 5 * time.Millisecond}, config)
 	h.sweeper, h.tasks = dispatcher, dispatcher.Inference
 	h.pools = app.Pools(requests.Lifecycle, api.PoolDocument, h.sweeper, h.tally.Record, config)
-	h.explains = orchestrator.NewExplanations(orchestrator.NewDefinitions(orchestrator.NewRuns(requests, h.outputs), config))
+	h.explains = jobs.NewExplanations(app.Definitions(orchestrator.NewRuns(requests, h.outputs), config))
 	ctx, cancel := context.WithCancel(h.Context())
 	var running sync.WaitGroup
 	ready := h.sweeper.Ready()

@@ -1,4 +1,4 @@
-package orchestrator
+package jobs
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// RunOnceRequest is a request for a run that no stored job defines.
-type RunOnceRequest struct {
+// OnceRequest is a request for a run that no stored job defines.
+type OnceRequest struct {
 	Identity port.Identity
 	// Document is the definition in JSON, without an id and a schedule.
 	Document []byte
@@ -32,7 +32,7 @@ type RunOnceRequest struct {
 // RunOnce creates a run of a definition, as Submit does. Its input is stored before the
 // commit. Faults: those of Definition and Submit, and Unprocessable
 // for a constraint that compares runs of one job.
-func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run, existing bool, err error) {
+func (s *Definitions) RunOnce(ctx context.Context, in OnceRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
@@ -50,7 +50,7 @@ func (s *Definitions) RunOnce(ctx context.Context, in RunOnceRequest) (r run.Run
 	sum := sha256.Sum256(fmt.Appendf(nil, "run of %s with %x", digest, sha256.Sum256(in.Input)))
 	r.CorrelationID, r.CreatedBy, r.PayloadDigest = in.CorrelationID, in.Identity.Actor(), in.PayloadDigest
 	r.TraceParent = in.TraceParent
-	return s.createWithInput(ctx, r, in.IdempotencyKey, hex.EncodeToString(sum[:]), in.Input)
+	return s.runs.CreateWithInput(ctx, r, in.IdempotencyKey, hex.EncodeToString(sum[:]), in.Input)
 }
 
 // adHocRun returns a run of a definition without a stored job.
@@ -58,7 +58,7 @@ func (s *Definitions) adHocRun(ctx context.Context, who port.Identity, document 
 	if d, err = s.parse(ctx, who, document, job.Deployment{AdHoc: true}); err != nil {
 		return r, d, err
 	}
-	r = d.Run(s.policy)
+	r = d.Run(s.config.Policy)
 	r.Tenant, r.Workspace, r.Trigger, r.Exec = who.Tenant, who.Workspace, run.TriggerRequest, who.May(access.Exec)
 	r = r.TriggersExec(r.Exec)
 	return r, d, checkAlone(r.Constraints)

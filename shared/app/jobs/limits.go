@@ -1,4 +1,4 @@
-package orchestrator
+package jobs
 
 import (
 	"context"
@@ -16,22 +16,22 @@ func (s *Jobs) applyLimits(ctx context.Context, before, after job.Job) {
 		if was == 0 {
 			s.countRuns(ctx, after)
 		}
-		s.fillAll(ctx, after.Tenant, run.JobPool(after.ID))
+		s.runs.FillAll(ctx, after.Tenant, run.JobPool(after.ID))
 	}
-	was, is := before.Run(s.policy).Concurrency, after.Run(s.policy).Concurrency
+	was, is := before.Run(s.config.Policy).Concurrency, after.Run(s.config.Policy).Concurrency
 	if was != nil && is != nil && was.Key == is.Key && was.Limit != is.Limit {
-		s.fillAll(ctx, after.Tenant, run.KeyPool(is.Key))
+		s.runs.FillAll(ctx, after.Tenant, run.KeyPool(is.Key))
 	}
 }
 
 // countRuns makes the runs of a job that have not ended count against its new limit.
 func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 	for _, state := range []run.State{run.ContainerCreating, run.Running, run.Terminating, run.Retrying, run.Pending} {
-		page := port.Page{JobID: j.ID, State: state, Limit: sweepPage}
+		page := port.Page{JobID: j.ID, State: state, Limit: pageSize}
 		for more := true; more; more = page.Cursor != "" {
 			runs, next, err := s.store.List(ctx, j.Tenant, page)
 			for _, r := range runs {
-				if _, failed := s.applyTo(ctx, r, constantFact(run.JobLimited{})); failed != nil {
+				if _, failed := s.runs.Apply(ctx, r, run.JobLimited{}); failed != nil {
 					err = failed
 				}
 			}
@@ -44,6 +44,9 @@ func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 	}
 }
 
+// clearedRuns is the number of waiting runs that Clear makes check again.
+const clearedRuns = 64
+
 // Clear discards the results of the earlier runs of a job, so that requirePreviousSuccess holds
 // for the next run. Runs that wait for that are evaluated again. A previous run that has not
 // ended must still succeed. It is idempotent. Faults: NotFound, PreconditionFailed.
@@ -52,9 +55,9 @@ func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required
 	if err != nil {
 		return job.Job{}, err
 	}
-	waiting, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: id, State: run.ActionRunning, Limit: previousRuns})
+	waiting, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: id, State: run.ActionRunning, Limit: clearedRuns})
 	for _, r := range waiting {
-		if _, err = s.applyTo(ctx, r, constantFact(run.ActionRecheck{})); err != nil {
+		if _, err = s.runs.Apply(ctx, r, run.ActionRecheck{}); err != nil {
 			break
 		}
 	}

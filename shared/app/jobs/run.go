@@ -1,4 +1,4 @@
-package orchestrator
+package jobs
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// JobRunRequest is a request for a run of a stored job.
-type JobRunRequest struct {
+// RunRequest is a request for a run of a stored job.
+type RunRequest struct {
 	Identity port.Identity
 	JobID    string
 	// Parameters are environment variables of this run. They replace those of the job.
@@ -40,14 +40,14 @@ type JobRunRequest struct {
 // already has a firing at ScheduledAt. Faults: NotFound, those of Check and
 // Submit, InvalidRequest with the field, IdempotencyMismatch for a firing with other
 // parameters.
-func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existing bool, err error) {
+func (s *Jobs) RunJob(ctx context.Context, in RunRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
 	if r, err = s.manual(ctx, in); err != nil {
 		return run.Run{}, false, err
 	}
-	created, existing, err := s.create(ctx, r, in.IdempotencyKey, in.digest(), nil)
+	created, existing, err := s.runs.Create(ctx, r, in.IdempotencyKey, in.digest())
 	if r.ID != "" && errors.Is(err, port.ErrConflict) {
 		return s.fired(ctx, r)
 	}
@@ -55,7 +55,7 @@ func (s *Jobs) RunJob(ctx context.Context, in JobRunRequest) (r run.Run, existin
 }
 
 // manual checks a request and returns its run of a stored job. It stores nothing.
-func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, err error) {
+func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err error) {
 	if err := s.checkTime(in.ScheduledAt); err != nil {
 		return r, err
 	}
@@ -63,12 +63,12 @@ func (s *Definitions) manual(ctx context.Context, in JobRunRequest) (r run.Run, 
 	if err != nil {
 		return r, err
 	}
-	r = s.host.NewRun(j, s.policy, in.Parameters, in.Override)
-	if err := s.host.Check(in.Identity, r.Work); err != nil {
+	r = s.config.Host.NewRun(j, s.config.Policy, in.Parameters, in.Override)
+	if err := s.config.Host.Check(in.Identity, r.Work); err != nil {
 		return run.Run{}, err
 	}
-	if err := checkParameters(j.Definition, in.Parameters); err != nil {
-		return run.Run{}, err
+	if problems := j.Definition.CheckParameters(in.Parameters); len(problems) > 0 {
+		return run.Run{}, job.NewDefinitionProblems(problems)
 	}
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
 		return run.Run{}, job.NewDefinitionProblems(problems)
@@ -108,17 +108,8 @@ func (s *Definitions) checkTime(at time.Time) error {
 	return nil
 }
 
-// checkParameters returns the job.DefinitionProblems of environment variables for a run of
-// a definition.
-func checkParameters(d job.Definition, parameters map[string]string) error {
-	if problems := d.CheckParameters(parameters); len(problems) > 0 {
-		return job.NewDefinitionProblems(problems)
-	}
-	return nil
-}
-
 // digest identifies the content of the request.
-func (in JobRunRequest) digest() string {
+func (in RunRequest) digest() string {
 	parameters, _ := json.Marshal(in.Parameters) //nolint:errchkjson // a map of strings
 	text := fmt.Appendf(nil, "run of job %q %q %d", in.JobID, parameters, in.ScheduledAt.Unix())
 	if in.Override != (run.Override{}) {

@@ -1,17 +1,19 @@
-package orchestrator
+package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/host"
+	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/hook/guard"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -20,27 +22,32 @@ import (
 
 // Definitions serves clients that run a definition once.
 type Definitions struct {
-	*Runs
-	hooks        guard.Policy
-	checkPodSpec func(document json.RawMessage) []*fault.Fault
-	noBucketKeys bool
+	runs     Runs
+	store    port.Store
+	clock    clock.Clock
+	log      *slog.Logger
+	capacity *capacity.Caches
+	config   Config
 }
 
 // NewDefinitions returns Definitions with the configured addresses of hooks and check of
 // pod specifications.
-func NewDefinitions(runs *Runs, config Config) *Definitions {
-	return &Definitions{runs, config.Hooks, config.CheckPodSpec, config.BucketCredentials == run.BucketEnvelope}
+func NewDefinitions(runs Runs, config Config) *Definitions {
+	store, c, log, known := runs.Parts()
+	return &Definitions{runs, store, c, log, known, config}
 }
+
+func (s *Definitions) now() time.Time { return clock.UTC(s.clock) }
 
 // Jobs serves clients that store jobs and run them.
 type Jobs struct {
 	*Definitions
-	firing   *Firing
+	firing   Firing
 	document func(j job.Job) ([]byte, error)
 }
 
-// NewJobs returns Jobs. document is Documents.Job.
-func NewJobs(definitions *Definitions, firing *Firing, document func(j job.Job) ([]byte, error)) *Jobs {
+// New returns Jobs. document encodes a job for its events, as clients see it.
+func New(definitions *Definitions, firing Firing, document func(j job.Job) ([]byte, error)) *Jobs {
 	return &Jobs{definitions, firing, document}
 }
 
@@ -49,18 +56,18 @@ func checkJob(p change.Precondition, stored *job.Job) error {
 	if stored == nil {
 		return p.Check("job", "")
 	}
-	return p.Check("job", JobTag(*stored))
+	return p.Check("job", Tag(*stored))
 }
 
-// JobTag returns the entity tag of a version of a job, with its quotes. A job that was deleted
+// Tag returns the entity tag of a version of a job, with its quotes. A job that was deleted
 // and created again has other tags.
-func JobTag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
+func Tag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
 // JSON. Faults: those of job.DefinitionProblems, of Check and of
 // checkTriggers.
 func (s *Jobs) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
-	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.schedules.Precision()})
+	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.Precision()})
 }
 
 // parse reads a definition for this deployment.
@@ -68,10 +75,10 @@ func (s *Definitions) parse(
 	ctx context.Context, who port.Identity, document []byte, deployment job.Deployment,
 ) (job.Definition, error) {
 	var failed error
-	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.policy, s.hooks.CheckURL, s.noBucketKeys
-	deployment.CheckPodSpec = s.checkPodSpec
+	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.config.Policy, s.config.Hooks.CheckURL, s.config.NoBucketKeys
+	deployment.CheckPodSpec = s.config.CheckPodSpec
 	deployment.HasPool = func(name string) bool {
-		_, err := s.pools.Read(ctx, s.pools.Ref(who.Tenant, name))
+		_, err := s.capacity.Pools.Read(ctx, s.capacity.Pools.Ref(who.Tenant, name))
 		if errors.Is(err, port.ErrNotFound) {
 			return false
 		}
@@ -79,7 +86,7 @@ func (s *Definitions) parse(
 		return true
 	}
 	deployment.OnKubernetes = func(name string) bool {
-		p, err := s.pools.Pool(ctx, who.Tenant, name)
+		p, err := s.capacity.Pools.Pool(ctx, who.Tenant, name)
 		return err == nil && p.Placement.Runner == run.RunnerKubernetes
 	}
 	d, problems := job.Parse(document, &deployment)
@@ -89,10 +96,10 @@ func (s *Definitions) parse(
 	if len(problems) > 0 {
 		return job.Definition{}, job.NewDefinitionProblems(problems)
 	}
-	work := d.Run(s.policy).Work
-	err := s.host.Check(who, work)
+	work := d.Run(s.config.Policy).Work
+	err := s.config.Host.Check(who, work)
 	if err == nil {
-		err = s.checkExports(work, "export")
+		err = s.runs.CheckExports(work, "export")
 	}
 	if err != nil {
 		return job.Definition{}, err
@@ -112,7 +119,7 @@ func (s *Definitions) checkTriggers(ctx context.Context, who port.Identity, d jo
 		if err != nil {
 			return err
 		}
-		if triggered != nil && s.host.NeedsExec(triggered.Run(s.policy).Work) {
+		if triggered != nil && s.config.Host.NeedsExec(triggered.Run(s.config.Policy).Work) {
 			return host.MissingExec(who, field)
 		}
 	}
@@ -246,7 +253,7 @@ func (s *Jobs) change(
 	var skipped []run.Decision
 	defer func() {
 		for _, d := range skipped {
-			s.actForSkipped(ctx, d)
+			s.runs.ActForSkipped(ctx, d)
 		}
 	}()
 	for range port.CommitTries {
@@ -264,7 +271,7 @@ func (s *Jobs) change(
 			return j, false, nil
 		}
 		if stored != nil && stored.Due(s.now()) {
-			fired, err := s.firing.fireDue(ctx, stored.Ref())
+			fired, err := s.firing.FireDue(ctx, stored.Ref())
 			if skipped = append(skipped, fired...); err != nil {
 				return job.Job{}, false, err
 			}
@@ -283,7 +290,7 @@ func (s *Jobs) change(
 		}
 		j.Revision++
 		s.log.InfoContext(ctx, "job changed", "job_id", id, "version", j.Version, "paused", j.Paused, "by", who.Subject)
-		s.firing.changed(ctx, j)
+		s.firing.Changed(ctx, j)
 		if stored != nil {
 			s.applyLimits(ctx, *stored, j)
 		}
@@ -318,7 +325,7 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 			return fmt.Errorf("cannot delete the job: %w", err)
 		}
 		s.log.InfoContext(ctx, "job deleted", "job_id", id, "version", stored.Version, "by", who.Subject)
-		s.firing.changed(ctx, job.Job{Tenant: who.Tenant, ID: id})
+		s.firing.Changed(ctx, job.Job{Tenant: who.Tenant, ID: id})
 		return nil
 	}
 	return tooManyChanges()
@@ -343,4 +350,27 @@ func (s *Definitions) stored(ctx context.Context, who port.Identity, id string) 
 		return nil, fmt.Errorf("cannot read the job: %w", err)
 	}
 	return &j, nil
+}
+
+// note returns the event of a change of a job. before is nil for a new job, after for a deleted
+// one.
+func (s *Jobs) note(ctx context.Context, who port.Identity, before, after *job.Job) (note port.Note, err error) {
+	of := after
+	if after == nil {
+		of = before
+	}
+	c := change.Resource{
+		Tenant: of.Tenant, Workspace: of.Workspace, Kind: "job", ID: of.ID,
+		Version: of.Version, Revision: of.Revision + 1, Created: of.CreatedAt,
+	}
+	if before != nil {
+		c.Before, err = s.document(*before)
+	}
+	if err == nil && after != nil {
+		c.After, err = s.document(*after)
+	}
+	if err != nil {
+		return port.Note{}, fmt.Errorf("cannot encode job %s: %w", of.ID, err)
+	}
+	return c.Note(ctx, who.Actor(), s.now())
 }

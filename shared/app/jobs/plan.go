@@ -1,7 +1,8 @@
-package orchestrator
+package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/explain"
@@ -10,6 +11,41 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
+
+// Explanations explains the states of runs and jobs. It writes nothing.
+type Explanations struct{ *Definitions }
+
+// NewExplanations returns Explanations.
+func NewExplanations(definitions *Definitions) *Explanations { return &Explanations{definitions} }
+
+// ExplainedRun is a run with its explanation.
+type ExplainedRun struct {
+	Run run.Run
+	explain.Explanation
+}
+
+// ExplainRun explains a run of the caller's tenant. NotFound as for Queries.Task.
+func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id string) (ExplainedRun, error) {
+	r, err := s.runs.Find(ctx, who, id)
+	if err != nil {
+		return ExplainedRun{}, err
+	}
+	for range port.CommitTries {
+		facts, err := s.runs.Facts(ctx, r)
+		if err != nil {
+			return ExplainedRun{}, err
+		}
+		after, err := s.runs.Find(ctx, who, id)
+		if err != nil {
+			return ExplainedRun{}, err
+		}
+		if after.Version == r.Version {
+			return ExplainedRun{r, explain.Run(r, facts)}, nil
+		}
+		r = after // the run changed meanwhile; the facts may be of another state
+	}
+	return ExplainedRun{}, fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+}
 
 // PlanOnce explains the result that a request for a run without a stored job would have. It
 // stores nothing. Faults: those of Definitions.RunOnce for the definition.
@@ -23,7 +59,7 @@ func (s *Explanations) PlanOnce(ctx context.Context, who port.Identity, document
 
 // PlanJob is PlanOnce for a run of a stored job. Faults: those of Jobs.RunJob for the job, and
 // Unprocessable for a firing that exists.
-func (s *Explanations) PlanJob(ctx context.Context, in JobRunRequest) (explain.Planned, error) {
+func (s *Explanations) PlanJob(ctx context.Context, in RunRequest) (explain.Planned, error) {
 	r, err := s.manual(ctx, in)
 	if err != nil {
 		return explain.Planned{}, err
@@ -35,7 +71,7 @@ func (s *Explanations) PlanJob(ctx context.Context, in JobRunRequest) (explain.P
 			f.Field = "scheduledAt"
 			return explain.Planned{}, f
 		}
-		if !isNotFound(err) {
+		if !errors.Is(err, port.ErrNotFound) {
 			return explain.Planned{}, fmt.Errorf("cannot read the firing: %w", err)
 		}
 	}
@@ -43,11 +79,11 @@ func (s *Explanations) PlanJob(ctx context.Context, in JobRunRequest) (explain.P
 }
 
 func (s *Explanations) plan(ctx context.Context, r run.Run) (explain.Planned, error) {
-	if _, err := s.pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind); err != nil {
+	if _, err := s.capacity.Pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind); err != nil {
 		return explain.Planned{}, err
 	}
 	planned := run.New(r, s.now()).Run
-	facts, err := s.facts(ctx, planned)
+	facts, err := s.runs.Facts(ctx, planned)
 	if err != nil {
 		return explain.Planned{}, err
 	}
@@ -69,7 +105,7 @@ func (s *Explanations) ExplainJob(ctx context.Context, who port.Identity, id str
 	if err != nil {
 		return ExplainedJob{}, err
 	}
-	facts := explain.JobFacts{Now: s.now(), Slack: wakeSlack}
+	facts := explain.JobFacts{Now: s.now(), Slack: job.WakeSlack}
 	facts.Runs, _, err = s.store.List(ctx, who.Tenant, port.Page{JobID: id, Limit: explainedRuns})
 	if err != nil {
 		return ExplainedJob{}, fmt.Errorf("cannot list the runs of the job: %w", err)
