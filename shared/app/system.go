@@ -111,7 +111,7 @@ func NewSystem(
 	s.Launches = orchestrator.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
 	s.Supervision = orchestrator.NewSupervision(machines, reception)
 	s.Termination = orchestrator.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
-	s.Sweeper = orchestrator.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), Drains(life, config), random.Hex, config)
+	s.Sweeper = orchestrator.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
 	return s
 }
 

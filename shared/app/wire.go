@@ -4,6 +4,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/app/warm"
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -75,6 +76,11 @@ func Definitions(runs *orchestrator.Runs, c orchestrator.Config) *jobs.Definitio
 	return jobs.NewDefinitions(orchestrator.NewJobRuns(runs), jobs.Config{
 		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, NoBucketKeys: c.BucketCredentials == run.BucketEnvelope,
 	})
+}
+
+// Warm returns the warm machines of the pools of a lifecycle.
+func Warm(life *orchestrator.Lifecycle, runner port.Runner, hex orchestrator.Hex, c orchestrator.Config) *warm.Machines {
+	return warm.New(orchestrator.NewCommits(life), runner, hex, warm.Config{Policy: c.Policy, Key: c.WarmKey, Workers: c.SweepWorkers})
 }
 
 // poolConfig returns the part of a configuration that is about pools.

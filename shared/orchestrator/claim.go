@@ -18,7 +18,7 @@ var errUnclaimed = errors.New("a machine has no record, and the records may be l
 // mayDestroyUnknown returns nil if a machine without a record may be destroyed. It may
 // not be in a store that is not claimed: an emptied or restored table has lost the
 // records of machines whose workers are active.
-func (s *Sweeper) mayDestroyUnknown(ctx context.Context, m port.MachineStatus) error {
+func (s *Records) mayDestroyUnknown(ctx context.Context, m port.MachineStatus) error {
 	claimed, err := s.store.Claimed(ctx)
 	if err != nil {
 		return fmt.Errorf("cannot read the claim of the store: %w", err)

@@ -158,7 +158,7 @@ func (s *Launches) create(ctx context.Context, r run.Run) (run.Run, error) {
 	machine, err := s.runner.Launch(ctx, spec)
 	if err != nil {
 		s.warn(ctx, r, "the machine was not created", err)
-		return s.refused(ctx, r, startFault(err))
+		return s.refused(ctx, r, port.StartFault(err))
 	}
 	s.startAccepted(ctx, r)
 	s.endOutdated(ctx, r, spec.Image, machine)
@@ -181,15 +181,6 @@ func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineS
 		return after, err
 	}
 	return after, s.discard(ctx, s.outputs, machine, after.Ref(), s.config.DestroyWait)
-}
-
-// startFault returns the fault of a failed launch. An error that is not a fault becomes
-// Unavailable, because the machine may exist.
-func startFault(err error) *fault.Fault {
-	if f, ok := errors.AsType[*fault.Fault](err); ok {
-		return f
-	}
-	return fault.Wrap(err, fault.Unavailable, "the runner did not answer")
 }
 
 // spec describes the machine of the run's attempt. Its environment has credentials

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -160,6 +162,46 @@ func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 			return port.Machine{}, ctx.Err()
 		}
 	}
+}
+
+// endKept marks the kept machine of an attempt as ending, before the call that destroys it, so
+// that no sweep recycles it. ours is false if the record shows that the machine no longer
+// belongs to the attempt. Then no call for the attempt may change it. For a machine that is not
+// kept, endKept only returns true.
+func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
+	for range port.CommitTries {
+		if ref == (run.WarmRef{}) {
+			return true, nil
+		}
+		w, found, err := s.warmRecord(ctx, ref)
+		if err != nil || !found {
+			return err == nil, err // a record is deleted after its machine is gone
+		}
+		mine := w.Run == owner.RunID && w.Attempt == owner.Attempt
+		if w.Phase == run.WarmEnding || w.Phase != run.WarmClaimed || !mine {
+			return w.Phase == run.WarmEnding, nil
+		}
+		w.Phase = run.WarmEnding
+		if err := s.store.SaveWarm(ctx, w); err == nil {
+			return true, nil
+		} else if !errors.Is(err, port.ErrConflict) {
+			return false, fmt.Errorf("cannot store the end of warm machine %s: %w", ref.ID, err)
+		}
+	}
+	return false, fault.New(fault.Unavailable, "too many concurrent changes of warm machine %s; retry", ref.ID)
+}
+
+// warmRecord returns the record of a warm machine, if there is one.
+func (s *Machines) warmRecord(ctx context.Context, ref run.WarmRef) (w run.WarmMachine, found bool, err error) {
+	have, err := s.store.WarmMachines(ctx, run.PoolRef{Tenant: ref.Tenant, ID: ref.Pool})
+	if err != nil {
+		return w, false, fmt.Errorf("cannot read the record of warm machine %s: %w", ref.ID, err)
+	}
+	i := slices.IndexFunc(have, func(w run.WarmMachine) bool { return w.ID == ref.ID })
+	if i < 0 {
+		return w, false, nil
+	}
+	return have[i], true, nil
 }
 
 func ownerOf(r run.Run) port.MachineOwner {

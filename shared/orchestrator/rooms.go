@@ -57,6 +57,12 @@ func (c Commits) ContextOf(ctx context.Context, pool run.Pool) int {
 	return c.life.tasks.ContextOf(ctx, pool)
 }
 
+// MayDestroyUnknown returns nil if a machine without a record may be destroyed. It may not be in a
+// store that is not claimed, because that store may have lost records.
+func (c Commits) MayDestroyUnknown(ctx context.Context, m port.MachineStatus) error {
+	return c.life.mayDestroyUnknown(ctx, m)
+}
+
 // Creations is Commits for rooms that also create runs.
 type Creations struct {
 	Commits

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -54,7 +55,7 @@ func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, per
 	if i < 0 || app == "" {
 		return r, true, nil
 	}
-	wait, err := takeToken(ctx, s.store, apps[i], s.now())
+	wait, err := capacity.TakeToken(ctx, s.store, apps[i], s.now())
 	if err != nil || wait == 0 {
 		return r, err == nil, err
 	}
@@ -62,28 +63,6 @@ func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, per
 	s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) { return g.NotBefore(app, at) })
 	after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
 	return after, false, err
-}
-
-// takeToken takes a token of the shared limit of an app. It returns 0, or the time until the
-// next token. An app without a documented limit needs no token.
-func takeToken(ctx context.Context, store port.Store, app run.StartPace, now time.Time) (wait time.Duration, err error) {
-	for range permitTries {
-		gate, err := store.StartGate(ctx, run.AppGate(app.App))
-		if err != nil {
-			return 0, err
-		}
-		_, after, limited, ok := gate.Take([]run.StartPace{app}, now)
-		switch {
-		case !limited:
-			return 0, nil
-		case !ok:
-			return max(gate.Permit().Sub(now), time.Millisecond), nil
-		}
-		if err = store.SetStartGate(ctx, after); !errors.Is(err, port.ErrConflict) {
-			return 0, err
-		}
-	}
-	return app.Interval, nil // many starts take tokens at the same time
 }
 
 // awaitPermitOfPool is awaitPermit for the limits of the run's pool alone.

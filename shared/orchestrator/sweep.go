@@ -31,12 +31,8 @@ type Sweeper struct {
 	reception *Reception
 	streams   ExpiredStreams
 	drains    PoolDrains
-	random    Hex
+	warm      WarmMachines
 	workers   int
-	// config and policy are the deployment's defaults for runs. The keys of warm machines
-	// depend on them.
-	config Config
-	policy run.Policy
 	// claimed is set once the store is known to be claimed.
 	claimed atomic.Bool
 
@@ -67,12 +63,12 @@ type sweepPosition struct {
 
 // NewSweeper returns a Sweeper.
 func NewSweeper(
-	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams, drains PoolDrains,
-	random Hex, config Config,
+	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
+	drains PoolDrains, warm WarmMachines, config Config,
 ) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, drains: drains, random: random, workers: config.SweepWorkers,
-		config: config, policy: config.Policy,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams,
+		drains: drains, warm: warm, workers: config.SweepWorkers,
 		starts: map[string]sweepPosition{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
 	}
 }
@@ -109,7 +105,7 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 		func(ctx context.Context) error { return s.sweepMachines(ctx, warm) }, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepDrains, s.sweepPools, s.sweepReplicas, s.sweepOutputs, s.sweepArtifacts, s.sweepRecords, s.sweepAnswers,
-		func(ctx context.Context) error { return s.sweepWarm(ctx, warm) },
+		func(ctx context.Context) error { return s.warm.Sweep(ctx, warm.pools) },
 	}
 	var failed []error
 	for i, part := range parts {

@@ -13,8 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// warmKey returns the key of the warm machines that fit work in a placement.
-func (c Config) warmKey(w run.Work, where run.Placement) run.WarmKey {
+// WarmKey returns the key of the warm machines that fit work in a placement.
+func (c Config) WarmKey(w run.Work, where run.Placement) run.WarmKey {
 	return run.WarmKey{
 		Image: cmp.Or(w.Image, c.Image), CPUs: cmp.Or(w.Resources.CPUs, c.CPUs), MemoryMB: cmp.Or(w.Resources.MemoryMB, c.MemoryMB),
 		Region: c.region(w, where),
@@ -71,7 +71,7 @@ func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready 
 	if err != nil {
 		return nil, err
 	}
-	key, where := s.config.warmKey(r.Work, r.Attempt.Place()), r.Attempt.Place()
+	key, where := s.config.WarmKey(r.Work, r.Attempt.Place()), r.Attempt.Place()
 	for _, w := range have {
 		if w.Claimable(key, where) {
 			ready = append(ready, w)
@@ -155,7 +155,7 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if err == nil {
 		return s.created(ctx, r, machine)
 	}
-	f := startFault(err)
+	f := port.StartFault(err)
 	if f.Code != fault.Unavailable && f.Code != fault.Throttled {
 		return s.giveUp(ctx, r, f)
 	}

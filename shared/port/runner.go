@@ -3,6 +3,7 @@ package port
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -202,4 +203,13 @@ type MachineLogs interface {
 	// while after the machine is gone. It returns ErrNotFound if the platform does not know the
 	// machine or keeps no log.
 	Logs(ctx context.Context, m Machine) ([]byte, error)
+}
+
+// StartFault returns the fault of a failed launch. An error that is not a fault becomes
+// Unavailable, because the machine may exist.
+func StartFault(err error) *fault.Fault {
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		return f
+	}
+	return fault.Wrap(err, fault.Unavailable, "the runner did not answer")
 }

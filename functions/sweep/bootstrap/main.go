@@ -28,6 +28,6 @@ func main() {
 	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
 		orchestrator.NewMachines(life, platforms), orchestrator.NewOutputs(life.Records, objects),
 		deployed.Artifacts(p, store, objects, config), orchestrator.NewFiring(life, deployed.Schedules(p)),
-		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, app.Drains(life, config), p.Hex, config,
+		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, platforms, p.Hex, config), config,
 	)))
 }

@@ -196,7 +196,7 @@ func sweepOnce(url, living string) int {
 	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
 	registry := artifacts.NewRegistry(store, nil, clock.System{}, slog.New(slog.DiscardHandler), nil, 0, 0)
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), registry, firing, reception, orchestrator.LeaveToDatabase{}, app.Drains(life, config), nil, config)
+	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), registry, firing, reception, orchestrator.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, listOnly{living: n}, nil, config), config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

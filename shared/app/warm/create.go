@@ -1,4 +1,4 @@
-package orchestrator
+package warm
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -19,8 +20,8 @@ const warmWait = 20 * time.Second
 
 // createWarm creates warm machines as far as the platform permits. It stops while runs of the
 // pool are queued.
-func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *crew.Failures) error {
-	made := crew.New(s.workers, failed)
+func (s *Machines) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *crew.Failures) error {
+	made := crew.New(s.config.Workers, failed)
 	defer made.Wait()
 	until := s.now().Add(warmWait)
 	for _, key := range keys {
@@ -47,7 +48,7 @@ func (s *Sweeper) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey
 
 // permitWarm takes a token of the platform's limit. It waits for a token until the given time,
 // after which ok is false.
-func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (app string, ok bool, err error) {
+func (s *Machines) permitWarm(ctx context.Context, p run.Pool, until time.Time) (app string, ok bool, err error) {
 	var apps []run.StartPace
 	if limits, ok := s.runner.(port.StartLimits); ok {
 		apps = limits.StartLimits(p.Placement)
@@ -85,10 +86,10 @@ func (s *Sweeper) permitWarm(ctx context.Context, p run.Pool, until time.Time) (
 
 // permitWarmOfApp takes a token of the app, which other pools may use too. It waits for a token
 // until the given time, after which ok is false.
-func (s *Sweeper) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app string, until time.Time) (ok bool, err error) {
+func (s *Machines) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app string, until time.Time) (ok bool, err error) {
 	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
 	for ctx.Err() == nil {
-		wait, err := takeToken(ctx, s.store, apps[i], s.now())
+		wait, err := capacity.TakeToken(ctx, s.store, apps[i], s.now())
 		if err != nil {
 			return false, fmt.Errorf("cannot take a token of app %s: %w", app, err)
 		}
@@ -108,7 +109,7 @@ func (s *Sweeper) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app
 // prepare commits the record of a warm machine and creates the machine. If the result of the
 // creation is unknown, the record stays: a sweep finds the machine in the list, or ends the
 // record.
-func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
+func (s *Machines) prepare(ctx context.Context, w run.WarmMachine) error {
 	warm, ok := s.runner.(port.WarmMachines)
 	if !ok {
 		return nil
@@ -122,8 +123,8 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 	}
 	made, err := warm.Prepare(ctx, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
 	if err != nil {
-		f := startFault(err)
-		s.refusals.Note(ctx, run.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
+		f := port.StartFault(err)
+		s.capacity.Failures.Note(ctx, run.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
 		if f.Code != fault.Unavailable {
 			err = errors.Join(err, s.store.DeleteWarm(ctx, w)) // no machine was created
 		}
@@ -142,8 +143,8 @@ func (s *Sweeper) prepare(ctx context.Context, w run.WarmMachine) error {
 // hasRoom reports whether the pool may have the machine, whose record is stored. Overlapping
 // sweeps do not see each other's records when they plan. This check keeps their machines within
 // the maximum of the pool.
-func (s *Sweeper) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) {
-	p, err := s.pools.ForRun(ctx, w.Tenant, w.Pool)
+func (s *Machines) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) {
+	p, err := s.capacity.Pools.ForRun(ctx, w.Tenant, w.Pool)
 	if err != nil {
 		return false, err
 	}
@@ -159,9 +160,9 @@ const warmIDBytes = 4
 
 // newWarm stores the record of a new machine under an unused id of its time and random bytes.
 // Another host may have used the same time and deleted its record.
-func (s *Sweeper) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
+func (s *Machines) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
 	for range port.CommitTries {
-		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.random(warmIDBytes))
+		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.hex(warmIDBytes))
 		if saved, err = s.saveWarm(ctx, w); !errors.Is(err, port.ErrConflict) {
 			break
 		}

@@ -1,4 +1,4 @@
-package orchestrator
+package warm
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
@@ -16,38 +15,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
-
-// warmList has the warm machines that the runner has listed, by pool. It is safe for concurrent
-// use.
-type warmList struct {
-	mu    sync.Mutex
-	pools map[run.PoolRef]map[string]port.MachineStatus
-}
-
-func newWarmList() *warmList {
-	return &warmList{pools: map[run.PoolRef]map[string]port.MachineStatus{}}
-}
-
-// addWarm adds a listed machine if it is a warm machine, and reports whether it is.
-func (l *warmList) addWarm(m port.MachineStatus) bool {
-	return l.add(m, m.Warm)
-}
-
-// add adds a machine under the pool of its record. It returns false for a machine without a
-// record.
-func (l *warmList) add(m port.MachineStatus, record run.WarmRef) bool {
-	if record == (run.WarmRef{}) {
-		return false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	ref := run.PoolRef{Tenant: record.Tenant, ID: record.Pool}
-	if l.pools[ref] == nil {
-		l.pools[ref] = map[string]port.MachineStatus{}
-	}
-	l.pools[ref][m.ID] = m
-	return true
-}
 
 // recordOf returns the record id of a listed machine.
 func recordOf(m port.MachineStatus) string { return cmp.Or(m.Warm.ID, m.Kept.ID) }
@@ -57,20 +24,21 @@ func byTenant(a, b run.PoolRef) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 }
 
-// sweepWarm creates and ends warm machines until each pool matches its settings. It destroys
+// Sweep creates and ends warm machines until each pool matches its settings. It destroys
 // those without a record: machines of deleted pools, and of creations whose answer was lost.
-func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
+// listed has the warm machines that the runner has listed, by pool and id.
+func (s *Machines) Sweep(ctx context.Context, listed map[run.PoolRef]map[string]port.MachineStatus) error {
 	if _, ok := s.runner.(port.WarmMachines); !ok {
 		return nil
 	}
 	var failed crew.Failures
 	pools := map[run.PoolRef]run.Pool{}
 	failed.Add(s.warmPools(ctx, pools))
-	for _, ref := range slices.SortedFunc(maps.Keys(listed.pools), byTenant) {
+	for _, ref := range slices.SortedFunc(maps.Keys(listed), byTenant) {
 		if _, ok := pools[ref]; ok {
 			continue
 		}
-		p, err := s.pools.Read(ctx, ref)
+		p, err := s.capacity.Pools.Read(ctx, ref)
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			failed.Add(err)
 			continue
@@ -82,21 +50,21 @@ func (s *Sweeper) sweepWarm(ctx context.Context, listed *warmList) error {
 	failed.Add(err)
 	for _, ref := range slices.SortedFunc(maps.Keys(pools), byTenant) {
 		if ctx.Err() == nil {
-			failed.Add(s.keepWarm(ctx, pools[ref], firings[ref], listed.pools[ref], &failed))
+			failed.Add(s.keepWarm(ctx, pools[ref], firings[ref], listed[ref], &failed))
 		}
 	}
 	return failed.Join(ctx)
 }
 
 // warmPools reads the pools with warm machines.
-func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) error {
+func (s *Machines) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) error {
 	for after := ""; ; {
-		due, next, err := s.store.PoolsDue(ctx, s.now(), after, sweepPage)
+		due, next, err := s.store.PoolsDue(ctx, s.now(), after, pageSize)
 		if err != nil {
 			return fmt.Errorf("cannot read the pools with warm machines: %w", err)
 		}
 		for _, ref := range due {
-			p, err := s.pools.Read(ctx, ref)
+			p, err := s.capacity.Pools.Read(ctx, ref)
 			if errors.Is(err, port.ErrNotFound) {
 				continue
 			}
@@ -115,7 +83,7 @@ func (s *Sweeper) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) 
 
 // upcoming counts, by pool and key, the firings of jobs within the time Warm.Ahead of their
 // pool. Each firing needs a machine.
-func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) (map[run.PoolRef]map[run.WarmKey]int, error) {
+func (s *Machines) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) (map[run.PoolRef]map[run.WarmKey]int, error) {
 	var ahead time.Duration
 	for _, p := range pools {
 		if p.Warm != nil && !p.Draining {
@@ -124,7 +92,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 	}
 	found := map[run.PoolRef]map[run.WarmKey]int{}
 	for after := ""; ahead > 0; {
-		due, next, err := s.store.JobsDue(ctx, s.now().Add(ahead), after, sweepPage)
+		due, next, err := s.store.JobsDue(ctx, s.now().Add(ahead), after, pageSize)
 		if err != nil {
 			return found, fmt.Errorf("cannot read the next firings: %w", err)
 		}
@@ -136,7 +104,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 			if err != nil {
 				return found, fmt.Errorf("cannot read job %s: %w", ref.ID, err)
 			}
-			pool := s.pools.Ref(j.Tenant, j.Definition.Pool)
+			pool := s.capacity.Pools.Ref(j.Tenant, j.Definition.Pool)
 			p, ok := pools[pool]
 			if !ok || p.Warm == nil || !j.Due(s.now().Add(p.Warm.Ahead)) {
 				continue
@@ -144,7 +112,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 			if found[pool] == nil {
 				found[pool] = map[run.WarmKey]int{}
 			}
-			found[pool][s.config.warmKey(j.Run(s.policy).Work, p.Placement)] += j.Upcoming(s.now().Add(p.Warm.Ahead), p.Warm.Max)
+			found[pool][s.config.Key(j.Run(s.config.Policy).Work, p.Placement)] += j.Upcoming(s.now().Add(p.Warm.Ahead), p.Warm.Max)
 		}
 		if after = next; next == "" {
 			break
@@ -154,7 +122,7 @@ func (s *Sweeper) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) 
 }
 
 // keepWarm ends, recycles and creates warm machines of a pool as run.PlanWarm decides.
-func (s *Sweeper) keepWarm(
+func (s *Machines) keepWarm(
 	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *crew.Failures,
 ) error {
 	have, err := s.store.WarmMachines(ctx, p.Ref())
@@ -178,7 +146,7 @@ func (s *Sweeper) keepWarm(
 			failed.Add(s.destroyStray(ctx, m, p.Warm != nil))
 		}
 	}
-	standard := s.config.warmKey(run.Work{}, p.Placement)
+	standard := s.config.Key(run.Work{}, p.Placement)
 	if w := p.Warm; w != nil {
 		standard.Image, standard.CPUs, standard.MemoryMB = cmp.Or(w.Image, standard.Image), cmp.Or(w.CPUs, standard.CPUs), cmp.Or(w.MemoryMB, standard.MemoryMB)
 	}
@@ -194,7 +162,7 @@ func (s *Sweeper) keepWarm(
 			failed.Add(fmt.Errorf("cannot store a warm machine: %w", err))
 		}
 	}
-	ends := crew.New(s.workers, failed)
+	ends := crew.New(s.config.Workers, failed)
 	for _, w := range plan.End {
 		ends.Do(ctx, func(ctx context.Context) error { return s.endWarm(ctx, w) })
 	}
@@ -206,7 +174,7 @@ func (s *Sweeper) keepWarm(
 }
 
 // warmEnded stores that a pool has no warm machines left.
-func (s *Sweeper) warmEnded(ctx context.Context, p run.Pool) error {
+func (s *Machines) warmEnded(ctx context.Context, p run.Pool) error {
 	ended := p.WarmEnded(s.now())
 	if ended.WarmLeft {
 		return nil
@@ -220,7 +188,7 @@ func (s *Sweeper) warmEnded(ctx context.Context, p run.Pool) error {
 // warmSeen updates the record from the list and stores it: ready once its machine is stopped,
 // ending once its run no longer needs it. For a machine that can be recycled, it returns the
 // record for the recycling and does not store it.
-func (s *Sweeper) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
+func (s *Machines) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
 	before := w.Phase
 	switch w.Phase {
 	case run.WarmCreating:
@@ -249,7 +217,7 @@ func (s *Sweeper) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, l
 }
 
 // saveWarm stores a record and returns it with its new version.
-func (s *Sweeper) saveWarm(ctx context.Context, w run.WarmMachine) (run.WarmMachine, error) {
+func (s *Machines) saveWarm(ctx context.Context, w run.WarmMachine) (run.WarmMachine, error) {
 	if err := s.store.SaveWarm(ctx, w); err != nil {
 		return w, err
 	}
@@ -259,7 +227,7 @@ func (s *Sweeper) saveWarm(ctx context.Context, w run.WarmMachine) (run.WarmMach
 
 // endWarm destroys a warm machine, and deletes its record once the machine is gone. A
 // machine that was claimed meanwhile stays.
-func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
+func (s *Machines) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 	if w.Phase != run.WarmEnding {
 		w.Phase = run.WarmEnding
 		if w, err = s.saveWarm(ctx, w); errors.Is(err, port.ErrConflict) {
@@ -286,11 +254,11 @@ func (s *Sweeper) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 
 // destroyStray destroys a warm machine without a record. kept reports that its pool has warm
 // machines; otherwise the record was deleted with that setting. It decides the log level.
-func (s *Sweeper) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
+func (s *Machines) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
 	if m.Phase == port.MachineGone && m.Kept.ID == "" {
 		return nil
 	}
-	if err := s.mayDestroyUnknown(ctx, m); err != nil {
+	if err := s.runs.MayDestroyUnknown(ctx, m); err != nil {
 		return err
 	}
 	level := slog.LevelInfo

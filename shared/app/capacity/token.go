@@ -1,0 +1,35 @@
+package capacity
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// tokenTries limits how often a start tries to take a token that other starts take first.
+const tokenTries = 5
+
+// TakeToken takes a token of the shared limit of an app. It returns 0, or the time until the
+// next token. An app without a documented limit needs no token.
+func TakeToken(ctx context.Context, store port.Store, app run.StartPace, now time.Time) (wait time.Duration, err error) {
+	for range tokenTries {
+		gate, err := store.StartGate(ctx, run.AppGate(app.App))
+		if err != nil {
+			return 0, err
+		}
+		_, after, limited, ok := gate.Take([]run.StartPace{app}, now)
+		switch {
+		case !limited:
+			return 0, nil
+		case !ok:
+			return max(gate.Permit().Sub(now), time.Millisecond), nil
+		}
+		if err = store.SetStartGate(ctx, after); !errors.Is(err, port.ErrConflict) {
+			return 0, err
+		}
+	}
+	return app.Interval, nil // many starts take tokens at the same time
+}
