@@ -17,9 +17,9 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/app/downloads"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -31,7 +31,7 @@ const bufferSize = 64 << 10
 const noteLimit = 10 * time.Second
 
 // Routes returns the routes of downloads.
-func Routes(svc *orchestrator.Downloads) []httpkit.Route {
+func Routes(svc *downloads.Downloads) []httpkit.Route {
 	const pattern = "/download/{task_id}"
 	return []httpkit.Route{
 		{
@@ -45,14 +45,14 @@ func Routes(svc *orchestrator.Downloads) []httpkit.Route {
 	}
 }
 
-func remove(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request) error {
+func remove(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request) error {
 	if err := svc.DeleteOutput(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id")); err != nil {
 		return fmt.Errorf("cannot delete the output: %w", err)
 	}
 	return httpkit.WriteRemoved(w)
 }
 
-func download(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request) error {
+func download(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request) error {
 	d, err := svc.Output(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
 	if err != nil {
 		return fmt.Errorf("cannot find the output: %w", err)
@@ -87,7 +87,7 @@ func download(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Reques
 }
 
 // precondition handles conditional requests in the order of RFC 9110, §13.2.2.
-func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable) (done bool, err error) {
+func precondition(w http.ResponseWriter, r *http.Request, d downloads.Downloadable) (done bool, err error) {
 	etag := d.Output.ETag
 	if list := r.Header.Get("If-Match"); list != "" && !httpkit.Matches(list, etag, false) {
 		return true, httpkit.PreconditionFailed("the output does not match If-Match")
@@ -100,7 +100,7 @@ func precondition(w http.ResponseWriter, r *http.Request, d orchestrator.Downloa
 }
 
 // send streams the range. After the status was sent, an error closes the connection.
-func send(svc *orchestrator.Downloads, w http.ResponseWriter, r *http.Request, d orchestrator.Downloadable, p httpkit.Part, status int) error {
+func send(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request, d downloads.Downloadable, p httpkit.Part, status int) error {
 	ctx := r.Context()
 	span := p.Span
 	if p.Whole {
@@ -140,7 +140,7 @@ func pass(w http.ResponseWriter, body io.Reader, size int64) error {
 
 // note records the download. The client already has the output, so an error is
 // only logged; the output is then stored for its full time.
-func note(ctx context.Context, svc *orchestrator.Downloads, d orchestrator.Downloadable) {
+func note(ctx context.Context, svc *downloads.Downloads, d downloads.Downloadable) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 	defer cancel()
 	if err := svc.Downloaded(ctx, d); err != nil {

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // HookBody encodes the body of a request to a hook.
-func HookBody(c orchestrator.HookCall) ([]byte, error) {
+func HookBody(c hooks.Call) ([]byte, error) {
 	body := contract.HookBody{Hook: c.Reason, Run: Task(orchestrator.View{Run: c.Run, QueuePosition: -1})}
 	if body.Run.Program != nil {
 		body.Run.Program.Env = nil // the values may be intended only for the program

@@ -8,8 +8,8 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -37,14 +37,14 @@ func TestHookBody(t *testing.T) {
 	adHoc.JobID, adHoc.JobVersion, adHoc.ID, adHoc.Trigger = "", 0, "job_01", run.TriggerRequest
 	for _, row := range []struct {
 		name, hook, constraint string
-		call                   orchestrator.HookCall
+		call                   hooks.Call
 	}{
-		{"before a run", "preRunHook", "", orchestrator.HookCall{Run: r, Reason: "preRunHook", Asks: true}},
-		{"after a run", "postRunHook", "", orchestrator.HookCall{Run: r, Reason: "postRunHook", Asks: true}},
-		{"violation", "onConstraintViolation", "catchUpWindow", orchestrator.HookCall{Run: r, Reason: "catchUpWindow"}},
-		{"success", "onSuccess", "", orchestrator.HookCall{Run: r, Reason: "onSuccess"}},
-		{"failure", "onFailure", "", orchestrator.HookCall{Run: r, Reason: "onFailure"}},
-		{"without a stored job", "onFailure", "", orchestrator.HookCall{Run: adHoc, Reason: "onFailure"}},
+		{"before a run", "preRunHook", "", hooks.Call{Run: r, Reason: "preRunHook", Asks: true}},
+		{"after a run", "postRunHook", "", hooks.Call{Run: r, Reason: "postRunHook", Asks: true}},
+		{"violation", "onConstraintViolation", "catchUpWindow", hooks.Call{Run: r, Reason: "catchUpWindow"}},
+		{"success", "onSuccess", "", hooks.Call{Run: r, Reason: "onSuccess"}},
+		{"failure", "onFailure", "", hooks.Call{Run: r, Reason: "onFailure"}},
+		{"without a stored job", "onFailure", "", hooks.Call{Run: adHoc, Reason: "onFailure"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/app/downloads"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/logs"
@@ -25,7 +26,7 @@ type System struct {
 	*orchestrator.Runs
 	*orchestrator.Firing
 	*orchestrator.Queries
-	*orchestrator.Downloads
+	*downloads.Downloads
 	*orchestrator.Workers
 	*orchestrator.Admission
 	*orchestrator.Conditions
@@ -102,7 +103,7 @@ func NewSystem(
 	s.Reports = orchestrator.NewMachineReports(machines)
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)
 	s.Queries = orchestrator.NewQueries(records)
-	s.Downloads = orchestrator.NewDownloads(objects, config)
+	s.Downloads = Downloads(records, outputs, config)
 	s.Workers = orchestrator.NewWorkers(life, tokens, outputs, config)
 	s.Intake = logs.NewIntake(s.Workers, readers, store, outputs, documents.Log, c)
 	s.Admission = orchestrator.NewAdmission(life)

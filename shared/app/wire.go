@@ -1,6 +1,7 @@
 package app
 
 import (
+	"github.com/sortie-dev/sortie/shared/app/downloads"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
@@ -81,6 +82,13 @@ func Definitions(runs *orchestrator.Runs, c orchestrator.Config) *jobs.Definitio
 // Warm returns the warm machines of the pools of a lifecycle.
 func Warm(life *orchestrator.Lifecycle, runner port.Runner, hex orchestrator.Hex, c orchestrator.Config) *warm.Machines {
 	return warm.New(orchestrator.NewCommits(life), runner, hex, warm.Config{Policy: c.Policy, Key: c.WarmKey, Workers: c.SweepWorkers})
+}
+
+// Downloads returns the downloads of the outputs of runs.
+func Downloads(records *orchestrator.Records, objects port.Outputs, c orchestrator.Config) *downloads.Downloads {
+	return downloads.New(orchestrator.NewOutputRuns(orchestrator.NewOutputs(records, objects)), objects, downloads.Config{
+		RedirectOver: c.RedirectOver, PresignFor: c.PresignFor, Retention: c.DownloadRetention,
+	})
 }
 
 // poolConfig returns the part of a configuration that is about pools.

@@ -67,3 +67,9 @@ func plain(text string) string {
 		return c
 	}, text))
 }
+
+// Untaken is the error of a webhook that its address may accept later: the address gave no
+// answer, or one that neither accepts nor refuses the webhook.
+type Untaken struct{ Detail string }
+
+func (e *Untaken) Error() string { return e.Detail }

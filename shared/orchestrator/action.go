@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -88,7 +89,7 @@ func (s *Actions) end(ctx context.Context, r run.Run, name run.EndAction) error 
 		return fmt.Errorf("run %s has no action %s", r.ID, name)
 	}
 	done, err := s.external(ctx, r, action, string(name))
-	if untaken, ok := errors.AsType[*Untaken](err); ok && !s.now().Before(r.EndedAt.Add(notifyFor)) {
+	if untaken, ok := errors.AsType[*hook.Untaken](err); ok && !s.now().Before(r.EndedAt.Add(notifyFor)) {
 		done.Failure, err = fmt.Sprintf("%s; given up after %d hours", untaken.Detail, notifyFor/time.Hour), nil
 	}
 	if err != nil {
@@ -185,7 +186,7 @@ func (s *Actions) carryOut(ctx context.Context, r run.Run, in StepInput) (run.Ru
 	var result run.ActionEnded
 	action, reason := r.ViolationAction()
 	done, err := s.external(ctx, r, action, string(reason))
-	if untaken, ok := errors.AsType[*Untaken](err); ok { // the run does not wait for the receiver
+	if untaken, ok := errors.AsType[*hook.Untaken](err); ok { // the run does not wait for the receiver
 		done.Failure, err = untaken.Detail, nil
 	}
 	result.Answer, result.Failure, result.Triggered = done.Answer, done.Failure, done.Triggered

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -60,7 +61,7 @@ func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason strin
 		return "", "", err
 	}
 	if h.down {
-		return "", "", &orchestrator.Untaken{Detail: "answered 503"}
+		return "", "", &hook.Untaken{Detail: "answered 503"}
 	}
 	_, h.limited = ctx.Deadline()
 	h.notified = append(h.notified, r.ID+" "+reason)

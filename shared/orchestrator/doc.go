@@ -1,4 +1,8 @@
-// Package orchestrator implements the use cases of Sortie.
+// Package orchestrator implements the use cases of runs.
+//
+// The other use cases are the rooms of shared/app: jobs, pools, inferences, delivery, logs and
+// others. A room declares what it needs of runs as an interface. Tasks, Commits, Creations and
+// JobRuns implement these interfaces.
 //
 // Each use case loads a run, lets package run decide, commits the decision and
 // then acts on its effects. A successful return means that the decision is

@@ -15,12 +15,6 @@ type Hooks interface {
 	// Notify sends a webhook about the run. reason is the constraint, onSuccess, onFailure or
 	// onSkip. The same run and reason have the same message id. failure is the reason that the
 	// address refused the webhook; if it is empty, answer describes the response. The error is
-	// an *Untaken if the address may accept the webhook later.
+	// a *hook.Untaken if the address may accept the webhook later.
 	Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error)
 }
-
-// Untaken is the error of a webhook that its address may accept later: the address gave no
-// answer, or one that neither accepts nor refuses the webhook.
-type Untaken struct{ Detail string }
-
-func (e *Untaken) Error() string { return e.Detail }

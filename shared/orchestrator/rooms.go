@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -118,3 +119,27 @@ func (c JobRuns) CheckExports(w run.Work, field string) error { return c.runs.ch
 // ActForSkipped carries out the job's actions for a run that was skipped, in the time that the
 // request has left for its effects. The sweep repeats unfinished actions.
 func (c JobRuns) ActForSkipped(ctx context.Context, d run.Decision) { c.runs.actForSkipped(ctx, d) }
+
+// OutputRuns lets readers outside this package expire the outputs of runs.
+type OutputRuns struct {
+	Tasks
+	outputs *Outputs
+}
+
+// NewOutputRuns returns the runs of outputs.
+func NewOutputRuns(outputs *Outputs) OutputRuns {
+	return OutputRuns{NewTasks(outputs.Records), outputs}
+}
+
+// Now returns the time of the clock.
+func (o OutputRuns) Now() time.Time { return o.outputs.now() }
+
+// Expire commits that the output of a run expires. It returns the newest record.
+func (o OutputRuns) Expire(ctx context.Context, r run.Run, f run.OutputExpiring) (run.Run, error) {
+	return o.outputs.applyTo(ctx, r, constantFact(f))
+}
+
+// DeleteExpired deletes the expired objects of a run.
+func (o OutputRuns) DeleteExpired(ctx context.Context, ref run.Ref) error {
+	return o.outputs.deleteExpired(ctx, ref)
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -23,7 +24,7 @@ func (s *Sweeper) sweepDue(ctx context.Context, early time.Duration) error {
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error {
 		err := s.orDelay(ctx, ref, s.checkExecution(limited, ref), run.RepairFailed{})
-		if untaken, ok := errors.AsType[*Untaken](err); ok { // an address of a user has failed
+		if untaken, ok := errors.AsType[*hook.Untaken](err); ok { // an address of a user has failed
 			s.log.InfoContext(ctx, "an action of the job failed and will be retried", "run_id", ref.ID, "error", untaken)
 			return nil
 		}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/registry"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
@@ -20,6 +20,6 @@ func main() {
 	p.ServeStream(slices.Concat(
 		registry.Routes(deployed.Artifacts(p, store, objects, config)),
 		registry.CatalogRoutes(deployed.Models(p, store, config)),
-		download.Routes(orchestrator.NewDownloads(orchestrator.NewOutputs(deployed.Records(p, store), objects), config)),
+		download.Routes(app.Downloads(deployed.Records(p, store), objects, config)),
 	), deployed.ClientTokens(p))
 }

@@ -52,6 +52,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
@@ -263,7 +264,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 	})
 	secrets := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
-	hooks := orchestrator.NewHookCalls(client, secrets, api.HookBody, s.config.Log)
+	caller := hooks.NewCalls(client, secrets, api.HookBody, s.config.Log)
 	s.metrics = s.newMetrics(config)
 	observers := []port.Observer{s.metrics, rawOutputs{s.machines, s.config.Log}}
 	if traces := s.config.Settings.Traces; traces.Endpoint != "" {
@@ -272,7 +273,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 	}
 	s.system = app.NewSystem(
 		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
-		bucket, secrets, hooks, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
+		bucket, secrets, caller, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
 	)
 	return signer, nil
 }

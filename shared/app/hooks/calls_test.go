@@ -1,4 +1,4 @@
-package orchestrator_test
+package hooks_test
 
 import (
 	"bytes"
@@ -16,12 +16,12 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/hooks"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -29,7 +29,7 @@ import (
 type hookCase struct {
 	*testing.T
 	url     string
-	calls   *orchestrator.HookCalls
+	calls   *hooks.Calls
 	secrets *fake.Secrets
 	log     bytes.Buffer
 	// header and body are those of the last request.
@@ -63,7 +63,7 @@ func receiver(t *testing.T, status int, answer string) *hookCase {
 	roots.AddCert(server.Certificate())
 	client := hook.New(hook.Config{Policy: policy, Clock: systemclock.System{}, RootCAs: roots})
 	h.url = server.URL + "/t0ken-of-the-receiver"
-	h.calls = orchestrator.NewHookCalls(client, h.secrets, api.HookBody, slog.New(slog.NewTextHandler(&h.log, nil)))
+	h.calls = hooks.NewCalls(client, h.secrets, api.HookBody, slog.New(slog.NewTextHandler(&h.log, nil)))
 	return h
 }
 
@@ -153,7 +153,7 @@ func TestUnavailableReceiverIsUntaken(t *testing.T) {
 	for status, untaken := range map[int]bool{http.StatusNotFound: true, http.StatusGone: true, http.StatusConflict: false, http.StatusForbidden: false} {
 		h := receiver(t, status, "")
 		_, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url}, "onFailure")
-		if _, is := errors.AsType[*orchestrator.Untaken](err); is != untaken || is == (failure != "") {
+		if _, is := errors.AsType[*hook.Untaken](err); is != untaken || is == (failure != "") {
 			t.Errorf("%d: got failure %q, %v, want untaken: %v", status, failure, err, untaken)
 		}
 	}
@@ -163,7 +163,7 @@ func TestUnreadableSecretIsRetried(t *testing.T) {
 	t.Parallel()
 	h := receiver(t, http.StatusOK, "")
 	secrets := fake.NewSecrets(func(fake.Call) fake.Fate { return fake.Lost })
-	calls := orchestrator.NewHookCalls(hook.New(hook.Config{Clock: systemclock.System{}}), secrets, api.HookBody, slog.New(slog.DiscardHandler))
+	calls := hooks.NewCalls(hook.New(hook.Config{Clock: systemclock.System{}}), secrets, api.HookBody, slog.New(slog.DiscardHandler))
 	if answer, err := calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "key"}, run.PreRunHook); !fault.Is(err, fault.Unavailable) || answer != (run.HookAnswer{}) {
 		t.Errorf("got %+v, %v, want Unavailable", answer, err)
 	}

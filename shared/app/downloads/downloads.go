@@ -1,4 +1,5 @@
-package orchestrator
+// Package downloads serves the accepted outputs of tasks to clients.
+package downloads
 
 import (
 	"context"
@@ -12,14 +13,41 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Downloads serves the outputs of tasks to clients.
-type Downloads struct {
-	*Outputs
-	config Config
+// Runs are the runs with outputs. All methods are safe for concurrent use.
+type Runs interface {
+	// Now returns the time.
+	Now() time.Time
+	// Find returns a task of the caller's tenant. Fault: NotFound.
+	Find(ctx context.Context, who port.Identity, taskID string) (run.Run, error)
+	// Expire commits that the output of a run expires. It returns the newest record.
+	Expire(ctx context.Context, r run.Run, f run.OutputExpiring) (run.Run, error)
+	// DeleteExpired deletes the expired objects of a run.
+	DeleteExpired(ctx context.Context, ref run.Ref) error
+	// Warn logs an error with the ids of a run.
+	Warn(ctx context.Context, r run.Run, message string, err error)
 }
 
-// NewDownloads returns the downloads of outputs.
-func NewDownloads(outputs *Outputs, config Config) *Downloads { return &Downloads{outputs, config} }
+// Config configures downloads.
+type Config struct {
+	// RedirectOver is the size in bytes above which a download is redirected to the bucket; 0
+	// never redirects. PresignFor is the life of such a URL.
+	RedirectOver int64
+	PresignFor   time.Duration
+	// Retention is the retention of an output after its last byte was sent.
+	Retention time.Duration
+}
+
+// Downloads serves the outputs of tasks to clients.
+type Downloads struct {
+	runs    Runs
+	outputs port.Outputs
+	config  Config
+}
+
+// New returns the downloads of runs whose outputs are in an object store.
+func New(runs Runs, outputs port.Outputs, config Config) *Downloads {
+	return &Downloads{runs, outputs, config}
+}
 
 // Downloadable is a task with an output that can be read now.
 type Downloadable struct {
@@ -40,7 +68,7 @@ type Downloadable struct {
 // a success without an output, NotReady before the end, after a failure and after a skip,
 // OutputExpired after its retention, OutputDeleted after its deletion.
 func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string) (Downloadable, error) {
-	r, err := s.find(ctx, who, taskID)
+	r, err := s.runs.Find(ctx, who, taskID)
 	if err != nil {
 		return Downloadable{}, err
 	}
@@ -61,7 +89,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	if at := r.Output.DeleteRequestedAt; !at.IsZero() {
 		return Downloadable{}, fault.New(fault.OutputDeleted, "the output was deleted on request at %s; export again", at.Format(time.RFC3339))
 	}
-	if !s.now().Before(r.Output.ExpiresAt) {
+	if !s.runs.Now().Before(r.Output.ExpiresAt) {
 		return Downloadable{}, fault.New(fault.OutputExpired, "the output expired at %s; export again", r.Output.ExpiresAt.Format(time.RFC3339))
 	}
 	d := Downloadable{
@@ -92,9 +120,9 @@ func (s *Downloads) Open(ctx context.Context, d Downloadable, span port.Span) (i
 // Downloaded records that the output's last byte was sent: it expires after the
 // download retention, if that is sooner.
 func (s *Downloads) Downloaded(ctx context.Context, d Downloadable) error {
-	_, err := s.applyTo(ctx, d.Run, constantFact(run.OutputExpiring{
-		At: s.now().Add(s.config.DownloadRetention), Message: "downloaded", By: d.By,
-	}))
+	_, err := s.runs.Expire(ctx, d.Run, run.OutputExpiring{
+		At: s.runs.Now().Add(s.config.Retention), Message: "downloaded", By: d.By,
+	})
 	return err
 }
 
@@ -109,12 +137,12 @@ func (s *Downloads) DeleteOutput(ctx context.Context, who port.Identity, taskID 
 	if err != nil {
 		return err
 	}
-	r, err := s.applyTo(ctx, d.Run, constantFact(run.OutputExpiring{At: s.now(), Deleted: true, Message: "deleted on request", By: d.By}))
+	r, err := s.runs.Expire(ctx, d.Run, run.OutputExpiring{At: s.runs.Now(), Deleted: true, Message: "deleted on request", By: d.By})
 	if err != nil {
 		return fmt.Errorf("cannot expire the output: %w", err)
 	}
-	if err := s.deleteExpired(ctx, r.Ref()); err != nil {
-		s.warn(ctx, r, "the output's object is not deleted yet; the sweep retries", err)
+	if err := s.runs.DeleteExpired(ctx, r.Ref()); err != nil {
+		s.runs.Warn(ctx, r, "the output's object is not deleted yet; the sweep retries", err)
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-package orchestrator
+// Package hooks calls the hooks of jobs over HTTPS, before and after their runs.
+package hooks
 
 import (
 	"context"
@@ -13,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// HookCall is the content of the request body of a hook.
-type HookCall struct {
+// Call is the content of the request body of a hook.
+type Call struct {
 	Run run.Run
 	// Reason is the constraint, onSuccess, onFailure or onSkip.
 	Reason string
@@ -22,25 +23,26 @@ type HookCall struct {
 	Asks bool
 }
 
-// HookBody encodes a call as a JSON document.
-type HookBody func(HookCall) ([]byte, error)
+// Body encodes a call as a JSON document.
+type Body func(Call) ([]byte, error)
 
-// HookCalls calls the hooks of jobs over HTTPS. It implements Hooks.
-type HookCalls struct {
+// Calls calls the hooks of jobs over HTTPS. It implements
+// orchestrator.Hooks.
+type Calls struct {
 	client  *hook.Client
 	secrets port.Secrets
-	body    HookBody
+	body    Body
 	log     *slog.Logger
 }
 
-// NewHookCalls returns HookCalls that send with a client and sign with the secrets of the jobs.
-func NewHookCalls(client *hook.Client, secrets port.Secrets, body HookBody, log *slog.Logger) *HookCalls {
-	return &HookCalls{client, secrets, body, log}
+// NewCalls returns Calls that send with a client and sign with the secrets of the jobs.
+func NewCalls(client *hook.Client, secrets port.Secrets, body Body, log *slog.Logger) *Calls {
+	return &Calls{client, secrets, body, log}
 }
 
-// Ask implements Hooks.
-func (s *HookCalls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error) {
-	answer, err := s.call(ctx, h, HookCall{Run: r, Reason: string(of), Asks: true})
+// Ask implements orchestrator.Hooks.
+func (s *Calls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error) {
+	answer, err := s.call(ctx, h, Call{Run: r, Reason: string(of), Asks: true})
 	if err != nil {
 		return run.HookAnswer{}, err
 	}
@@ -49,19 +51,19 @@ func (s *HookCalls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Const
 	}, nil
 }
 
-// Notify implements Hooks.
-func (s *HookCalls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error) {
-	a, err := s.call(ctx, h, HookCall{Run: r, Reason: reason})
+// Notify implements orchestrator.Hooks.
+func (s *Calls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error) {
+	a, err := s.call(ctx, h, Call{Run: r, Reason: reason})
 	switch {
 	case err != nil || a.Verdict == hook.Allowed:
 		return a.Detail, "", err
 	case a.Verdict == hook.Unavailable && a.Tries > 0:
-		return "", "", &Untaken{a.Detail}
+		return "", "", &hook.Untaken{Detail: a.Detail}
 	}
 	return "", a.Detail, nil
 }
 
-func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answer, error) {
+func (s *Calls) call(ctx context.Context, h run.Hook, c Call) (hook.Answer, error) {
 	body, err := s.body(c)
 	if err != nil {
 		return hook.Answer{}, fmt.Errorf("cannot encode the request of the hook: %w", err)
@@ -87,7 +89,7 @@ func (s *HookCalls) call(ctx context.Context, h run.Hook, c HookCall) (hook.Answ
 
 // key returns the key of a hook's secret; zero without a name. problem is the reason that the
 // secret is unusable.
-func (s *HookCalls) key(ctx context.Context, tenant, name string) (key hook.Key, problem string, err error) {
+func (s *Calls) key(ctx context.Context, tenant, name string) (key hook.Key, problem string, err error) {
 	if name == "" {
 		return key, "", nil
 	}
