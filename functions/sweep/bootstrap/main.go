@@ -2,10 +2,10 @@
 package main
 
 import (
-	"github.com/sortie-dev/sortie/shared/app"
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/sweep"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"

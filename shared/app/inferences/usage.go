@@ -2,8 +2,9 @@ package inferences
 
 import (
 	"context"
-	"github.com/sortie-dev/sortie/shared/app/about"
 	"log/slog"
+
+	"github.com/sortie-dev/sortie/shared/app/about"
 )
 
 // checkUsage sets impossible token counts of an engine to 0. The tokens of the prompt are then
