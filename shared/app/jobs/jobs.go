@@ -64,7 +64,7 @@ func checkJob(p change.Precondition, stored *job.Job) error {
 func Tag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
-// JSON. Faults: those of job.DefinitionProblems, of Check and of
+// JSON. Faults: those of job.DefinitionProblems, of host.Programs.Check and of
 // checkTriggers.
 func (s *Jobs) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
 	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.Precision()})

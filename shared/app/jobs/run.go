@@ -37,7 +37,7 @@ type RunRequest struct {
 }
 
 // RunJob creates a run of a stored job, as Submit does. existing is also true if the job
-// already has a firing at ScheduledAt. Faults: NotFound, those of Check and
+// already has a firing at ScheduledAt. Faults: NotFound, those of host.Programs.Check and
 // Submit, InvalidRequest with the field, IdempotencyMismatch for a firing with other
 // parameters.
 func (s *Jobs) RunJob(ctx context.Context, in RunRequest) (r run.Run, existing bool, err error) {
