@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package debian fetches packages of Debian without installing them, for tests that need
 // programs of the system. It needs apt-get and dpkg-deb.
 package debian

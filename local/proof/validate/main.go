@@ -48,6 +48,7 @@ func checks() []check {
 		{name: "openai-llamacpp", named: true, run: openAILlama},
 		{name: "autobahn", run: autobahn},
 		{name: "chromium", run: browser},
+		{name: "promtool", run: alertRules},
 		{name: "cfn-lint", run: cfnLint},
 		{name: "checkov", run: checkov},
 	}
