@@ -17,22 +17,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"golang.org/x/term"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
 func main() {
-	// The local system starts this program many times as a worker or a supervisor. So check for
-	// them before any other setup.
-	if len(os.Args) > 1 {
-		switch {
-		case os.Args[1] == "worker" && len(os.Args) == 2: // with more arguments it is a command
-			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
-		case os.Args[1] == supervisor.Command:
-			os.Exit(supervisor.Main(os.Args[2:]))
-		}
+	if code, ok := started(os.Args, os.Environ()); ok {
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // so a second signal ends the process at once

@@ -15,9 +15,6 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
 	"github.com/sortie-dev/sortie/local/twin/proof"
-	"github.com/sortie-dev/sortie/local/twin/s3"
-	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -120,16 +117,12 @@ func (a *app) explain(err error) report {
 	case isProblem:
 		r.Status, r.Fault, r.Field, r.CorrelationID = problem.Status, problem.Code, problem.Field, problem.CorrelationID
 		r.Code, r.Hint = outcome(problem)
-	case errors.Is(err, sqlite.ErrInUse):
-		r.Hint = "stop the other one, or choose another folder with --data"
-	case errors.Is(err, stack.ErrRecordsLost):
-		r.Hint = "restore a copy of sortie.db, such as one of \"" + a.Name + " backup\"; for an empty start, move the folder away or choose another one with --data"
-	case errors.Is(err, s3.ErrCatalogLost):
-		r.Hint = "restore a copy of s3/catalog.db; to continue without the outputs, move the folder s3 away"
 	case errors.Is(err, syscall.EADDRINUSE):
 		r.Hint = "choose another address with --addr, such as --addr 127.0.0.1:0 for any free port"
 	case errors.Is(err, fetch.ErrExists):
 		r.Hint = "choose another file with -o, or replace it with --force"
+	default:
+		r.Hint = a.serverHint(err)
 	}
 	if a, ok := errors.AsType[advised](err); ok {
 		r.Code, r.TaskID = a.code, a.taskID

@@ -19,7 +19,6 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
-	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -146,7 +145,7 @@ another token.`,
 	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "print times in UTC, as without a terminal")
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.forReader() }
 	for id, commands := range map[string][]*cobra.Command{
-		"server": {a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.secrets(), a.collection(), a.asl(), a.worker()},
+		"server": a.serverCommands(),
 		"client": {a.open(), a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.logs(), a.jobs(), a.pools(), a.webhooks(), a.artifacts(), a.models(), a.sessions(), a.budgets(), a.ask()},
 		"stage":  {a.stage(), a.redrive()},
 	} {
@@ -213,9 +212,7 @@ func (a *app) client() (*client.Client, error) {
 		if token != "" {
 			break
 		}
-		if found, prove := stack.Found(data, a.url); found != "" {
-			token, transport = found, prove
-		}
+		token, transport = foundToken(data, a.url)
 	}
 	c, err := client.New(client.Config{URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + contract.APIVersion})
 	if err != nil {

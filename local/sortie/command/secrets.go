@@ -1,3 +1,5 @@
+//go:build unix
+
 package command
 
 import (
@@ -6,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,9 +18,6 @@ import (
 
 // secretLimit limits a secret, in bytes (AWS: 65,536).
 const secretLimit = 64 << 10
-
-// stageName matches the names of stages.
-var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
 func checkStage(stage string) error {
 	if !stageName.MatchString(stage) {

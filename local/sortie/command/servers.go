@@ -7,21 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
-// servers returns the servers of the user on this machine, newest first.
-func (a *app) servers() []stack.Server {
-	folder := stack.ServersFolder(a.Env)
-	if folder == "" {
-		return nil
-	}
-	return stack.Servers(folder)
-}
+// server is a local system of the user on this machine, with its data folder.
+type server struct{ URL, Data string }
 
 // dataOf returns the data folders of servers.
-func dataOf(servers []stack.Server) []string {
+func dataOf(servers []server) []string {
 	folders := make([]string, 0, len(servers)+1)
 	for _, s := range servers {
 		folders = append(folders, s.Data)
@@ -32,14 +24,14 @@ func dataOf(servers []stack.Server) []string {
 // chosenURL returns the address of --url or SORTIE_URL. Without them it is the server with a
 // data folder in the current folder or one above, else the server at the usual address, else
 // the only one that runs.
-func (a *app) chosenURL(servers []stack.Server) (string, error) {
+func (a *app) chosenURL(servers []server) (string, error) {
 	if a.url != "" {
 		return a.url, nil
 	}
 	if given, _ := a.Env("SORTIE_URL"); given != "" {
 		return given, nil
 	}
-	var running []stack.Server
+	var running []server
 	for _, s := range servers {
 		if listens(s.URL) {
 			running = append(running, s)

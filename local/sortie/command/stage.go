@@ -14,6 +14,9 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 )
 
+// stageName matches the names of stages.
+var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
+
 // tableName matches the names of tables (DynamoDB naming rules).
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 

@@ -1,0 +1,19 @@
+package command
+
+import (
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+// serverCommands returns the commands that need no server. The local system, its data folder
+// and the check of workers need processes, signals and file modes of Unix.
+func (a *app) serverCommands() []*cobra.Command {
+	return []*cobra.Command{a.collection(), a.asl()}
+}
+
+func (a *app) servers() []server { return nil }
+
+func foundToken(_, _ string) (string, http.RoundTripper) { return "", nil }
+
+func (a *app) serverHint(error) string { return "" }
