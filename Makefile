@@ -143,7 +143,7 @@ test-adapters: ## run the tests of the adapters of AWS with LocalStack and Dynam
 # missing, and starts one of its own.
 .PHONY: test-containers
 test-containers: ## run the tests with a real container engine (DOCKER_HOST, or a Podman of their own)
-	@$(GO) run ./local/proof/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 -run "Real" ./shared/adapter/container ./local/twin/stack ./local/proof/runners
+	@$(GO) run ./local/proof/podman $(GO) test -tags containers -count 1 -timeout 20m -p 1 -run "Real" ./shared/adapter/container ./local/twin/stack ./local/proof/runners ./local/sortie
 
 .PHONY: chaos-localstack
 chaos-localstack: ## kill processes of functions in LocalStack during 100 runs, and break functions

@@ -13,7 +13,7 @@ import (
 // tag of a release names it. Programs and packages take it from the same constant.
 func TestOneVersion(t *testing.T) {
 	t.Parallel()
-	files := trackedText(t, ".yaml", ".go", ".py", ".json", ".toml", ".lock", ".md")
+	files := trackedText(t, ".yaml", ".go", ".py", ".json", ".toml", ".lock", ".md", "Dockerfile")
 	for name, pattern := range map[string]string{
 		"shared/contract/openapi.yaml":             `(?m)^  version: "(.*)"$`,
 		"shared/sdk/go/client/config.go":           `const Version = "(.*)"`,
@@ -22,6 +22,9 @@ func TestOneVersion(t *testing.T) {
 		"shared/sdk/typescript/package-lock.json":  `(?m)^ {2,6}"version": "(.*)",\n\s*"(?:lockfileVersion|license)"`,
 		"shared/sdk/rust/Cargo.toml":               `(?m)^version = "(.*)"$`,
 		"shared/sdk/rust/Cargo.lock":               `name = "sortie-worker"\nversion = "(.*)"`,
+		"local/sortie/Dockerfile":                  `image.version="(.*)"`,
+		"shared/worker/sortie-exec/Dockerfile":     `image.version="(.*)"`,
+		"local/sortie/compose.yaml":                `image: sortie:(.*)`,
 		"CHANGELOG.md":                             `(?m)^## ([0-9.]+)`,
 		"README.md":                                `(?m)^Version ([0-9.]+),`,
 	} {
