@@ -109,7 +109,7 @@ screenshots: ## take pictures of the web console into out/screenshots, and that 
 	cp out/screenshots/run-failed.webp functions/console/console.webp
 
 .PHONY: nightly
-nightly: validate test-browser race test-sdks test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate test-browser race test-sdks test-dist test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory test-kubernetes NODE=kubelet
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
@@ -194,11 +194,13 @@ install: build ## install sortie and sortie-exec into PREFIX/bin, or GOBIN
 	@mkdir -p "$(BINDIR)" && install -m 755 bin/sortie bin/sortie-exec "$(BINDIR)"
 	@echo "Installed sortie and sortie-exec in $(BINDIR)."
 
-VERSION ?= $(shell git describe --tags --always --dirty)
-
 .PHONY: dist
-dist: ## build archives for Linux and macOS, Debian packages, module lists, checksums and install.sh in out/dist
-	@$(GO) run ./local/sortie/dist -version "$(VERSION)" -time "$$(git log -1 --format=%ct)" -out out/dist
+dist: ## build archives, packages, a formula, module lists, checksums and install.sh of the version in out/dist
+	@$(GO) run ./local/sortie/dist -time "$$(git log -1 --format=%ct)" -out out/dist
+
+.PHONY: test-dist
+test-dist: ## build HEAD for all targets and once more, compare, use the packages, install by version (Ruby, apt-get)
+	$(GO) test -tags dist ./local/sortie/dist -count 1 -timeout 40m
 
 .PHONY: fmt
 fmt: ## format all files

@@ -2,11 +2,12 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"compress/gzip"
 	"io"
+	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -55,13 +56,19 @@ func pack(w io.Writer, prefix string, entries []entry, modified time.Time) error
 	return compressed.Close()
 }
 
-// under returns the entries of a folder, without it.
-func under(entries []entry, folder string) []entry {
-	var list []entry
+// packZip writes a zip archive with the entries below prefix.
+func packZip(w io.Writer, prefix string, entries []entry, modified time.Time) error {
+	writer := zip.NewWriter(w)
 	for _, e := range entries {
-		if name, ok := strings.CutPrefix(e.name, folder+"/"); ok {
-			list = append(list, entry{name, e.content, e.mode})
+		header := zip.FileHeader{Name: prefix + e.name, Method: zip.Deflate, Modified: modified}
+		header.SetMode(os.FileMode(e.mode)) //nolint:gosec // modes of this program
+		file, err := writer.CreateHeader(&header)
+		if err != nil {
+			return err
+		}
+		if _, err := file.Write(e.content); err != nil {
+			return err
 		}
 	}
-	return list
+	return writer.Close()
 }

@@ -1,8 +1,9 @@
-// Dist builds what a release has, for Linux and macOS on amd64 and arm64: archives of sortie and
-// sortie-exec with shell completions and man pages, Debian packages, a list of the modules of
-// each build (CycloneDX), SHA-256 checksums, and install.sh, which verifies them.
+// Dist builds what a release has: archives of sortie and sortie-exec for Linux and macOS with
+// shell completions and man pages, one of the client for Windows, packages for Debian and
+// Fedora, a formula for Homebrew, a list of the modules of each build (CycloneDX), SHA-256
+// checksums, and install.sh, which verifies them.
 //
-//	go run ./local/sortie/dist -version v0.1.0 -time 1700000000 -out out/dist
+//	go run ./local/sortie/dist -time 1700000000 -out out/dist
 //
 // The same sources, Go version and arguments produce the same bytes.
 package main
@@ -16,16 +17,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// The systems that differ from the others.
+const (
+	systemLinux   = "linux"
+	systemWindows = "windows"
 )
 
 // platforms are the systems and processors of the archives.
-var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
+var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 
-// programs are the programs with the folders of their packages.
-var programs = []struct{ name, dir string }{
-	{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/worker/sortie-exec"},
+// program is a program of a release with the folder of its package.
+type program struct{ name, dir string }
+
+// programsOf returns the programs for a system. sortie-exec needs the signals of Unix.
+func programsOf(system string) []program {
+	if system == systemWindows {
+		return []program{{"sortie.exe", "./local/sortie"}}
+	}
+	return []program{{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/worker/sortie-exec"}}
 }
 
 // documents are added to each archive.
@@ -35,23 +51,21 @@ var documents = []string{"LICENSE", "README.md"}
 var installer []byte
 
 func main() {
-	version := flag.String("version", "devel", "part of the archive names")
 	seconds := flag.Int64("time", 0, "modification time of all files, in Unix seconds")
 	out := flag.String("out", "out/dist", "folder of the archives")
 	only := flag.String("platforms", strings.Join(platforms, ","), "platforms to build, separated by commas")
 	flag.Parse()
-	if err := release(*out, *version, time.Unix(*seconds, 0).UTC(), strings.Split(*only, ",")); err != nil {
+	if err := release(*out, contract.APIVersion, time.Unix(*seconds, 0).UTC(), strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "dist:", err)
 		os.Exit(1)
 	}
 }
 
-// release builds all files and their checksums.
-func release(out, version string, modified time.Time, platforms []string) error {
+// release builds all files and their checksums. The formula needs all platforms.
+func release(out, version string, modified time.Time, only []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil { //nolint:gosec // archives are public
 		return fmt.Errorf("cannot create %s: %w", out, err)
 	}
-	version = strings.TrimPrefix(version, "v")
 	common, err := guides()
 	if err != nil {
 		return err
@@ -63,31 +77,38 @@ func release(out, version string, modified time.Time, platforms []string) error 
 		}
 		common = append(common, entry{document, content, 0o644})
 	}
-	var sums strings.Builder
-	write := func(name string, content []byte, mode os.FileMode) error {
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name)
-		fmt.Println(filepath.Join(out, name))
-		return os.WriteFile(filepath.Join(out, name), content, mode)
+	var lines strings.Builder
+	sums := map[string]string{}
+	write := func(e entry) error {
+		sums[e.name] = fmt.Sprintf("%x", sha256.Sum256(e.content))
+		fmt.Fprintf(&lines, "%s  %s\n", sums[e.name], e.name)
+		fmt.Println(filepath.Join(out, e.name))
+		return os.WriteFile(filepath.Join(out, e.name), e.content, os.FileMode(e.mode)) //nolint:gosec // modes of this program
 	}
-	for _, platform := range platforms {
+	for _, platform := range only {
 		files, err := built(version, platform, common, modified)
 		if err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 		for _, f := range files {
-			if err := write(f.name, f.content, 0o644); err != nil {
+			if err := write(f); err != nil {
 				return err
 			}
 		}
 	}
-	if err := write("install.sh", installer, 0o755); err != nil {
+	if slices.Equal(only, platforms) {
+		if err := write(entry{"sortie.rb", formula(version, sums), 0o644}); err != nil {
+			return err
+		}
+	}
+	if err := write(entry{"install.sh", installer, 0o755}); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(out, "checksums.txt"), []byte(sums.String()), 0o644) //nolint:gosec // public
+	return os.WriteFile(filepath.Join(out, "checksums.txt"), []byte(lines.String()), 0o644) //nolint:gosec // public
 }
 
 // built returns the files for one platform: the archive, the list of modules, and for Linux the
-// package.
+// packages.
 func built(version, platform string, common []entry, modified time.Time) ([]entry, error) {
 	system, processor, _ := strings.Cut(platform, "/")
 	name := fmt.Sprintf("sortie_%s_%s_%s", version, system, processor)
@@ -98,9 +119,9 @@ func built(version, platform string, common []entry, modified time.Time) ([]entr
 	defer func() { _ = os.RemoveAll(dir) }()
 	var entries []entry
 	var paths []string
-	for _, p := range programs {
+	for _, p := range programsOf(system) {
 		target := filepath.Join(dir, p.name)
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", target, p.dir) //nolint:gosec // fixed arguments
+		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", target, p.dir) //nolint:gosec,noctx // fixed arguments
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 		if text, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("cannot build %s: %w\n%s", p.name, err, text)
@@ -115,17 +136,25 @@ func built(version, platform string, common []entry, modified time.Time) ([]entr
 	if err != nil {
 		return nil, err
 	}
+	list := entry{name + ".cdx.json", modules, 0o644}
 	var archive bytes.Buffer
-	if err := pack(&archive, name+"/", append(entries, common...), modified); err != nil {
+	if system == systemWindows {
+		// Its users read no man pages, and have other shells.
+		common = slices.DeleteFunc(slices.Clone(common), func(e entry) bool { return strings.Contains(e.name, "/") })
+		err = packZip(&archive, name+"/", append(entries, common...), modified)
+		return []entry{{name + ".zip", archive.Bytes(), 0o644}, list}, err
+	}
+	entries = append(entries, common...)
+	if err := pack(&archive, name+"/", entries, modified); err != nil {
 		return nil, err
 	}
-	files := []entry{{name + ".tar.gz", archive.Bytes(), 0o644}, {name + ".cdx.json", modules, 0o644}}
-	if system == "linux" {
-		content, err := deb(version, processor, append(entries, common...), modified)
+	files := []entry{{name + ".tar.gz", archive.Bytes(), 0o644}, list}
+	if system == systemLinux {
+		found, err := packages(version, processor, entries, modified, os.Environ())
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, entry{fmt.Sprintf("sortie_%s_%s.deb", debVersion(version), processor), content, 0o644})
+		files = append(files, found...)
 	}
 	return files, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -52,12 +53,45 @@ func TestPackIsReproducible(t *testing.T) {
 	}
 }
 
-func TestVersionsOfDebian(t *testing.T) {
+// TestZipIsReproducible packs a program for Windows twice.
+func TestZipIsReproducible(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]string{"0.1.0": "0.1.0", "6de93ef1-dirty": "0~6de93ef1+dirty", "0.1.0-3-gabc": "0.1.0+3+gabc", "1234567": "0~1234567", "": "0~"} {
-		if got := debVersion(version); got != want {
-			t.Errorf("%s: got %s, want %s", version, got, want)
+	var archives [2]bytes.Buffer
+	for i := range archives {
+		if err := packZip(&archives[i], "sortie_1_windows_amd64/", []entry{{"sortie.exe", []byte("sortie"), 0o755}, {"LICENSE", []byte("text"), 0o644}}, time.Unix(1_700_000_000, 0).UTC()); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if !bytes.Equal(archives[0].Bytes(), archives[1].Bytes()) {
+		t.Error("got different archives of equal files")
+	}
+	reader, err := zip.NewReader(bytes.NewReader(archives[0].Bytes()), int64(archives[0].Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := reader.File[0]; len(reader.File) != 2 || f.Name != "sortie_1_windows_amd64/sortie.exe" || f.Mode() != 0o755 || f.Modified.Unix() != 1_700_000_000 {
+		t.Errorf("got %+v", f.FileHeader)
+	}
+}
+
+// TestFormulaHasEachChecksum reads the formula as text; TestRelease executes it.
+func TestFormulaHasEachChecksum(t *testing.T) {
+	t.Parallel()
+	sums := map[string]string{}
+	for _, platform := range platforms {
+		if !strings.HasPrefix(platform, systemWindows) {
+			name := "sortie_1.2.3_" + strings.ReplaceAll(platform, "/", "_") + ".tar.gz"
+			sums[name] = fmt.Sprintf("%x", sha256.Sum256([]byte(name)))
+		}
+	}
+	text := string(formula("1.2.3", sums))
+	for name, sum := range sums {
+		if want := fmt.Sprintf("      url %q\n      sha256 %q\n", downloads+"1.2.3/"+name, sum); !strings.Contains(text, want) {
+			t.Errorf("got no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "VERSION") || strings.Contains(text, "SHA256") {
+		t.Errorf("got a formula with open places:\n%s", text)
 	}
 }
 
@@ -157,32 +191,6 @@ func TestInstaller(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(bin, "sortie")); (err == nil) != (row.want == "Installed") {
 			t.Errorf("%s: got %v about the program", name, err)
-		}
-	}
-}
-
-// TestPackageOfDebian reads a package with dpkg-deb.
-func TestPackageOfDebian(t *testing.T) {
-	t.Parallel()
-	tool, err := exec.LookPath("dpkg-deb")
-	if err != nil {
-		t.Skip("needs dpkg-deb: apt-get install dpkg")
-	}
-	common, err := guides()
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := deb("1.0.0", "amd64", append([]entry{{"sortie", []byte("program"), 0o755}, {"LICENSE", []byte("text"), 0o644}}, common...), time.Unix(1_700_000_000, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "sortie.deb")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for option, want := range map[string]string{"--field": "Version: 1.0.0", "--contents": "./usr/share/man/man1/sortie-runs.1.gz"} {
-		if text, err := exec.CommandContext(t.Context(), tool, option, file).CombinedOutput(); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: got %s (%v), want %q", option, text, err, want)
 		}
 	}
 }
