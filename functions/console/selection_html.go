@@ -11,7 +11,7 @@ func (d selectionData) content(l *layout) Node {
 		head(Text(d.title()), Span(Class("quiet"), bdi(short(200, d.Filter)))),
 		d.status(l), d.more(l),
 		If(len(d.Runs) > 0, section("runs", "Runs", listing(
-			headings(th("State", "What", "Created", "Result")), Map(d.Shown, func(r selected) Node { return r.row(l, !d.Applied.IsZero()) }),
+			headings(th("State then", "What", "Created", "Result")), Map(d.Shown, func(r selected) Node { return r.row(l, !d.Applied.IsZero()) }),
 		), l.pages(d.Pager.Newest, "« First", d.Pager.Older, "Next ›"))),
 		d.refused(l),
 	}

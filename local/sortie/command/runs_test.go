@@ -44,6 +44,8 @@ func TestBulkCommandsPrintALineForEachRun(t *testing.T) {
 		return got.stdout
 	}
 	run("retry --kind export --dry-run", 0, failed+"  Failed  selected\n")
+	run("retry --error MANIFEST --dry-run", 0, failed+"  Failed  selected\n")
+	run("retry --kind program --trigger manual --dry-run", 0, "")
 	first := run("retry --fault worker_error --idempotency-key k", 0, failed+"  Failed  created  export_mods_[0-9a-f_]+\n")
 	again := run("retry --fault worker_error --idempotency-key k", 0, failed+"  Failed  existing  export_mods_[0-9a-f_]+\n")
 	if again != strings.Replace(first, "created", "existing", 1) {
