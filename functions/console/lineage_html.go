@@ -46,13 +46,13 @@ func (d runData) definition(l *layout) Node {
 		executed := l.a(jobPath(d.JobID)+joined("/document?version=", d.JobVersion), text("version ", d.JobVersion))
 		switch {
 		case n.Deleted:
-			return card("definition", "Definition", P(text("The run executed version ", d.JobVersion, " of the job, which is deleted.")))
+			return section("definition", "Definition", P(text("The run executed version ", d.JobVersion, " of the job, which is deleted.")))
 		case n.Current == d.JobVersion:
-			return card("definition", "Definition", P(Text("The run executed "), executed, Text(", which is still the current one.")))
+			return section("definition", "Definition", P(Text("The run executed "), executed, Text(", which is still the current one.")))
 		case n.Gone:
-			return card("definition", "Definition", P(text("The run executed version ", d.JobVersion, ", which is no longer stored. Today's is "), l.a(jobPath(d.JobID)+"/document", text("version ", n.Current)), Text(".")))
+			return section("definition", "Definition", P(text("The run executed version ", d.JobVersion, ", which is no longer stored. Today's is "), l.a(jobPath(d.JobID)+"/document", text("version ", n.Current)), Text(".")))
 		}
-		return card(
+		return section(
 			"definition", "Definition",
 			P(Text("The run executed "), executed, Text(". Today's is "), l.a(jobPath(d.JobID)+"/document", text("version ", n.Current)), Text(", with these changes:")),
 			changesTable(n.Changes),

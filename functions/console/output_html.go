@@ -19,7 +19,7 @@ func (d runData) output(l *layout) Node {
 		"output", "Output",
 		Dl(term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))), term(until, l.time(at))),
 		with(d.Output, func(p *preview) Node {
-			return Details(flag("open"), Summary(Text("Preview")), p.content(l.Root+runPath(d.RunID)+"/picture", o.FileName))
+			return Details(flag("open"), Class("commands"), Summary(Text("Preview")), p.content(l.Root+runPath(d.RunID)+"/picture", o.FileName))
 		}),
 	)
 }

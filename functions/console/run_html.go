@@ -23,8 +23,9 @@ func (d runData) content(l *layout) Node {
 		Div(ID("news"), flag("data-part"), d.cancelled(l), d.failure(), d.why(l)),
 		Div(ID("timeline"), flag("data-part"), with(d.Timeline, func(t *timeline) Node { return t.content(l) })),
 		with(d.Log, func(log *logView) Node { return d.log(l, log) }),
-		Div(Class("cards"), ID("cards"), flag("data-part"), d.input(), d.output(l), d.definition(l), d.metrics(), d.machine(l)),
+		Div(Class("cards"), ID("cards"), flag("data-part"), d.input(), d.output(l), d.metrics(), d.machine(l)),
 		Div(ID("lineage"), flag("data-part"), with(d.Lineage, func(g *lineage) Node { return g.content(l) })),
+		Div(ID("definition"), flag("data-part"), d.definition(l)),
 		d.events(l),
 	}
 }
