@@ -41,6 +41,7 @@ func TestDeploymentCost(t *testing.T) {
 		d.row(cost.RowCancelled, d.cancelled), d.row(cost.RowRetried, d.retried()),
 		d.heartbeats(), idle,
 	)
+	measured.Pages = d.pages()
 	t.Log("\n" + measured.Report())
 	for _, row := range measured.Rows {
 		t.Logf("%s entered %v", row.Name, row.States)

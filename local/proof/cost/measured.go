@@ -31,6 +31,8 @@ type Measured struct {
 	On   string `json:"on"`
 	With string `json:"with"`
 	Rows []Row  `json:"rows"`
+	// Pages are those of the console.
+	Pages []Page `json:"pages,omitempty"`
 }
 
 // Row returns the row with the name. It returns false if there is no such row.
