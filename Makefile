@@ -102,6 +102,20 @@ validate-quick: ## the same with few examples and without the template
 test-browser: ## test the web console in Chromium, with axe (needs npm and chromium-headless-shell), TESTS=REGEXP
 	$(GO) test -tags browser ./local/proof/browser -run '$(TESTS)' -count 1 -timeout 20m
 
+# A part that takes less than a minute.
+BROWSER_QUICK := ^(TestTicket|TestRunFromTheList|TestOtherPagesCannotAct|TestLogIsSearched|TestHostileTexts)$$
+
+.PHONY: test-browser-quick
+test-browser-quick: browser-tools ## the same with few tests
+	CI=true $(GO) test -tags browser ./local/proof/browser -run '$(BROWSER_QUICK)' -count 1 -timeout 10m
+
+.PHONY: browser-tools
+browser-tools: # installs Chromium where apt-get can
+	@command -v npm >/dev/null || { echo 'npm not found: install Node 22 or newer, then try again'; exit 1; }
+	@[ -n "$(CHROMIUM)" ] || which chromium-headless-shell chromium chromium-browser google-chrome | grep -q . || \
+		{ [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -q -y --no-install-recommends chromium-headless-shell; } || \
+		{ echo 'Chromium not found: run "apt-get install chromium-headless-shell" as root, or set CHROMIUM to the path of one, then try again'; exit 1; }
+
 # The picture of the README is one of them.
 .PHONY: screenshots
 screenshots: ## take pictures of the web console into out/screenshots, and that of the README

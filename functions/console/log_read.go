@@ -43,7 +43,9 @@ func filterOf(r *http.Request) (f logFilter, err error) {
 			return f, fault.Invalid("level", "unknown level, want error, warn or info")
 		}
 	}
-	f.Line, err = httpkit.IntQuery(r, "line", 1, 1<<31-1, 0)
+	if query.Get("line") != "" { // an empty field of the form
+		f.Line, err = httpkit.IntQuery(r, "line", 1, 1<<31-1, 0)
+	}
 	return f, err
 }
 

@@ -69,7 +69,7 @@ func TestLogIsSearched(t *testing.T) {
 	}
 	b.page(page+"?q=DiSk&line=1301", `id="L1402"`, "102 are shown")
 	b.page(page+"?q=disk&level=error", "2 of 1402")
-	b.page(page+"?q=none", "No line matches")
+	b.page(page+"?q=none&level=&stream=&line=", "No line matches")
 	b.page(page+"?stream=stdout", "1402 of 1402")
 }
 
