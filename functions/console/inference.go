@@ -29,6 +29,13 @@ var sessionPage = page{
 // poolReads is the largest number of pools whose state a page reads.
 const poolReads = 20
 
+// tasksRead is the number of newest tasks that the page reads, for the use of the last day.
+// tasksShown is the number of tasks in its list.
+const (
+	tasksRead  = 300
+	tasksShown = 20
+)
+
 // inferenceData is the content of the page.
 type inferenceData struct {
 	Engines  []engineRow
@@ -36,6 +43,8 @@ type inferenceData struct {
 	Budgets  []budgetView
 	Tasks    []inferenceRow
 	Sessions []string
+	// Usage is nil without a task of the last day.
+	Usage *usage
 }
 
 // engineRow is a pool with an engine, and its state.
@@ -100,12 +109,13 @@ func showInference(v *visit) (view, error) {
 		}
 		data.Budgets = append(data.Budgets, b)
 	}
-	asked := url.Values{"kind": {run.KindInference}, "limit": {"20"}}
+	asked := url.Values{"kind": {run.KindInference}, "limit": {strconv.Itoa(tasksRead)}}
 	var tasks contract.TaskList
 	if err := v.get("/v1/runs", asked, &tasks); err != nil {
 		return view{}, err
 	}
-	for _, t := range tasks.Tasks {
+	data.Usage = usageOf(tasks.Tasks, tasks.NextCursor != "", v.now())
+	for _, t := range tasks.Tasks[:min(len(tasks.Tasks), tasksShown)] {
 		row := inferenceRow{runRow: rowOf(t, v.now())}
 		if d := t.Inference; d != nil {
 			row.Rate = rateOf(d.TokensOut, d.DecodeMS)

@@ -82,7 +82,7 @@ func TestPlaygroundShowsTheWholeAnswer(t *testing.T) {
 		id = found
 	}
 	b.page("/console/inference/playground?task="+id, "7 tokens from ", `href="../inference/sessions/talk-1"`)
-	b.page("/console/inference", "pool0", "mock", "Ready", id, "talk-1", "project:main", "no limit")
+	b.page("/console/inference", "pool0", "mock", "Ready", id, "talk-1", "project:main", "no limit", "Tokens in the last day", "tokens of 1 tasks")
 	for field, value := range map[string]string{"max_tokens": "x", "temperature": "NaN"} {
 		fields := map[string]string{"model": "mock", "prompt": "a", "max_tokens": "7"}
 		fields[field] = value

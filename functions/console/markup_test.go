@@ -149,6 +149,27 @@ func TestLineageIsDrawn(t *testing.T) {
 	}
 }
 
+func TestUseOfTokensByHour(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 28, 9, 30, 0, 0, time.UTC)
+	task := func(ago time.Duration, in, out int) contract.Task {
+		return contract.Task{CreatedAt: now.Add(-ago), Inference: &contract.InferenceDetails{TokensIn: &in, TokensOut: &out}}
+	}
+	tasks := []contract.Task{task(0, 1, 2), task(20*time.Minute, 10, 20), task(40*time.Minute, 100, 200), task(23*time.Hour, 4, 4), task(25*time.Hour, 9, 9)}
+	text := rendered(t, usageOf(tasks, true, now).content(&layout{Root: "../", Now: now}))
+	for _, want := range []string{"09:00 to 10:00 UTC: 33 tokens of 2 tasks", "08:00 to 09:00 UTC: 300 tokens of 1 tasks", "10:00 to 11:00 UTC: 8 tokens", "at most 300 in an hour</span>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got no %q in %s", want, text)
+		}
+	}
+	if u := usageOf(tasks[:4], true, now); !u.Partial {
+		t.Error("got the use of all tasks, want that there are more")
+	}
+	if u := usageOf(tasks[4:], false, now); u != nil {
+		t.Errorf("got %+v without a task of the last day", u)
+	}
+}
+
 // benchmarked returns pages with much content.
 func benchmarked() (*layout, map[string]markup) {
 	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)

@@ -166,9 +166,15 @@ func (b bar) picture() Node {
 }
 
 func (d runData) events(l *layout) Node {
+	envelope := func(shown Node, id string) Node {
+		if !l.May("events:read") {
+			return shown
+		}
+		return l.a("search?q="+queryValue("urn:orch:event:"+id), TitleAttr("The envelope of the event"), shown)
+	}
 	event := func(e contract.TaskEvent) Node {
 		return Tr(
-			num(text(e.Seq)), Td(l.time(e.OccurredAt)), Td(code(e.Type)), Td(stateOf(e.State, false).badge()), num(text(e.Attempt)),
+			num(text(e.Seq)), Td(l.time(e.OccurredAt)), Td(envelope(code(e.Type), e.EventID)), Td(stateOf(e.State, false).badge()), num(text(e.Attempt)),
 			wide(bdi(short(200, e.Message)), with(e.Fault, func(f *contract.Fault) Node { return sub(Text(f.Code+": "), bdi(short(300, f.Message))) })),
 		)
 	}

@@ -19,7 +19,7 @@ func TestFailedRunShowsItsErrorAndTheEndOfItsLog(t *testing.T) {
 	h.Settle(t, id)
 	text := h.signedIn(t, ownerToken).page("/console/runs/"+id,
 		"Error", "no &lt;script&gt;alert(1)&lt;/script&gt; disk<", "caused by", `<i class="a-red">fatal</i>`, "last line", "⟨U+202E⟩", `id="L52"`, `href="?attempt=1&amp;line=52#L52"`, "/rerun",
-		"Timeline", "As a table", "Attempt 1", "<title>Running, attempt 1")
+		"Timeline", "As a table", "Attempt 1", "<title>Running, attempt 1", `href="../search?q=urn%3Aorch%3Aevent%3A`)
 	if strings.Contains(text, "<img") || strings.Contains(text, "/cancel\"") || strings.Contains(text, "\x1b") {
 		t.Errorf("got markup of the log, or a cancel of an ended run, in %s", text)
 	}

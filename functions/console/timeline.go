@@ -51,6 +51,7 @@ const (
 	barHeight     = 16
 	axisHeight    = 24
 	leastBar      = 2.0
+	tickText      = 60
 )
 
 // timelineOf returns the picture of a run from its events. It is nil without any.
@@ -79,7 +80,7 @@ func timelineOf(task contract.Task, events []contract.TaskEvent, now time.Time) 
 	}
 	t.Bars, t.Height = bars, len(t.Rows)*rowHeight+axisHeight
 	step := tickStep(whole)
-	for at := 0.0; at <= whole+step/1000; at += step {
+	for at := 0.0; at <= whole+step/1000 && at*scale < timelineWidth-timelineLeft-tickText; at += step {
 		t.Ticks = append(t.Ticks, tick{X: timelineLeft + at*scale, Text: "+" + duration(time.Duration(at*float64(time.Second)))})
 	}
 	return t
