@@ -126,7 +126,7 @@ func (s *Actions) killOld(ctx context.Context, r run.Run) (run.Run, error) {
 
 // contenders returns the runs that hold a slot of the job of r, and those that are queued for
 // one. It includes holders above a limit that was lowered.
-func (s *Lifecycle) contenders(ctx context.Context, r run.Run) (found []run.Run, err error) {
+func (s *constraints) contenders(ctx context.Context, r run.Run) (found []run.Run, err error) {
 	pool := run.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, limit.ConcurrentRuns)
 	if err != nil {

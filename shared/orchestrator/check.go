@@ -11,6 +11,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// constraints reads what decides whether a run may start: the newest definition of its job, the
+// earlier runs of the job, and the slots and queues of the job and the key. It writes nothing.
+type constraints struct {
+	*Records
+	policy run.Policy
+}
+
 // evaluate evaluates all constraints of a run and commits the result, with a slot of the job if
 // all are met. A missing slot is a violation. It may be repeated; the hook is then called
 // again.
@@ -64,7 +71,7 @@ func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, l
 
 // noFreeJobSlot reports whether the run's job has at least as many holders and queued runs as
 // slots.
-func (s *Lifecycle) noFreeJobSlot(ctx context.Context, r run.Run, slots int) (bool, error) {
+func (s *constraints) noFreeJobSlot(ctx context.Context, r run.Run, slots int) (bool, error) {
 	pool := run.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, slots)
 	if err != nil {
@@ -79,7 +86,7 @@ func (s *Lifecycle) noFreeJobSlot(ctx context.Context, r run.Run, slots int) (bo
 
 // jobOf returns the newest definition of the run's job; nil if no constraint of the run needs
 // it, or if the job was deleted.
-func (s *Lifecycle) jobOf(ctx context.Context, r run.Run) (*job.Job, error) {
+func (s *constraints) jobOf(ctx context.Context, r run.Run) (*job.Job, error) {
 	c := r.Constraints
 	if r.JobID == "" || c == nil || c.MaxConcurrentRuns == 0 && !c.RequirePreviousSuccess {
 		return nil, nil
@@ -88,7 +95,7 @@ func (s *Lifecycle) jobOf(ctx context.Context, r run.Run) (*job.Job, error) {
 }
 
 // loadJob returns the newest definition of the run's job; nil if the job was deleted.
-func (s *Lifecycle) loadJob(ctx context.Context, r run.Run) (*job.Job, error) {
+func (s *constraints) loadJob(ctx context.Context, r run.Run) (*job.Job, error) {
 	j, err := s.store.LoadJob(ctx, r.Tenant, r.JobID)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil, nil
@@ -116,7 +123,7 @@ func currentLimit(r run.Run, newest *job.Job) int {
 
 // jobLimit returns the number of slots of the job of which the run takes one; 0 if it needs no
 // slot.
-func (s *Lifecycle) jobLimit(ctx context.Context, r run.Run) (int, error) {
+func (s *constraints) jobLimit(ctx context.Context, r run.Run) (int, error) {
 	newest, err := s.jobOf(ctx, r)
 	return r.JobLimit(currentLimit(r, newest)), err
 }
@@ -124,7 +131,7 @@ func (s *Lifecycle) jobLimit(ctx context.Context, r run.Run) (int, error) {
 // check evaluates every constraint of the run except the job's slot, which the commit takes. It
 // calls the hook first. A hook may take half a minute, and the other constraints must hold when
 // the run starts.
-func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
+func (s *constraints) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
 	c := r.Constraints
 	if c == nil {
 		return nil, nil
@@ -153,7 +160,7 @@ func (s *Lifecycle) check(ctx context.Context, hooks Hooks, r run.Run) (violatio
 }
 
 // askBefore calls the hook before the run, if there is one, and returns its violation.
-func (s *Lifecycle) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refused []run.ConstraintViolation, err error) {
+func (s *constraints) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refused []run.ConstraintViolation, err error) {
 	hook := r.Constraints.PreRunHook
 	if hook == nil {
 		return nil, nil
@@ -174,7 +181,7 @@ func (s *Lifecycle) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refu
 
 // checkPrevious evaluates requirePreviousSuccess. If the record of the previous run was
 // deleted, it uses the stored last result of the job.
-func (s *Lifecycle) checkPrevious(ctx context.Context, r run.Run, newest *job.Job) (v run.ConstraintViolation, violated bool, err error) {
+func (s *constraints) checkPrevious(ctx context.Context, r run.Run, newest *job.Job) (v run.ConstraintViolation, violated bool, err error) {
 	last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
 	if err != nil && !isNotFound(err) {
 		return v, false, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
@@ -205,7 +212,7 @@ const previousRuns = 64
 // replaced. It ignores the ended runs of a deleted job with the same id. It returns nil if the
 // newest previousRuns runs have no such run. lastID is the run that ended last, which the list
 // may miss.
-func (s *Lifecycle) previous(ctx context.Context, r run.Run, newest *job.Job, lastID string) (*run.Run, error) {
+func (s *constraints) previous(ctx context.Context, r run.Run, newest *job.Job, lastID string) (*run.Run, error) {
 	var best *run.Run
 	consider := func(other run.Run) {
 		ofDeleted := newest != nil && other.State.Terminal() && !newest.Made(other.JobVersion)

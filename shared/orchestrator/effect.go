@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
@@ -49,10 +50,20 @@ func budgetOf(ctx context.Context) (context.Context, *effectBudget) {
 	return ctx, budget
 }
 
+// effects acts on the effects of commits.
+type effects struct {
+	*Records
+	executions port.Executions
+	// actions carries out the actions of jobs; nil leaves them to the sweep.
+	actions *Actions
+	// failed is set when an effect fails.
+	failed atomic.Bool
+}
+
 // inBudget calls do with a context that ends when the budget of ctx is used up. The end of ctx
 // does not end that context, because the effects of a commit do not depend on its caller. It
 // returns an error if the budget is already used up.
-func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error) error {
+func (s *effects) inBudget(ctx context.Context, do func(context.Context) error) error {
 	_, budget := budgetOf(ctx)
 	budget.mu.Lock()
 	defer budget.mu.Unlock()
@@ -69,14 +80,14 @@ func (s *Lifecycle) inBudget(ctx context.Context, do func(context.Context) error
 
 // act tries the effects of a commit once, except the actions of a job and the effects that the
 // commit itself has made. The sweep retries failed effects after the record's ActBy.
-func (s *Lifecycle) act(ctx context.Context, r *run.Run, effects []run.Effect, made map[run.Effect]bool) {
+func (s *effects) act(ctx context.Context, r *run.Run, effects []run.Effect, made map[run.Effect]bool) {
 	for _, e := range effects {
 		if e.Kind == run.EffectAct || made[e] {
 			continue
 		}
 		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, *r, e) })
 		if err != nil {
-			s.effectFailed.Store(true)
+			s.failed.Store(true)
 			s.warn(ctx, *r, "an effect failed and will be retried: "+string(e.Kind), err)
 		}
 	}
@@ -85,7 +96,7 @@ func (s *Lifecycle) act(ctx context.Context, r *run.Run, effects []run.Effect, m
 // actForJob carries out the actions of a job that follow a commit. It runs last, because a
 // receiver of a user may take as long as ctx allows. A process without Actions leaves them to
 // the sweep.
-func (s *Lifecycle) actForJob(ctx context.Context, r *run.Run, effects []run.Effect) {
+func (s *effects) actForJob(ctx context.Context, r *run.Run, effects []run.Effect) {
 	if s.actions == nil {
 		return
 	}
@@ -101,7 +112,7 @@ func (s *Lifecycle) actForJob(ctx context.Context, r *run.Run, effects []run.Eff
 
 // effect performs one effect. Each is idempotent: an execution is started by name, and a token
 // that is gone was completed before.
-func (s *Lifecycle) effect(ctx context.Context, r run.Run, e run.Effect) error {
+func (s *effects) effect(ctx context.Context, r run.Run, e run.Effect) error {
 	switch e.Kind {
 	case run.EffectStart, run.EffectComplete:
 		call, _, err := s.callOf(&r, e)
@@ -129,7 +140,7 @@ const movedOn = "MovedOn"
 
 // callOf returns the call of the executions for an effect. ok is false if the effect is no such
 // call. A token is completed with the execution's next step.
-func (s *Lifecycle) callOf(r *run.Run, e run.Effect) (c port.ExecutionCall, ok bool, err error) {
+func (s *effects) callOf(r *run.Run, e run.Effect) (c port.ExecutionCall, ok bool, err error) {
 	switch e.Kind {
 	case run.EffectStart:
 		c.Start = e.Execution
@@ -155,7 +166,7 @@ func (s *Lifecycle) callOf(r *run.Run, e run.Effect) (c port.ExecutionCall, ok b
 
 // commitWithEffects calls commit for decisions. If the executions are in the same store, their
 // calls join the transaction, and made has the effects that the commit made.
-func (s *Lifecycle) commitWithEffects(
+func (s *effects) commitWithEffects(
 	ctx context.Context, decisions []run.Decision, commit func(context.Context) error,
 ) (made map[run.Effect]bool, err error) {
 	executions, ok := s.executions.(port.JoinedExecutions)

@@ -14,7 +14,7 @@ import (
 )
 
 // facts reads the pool, the queues, the limits and the results that the run may wait for.
-func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
+func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err error) {
 	f.Now = s.now()
 	if r.State.Terminal() {
 		return f, nil
@@ -70,7 +70,7 @@ func (s *Lifecycle) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 
 // previousNow returns the violation of requirePreviousSuccess by the previous run; nil without
 // one. A run that does not exist yet is newer than all others.
-func (s *Lifecycle) previousNow(ctx context.Context, r run.Run) (*run.ConstraintViolation, error) {
+func (s *forecasts) previousNow(ctx context.Context, r run.Run) (*run.ConstraintViolation, error) {
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = s.now().Add(time.Nanosecond)
 	}
@@ -87,7 +87,7 @@ func (s *Lifecycle) previousNow(ctx context.Context, r run.Run) (*run.Constraint
 
 // queueOf reads the slots and the queue of a pool, with the run's position if it is queued
 // there, or the runs ahead of it if it has not joined.
-func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
+func (s *forecasts) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
 	if q, err = s.estimates.Read(ctx, r.Tenant, pool); err != nil {
 		return q, err
 	}
@@ -116,7 +116,7 @@ func (s *Lifecycle) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot 
 
 // refusal returns the reason of the last refused start of the run's attempt; empty without one
 // in the last events.
-func (s *Lifecycle) refusal(ctx context.Context, r run.Run) (string, error) {
+func (s *forecasts) refusal(ctx context.Context, r run.Run) (string, error) {
 	const recent = 10
 	events, err := s.store.Events(ctx, r.Ref(), max(r.EventCount-recent, 0), recent)
 	if err != nil {
@@ -133,6 +133,6 @@ func (s *Lifecycle) refusal(ctx context.Context, r run.Run) (string, error) {
 func isNotFound(err error) bool { return errors.Is(err, port.ErrNotFound) }
 
 // poolOf returns the pool of a run.
-func (s *Lifecycle) poolOf(ctx context.Context, r run.Run) (run.Pool, error) {
+func (s *forecasts) poolOf(ctx context.Context, r run.Run) (run.Pool, error) {
 	return s.pools.ForRun(ctx, r.Tenant, s.pools.Ref(r.Tenant, r.Slot.Pool).ID)
 }

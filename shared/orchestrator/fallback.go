@@ -13,7 +13,7 @@ import (
 // fallbacks returns the fallbacks of the run's current or next pool, and then those of the pool
 // that it has fallen back from. It omits a pool that does not exist, is draining or cannot be
 // read.
-func (s *Lifecycle) fallbacks(ctx context.Context, r run.Run) (open []run.Fallback) {
+func (s *forecasts) fallbacks(ctx context.Context, r run.Run) (open []run.Fallback) {
 	pools := []string{r.NextPool()}
 	if r.Detour != nil && r.Detour.Home != pools[0] {
 		pools = append(pools, r.Detour.Home)

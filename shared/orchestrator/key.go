@@ -13,7 +13,7 @@ import (
 
 // keyRoom updates the room of a run after a commit failed with ErrNoSlot for its key. The first
 // failure means that no slot of the key is free, the second that its queue is full.
-func (s *Lifecycle) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.Room, error) {
+func (s *constraints) keyRoom(ctx context.Context, r run.Run, room run.Room) (run.Room, error) {
 	c := r.Concurrency
 	if room.KeyFull {
 		room.KeyQueued = c.QueueLimit // the commit has counted the queue; QueueLength may be stale
@@ -94,7 +94,7 @@ func (s *Requests) createRun(
 
 // actForSkipped carries out the job's actions for a run that a request has skipped. It has the
 // time budget of the request's effects. The sweep repeats unfinished actions.
-func (s *Lifecycle) actForSkipped(ctx context.Context, d run.Decision) {
+func (s *effects) actForSkipped(ctx context.Context, d run.Decision) {
 	if !d.Run.Skipped {
 		return
 	}
@@ -142,7 +142,7 @@ func (s *Requests) creation(
 
 // replace decides the end of the first queued run of the key, which r replaces. It returns no
 // decision if no run is queued.
-func (s *Lifecycle) replace(ctx context.Context, r run.Run, room run.Room) ([]run.Decision, error) {
+func (s *constraints) replace(ctx context.Context, r run.Run, room run.Room) ([]run.Decision, error) {
 	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), queuePage)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the queue of key %s: %w", r.Concurrency.Key, err)
@@ -163,7 +163,7 @@ func (s *Lifecycle) replace(ctx context.Context, r run.Run, room run.Room) ([]ru
 
 // firstOf returns the id of the first queued run of the run's key. It is empty if no run is
 // queued or the queue cannot be read.
-func (s *Lifecycle) firstOf(ctx context.Context, r run.Run) string {
+func (s *constraints) firstOf(ctx context.Context, r run.Run) string {
 	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), 1)
 	if err != nil || len(queue) == 0 {
 		return ""
@@ -173,7 +173,7 @@ func (s *Lifecycle) firstOf(ctx context.Context, r run.Run) string {
 
 // keyLimit returns the limit of the run's key from the newest definition of its job. It returns
 // 0 if that definition does not have the key; the limit of the run then applies.
-func (s *Lifecycle) keyLimit(ctx context.Context, r run.Run) (int, error) {
+func (s *constraints) keyLimit(ctx context.Context, r run.Run) (int, error) {
 	if r.JobID == "" || r.Concurrency == nil {
 		return 0, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/host"
@@ -19,23 +18,17 @@ import (
 // concurrent use.
 type Lifecycle struct {
 	*Records
-	executions port.Executions
-	pools      *capacity.Pools
-	queue      *capacity.QueueLimit
-	maxEvents  int
-	policy     run.Policy
-	estimates  *capacity.Estimates
-	host       host.Programs
+	*forecasts
+	*effects
+	queue     *capacity.QueueLimit
+	maxEvents int
+	host      host.Programs
 	// forwardLimit is Config.ForwardLimit.
 	forwardLimit *int
 	// tasks serves inference tasks.
 	tasks TaskServer
-	// effectFailed is set when an effect fails.
-	effectFailed atomic.Bool
 	// refusals stores the platform failures of pools.
 	refusals *capacity.Failures
-	// actions carries out the actions of jobs; nil leaves them to the sweep.
-	actions *Actions
 	// keeper updates the replicas of pools; nil leaves them to the sweep.
 	keeper ReplicaKeeper
 	// known has the caches that the use cases of the process share.
@@ -48,12 +41,14 @@ func NewLifecycle(
 	records *Records, executions port.Executions, actions EndActions, replicas ReplicaRuns, tasks TaskServer, config Config,
 ) *Lifecycle {
 	known := capacity.New(records.store, records.clock, records.log, config.StandardPool())
+	records = records.observedBy(tasks)
 	s := &Lifecycle{
-		Records: records, executions: executions, maxEvents: config.MaxEvents,
-		tasks: tasks, known: known, pools: known.Pools, queue: known.Queue, estimates: known.Estimates, refusals: known.Failures,
-		forwardLimit: config.ForwardLimit, policy: config.Policy, host: config.Host,
+		Records:   records,
+		forecasts: &forecasts{constraints: &constraints{records, config.Policy}, pools: known.Pools, estimates: known.Estimates},
+		effects:   &effects{Records: records, executions: executions},
+		tasks:     tasks, known: known, queue: known.Queue, refusals: known.Failures,
+		maxEvents: config.MaxEvents, forwardLimit: config.ForwardLimit, host: config.Host,
 	}
-	s.Records = records.observedBy(tasks)
 	s.actions, s.keeper = actions.actions(s, config), replicas.keeper(s, config)
 	return s
 }

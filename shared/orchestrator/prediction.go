@@ -8,15 +8,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// forecasts reads the pools and the queues that a run waits for, and predicts its start. It writes
+// nothing.
+type forecasts struct {
+	*constraints
+	pools     *capacity.Pools
+	estimates *capacity.Estimates
+}
+
 // joinsKey predicts the start of a run that joins the queue of its key.
-func (s *Lifecycle) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
+func (s *forecasts) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
 	key := run.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
 	return s.joinsBefore(ctx, r, 0, capacity.Entry{Pool: key, Slot: r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
 // waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
 // and for kill_old, which ends the holders of the slots.
-func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *run.Prediction {
+func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *run.Prediction {
 	var delay time.Duration
 	switch action.Type {
 	case run.ActionSkip, run.ActionKillOld:
@@ -34,7 +42,7 @@ func (s *Lifecycle) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 
 // joinsBefore predicts the start of a run that joins other queues before the queue of its pool.
 // It waits for its first slot at least delay.
-func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...capacity.Entry) *run.Prediction {
+func (s *forecasts) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...capacity.Entry) *run.Prediction {
 	pool, err := s.poolOf(ctx, r)
 	var slot run.Slot
 	if err == nil {
@@ -49,7 +57,7 @@ func (s *Lifecycle) joinsBefore(ctx context.Context, r run.Run, delay time.Durat
 
 // joined returns the slot with which the run would join the queue of a pool, of its job or of
 // its key.
-func (s *Lifecycle) joined(ctx context.Context, r run.Run, pool run.Pool) (run.Slot, error) {
+func (s *forecasts) joined(ctx context.Context, r run.Run, pool run.Pool) (run.Slot, error) {
 	now := s.now()
 	switch {
 	case r.JobID != "" && pool.ID == run.JobPool(r.JobID):
@@ -63,7 +71,7 @@ func (s *Lifecycle) joined(ctx context.Context, r run.Run, pool run.Pool) (run.S
 
 // predicted returns the prediction, or logs the error and returns nil: a run does not depend on
 // its prediction.
-func (s *Lifecycle) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
+func (s *forecasts) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
 	if err != nil {
 		s.warn(ctx, r, "cannot predict the start of the run", err)
 		return nil

@@ -97,7 +97,7 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 // mustQueue reports whether a new run must join the queue of the pool. It must if the pool is
 // draining. It also must if a pool without a limit has queued runs, which wait because starts
 // were throttled. In a pool with a limit, the commit refuses to overtake queued runs.
-func (s *Lifecycle) mustQueue(ctx context.Context, pool run.Pool) (bool, error) {
+func (s *constraints) mustQueue(ctx context.Context, pool run.Pool) (bool, error) {
 	if pool.Draining || pool.Limit > 0 {
 		return pool.Draining, nil
 	}

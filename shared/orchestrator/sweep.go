@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +24,7 @@ const sweepPage = 100
 // do not delay the others.
 type Sweeper struct {
 	*Machines
+	*sweepParts
 	outputs   *Outputs
 	artifacts ExpiredArtifacts
 	firing    *Firing
@@ -32,16 +32,8 @@ type Sweeper struct {
 	streams   ExpiredStreams
 	drains    PoolDrains
 	warm      WarmMachines
-	workers   int
 	// claimed is set once the store is known to be claimed.
 	claimed atomic.Bool
-
-	expiryPause time.Duration
-
-	mu     sync.Mutex
-	starts map[string]sweepPosition
-	// rests has the time until which a part that found no records is skipped.
-	rests map[string]time.Time
 }
 
 // ExpiredArtifacts has the artifacts whose retention may have ended.
@@ -53,44 +45,18 @@ type ExpiredArtifacts interface {
 	Collect(ctx context.Context, tenant, id string) error
 }
 
-// sweepPosition is where a part of the sweep continues.
-type sweepPosition struct {
-	// after is the cursor of a page.
-	after string
-	// turn rotates the order within pages; it grows each time the part ends early.
-	turn int
-}
-
 // NewSweeper returns a Sweeper.
 func NewSweeper(
 	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
 	drains PoolDrains, warm WarmMachines, config Config,
 ) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams,
-		drains: drains, warm: warm, workers: config.SweepWorkers,
-		starts: map[string]sweepPosition{}, rests: map[string]time.Time{}, expiryPause: config.ExpiryPause,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, drains: drains, warm: warm,
+		sweepParts: &sweepParts{
+			clock: machines.clock, workers: config.SweepWorkers, expiryPause: config.ExpiryPause,
+			starts: map[string]sweepPosition{}, rests: map[string]time.Time{},
+		},
 	}
-}
-
-// unlessResting runs a part, unless the part found no records less than expiryPause ago. do
-// returns the number of records found.
-func (s *Sweeper) unlessResting(part string, do func() (found int, err error)) error {
-	now := s.now()
-	s.mu.Lock()
-	rests := now.Before(s.rests[part])
-	s.mu.Unlock()
-	if rests {
-		return nil
-	}
-	found, err := do()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.rests, part)
-	if found == 0 && err == nil {
-		s.rests[part] = now.Add(s.expiryPause)
-	}
-	return err
 }
 
 // Sweep runs every part of a sweep and returns the joined errors of all. early is how far ahead
@@ -116,72 +82,12 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 
 // EffectFailed reports whether an effect of this process has failed since the last call. A
 // sweep that is run.EffectSlack early repeats it.
-func (s *Sweeper) EffectFailed() bool { return s.effectFailed.Swap(false) }
+func (s *Sweeper) EffectFailed() bool { return s.effects.failed.Swap(false) }
 
 // RecordReception tests with a canary whether workers can reach the API; the receiver
 // records it. A sweep starts with it. If sweeps take long, it is also called beside
 // them, once per SweepInterval.
 func (s *Sweeper) RecordReception(ctx context.Context) error { return s.reception.Record(ctx) }
-
-// inShare runs a part in one of n shares of the remaining time.
-func (s *Sweeper) inShare(ctx context.Context, n int, part func(context.Context) error) error {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return part(ctx)
-	}
-	now := s.now()
-	ctx, cancel := context.WithDeadline(ctx, now.Add(deadline.Sub(now)/time.Duration(n)))
-	defer cancel()
-	return part(ctx)
-}
-
-// startOf returns where a part continues.
-func (s *Sweeper) startOf(part string) sweepPosition {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.starts[part]
-}
-
-func (s *Sweeper) startNext(part string, at sweepPosition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.starts[part] = at
-}
-
-// sweepRefs calls do for the runs of all pages, each at most once. It begins where the last
-// sweep ended.
-func (s *Sweeper) sweepRefs(
-	ctx context.Context, part string,
-	read func(after string) (refs []run.Ref, next string, err error), do func(ctx context.Context, ref run.Ref) error,
-) error {
-	at := s.startOf(part)
-	visited := crew.NewMarks()
-	var failed crew.Failures
-	for {
-		refs, next, err := read(at.after)
-		if err != nil {
-			s.startNext(part, sweepPosition{turn: at.turn})
-			failed.Add(err)
-			return failed.Join(ctx)
-		}
-		page := crew.New(s.workers, &failed)
-		for i := range refs {
-			ref := refs[(i+at.turn)%len(refs)]
-			if visited.Add(ref.Tenant, ref.ID) {
-				page.Do(ctx, func(ctx context.Context) error { return do(ctx, ref) })
-			}
-		}
-		page.Wait()
-		at.after = next
-		if ctx.Err() != nil {
-			at.turn += max(page.Begun(), 1)
-		}
-		if next == "" || ctx.Err() != nil {
-			s.startNext(part, at)
-			return failed.Join(ctx)
-		}
-	}
-}
 
 // sweepPools derives leases and queues from the records, and grants free slots.
 func (s *Sweeper) sweepPools(ctx context.Context) error {

@@ -191,7 +191,7 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *
 	}
 }
 
-func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
+func (s *Machines) sweepAbsent(ctx context.Context, p port.Placement) error {
 	ctx = countCalls(ctx, p.Run)
 	m, err := s.runner.Inspect(ctx, p.Machine)
 	if errors.Is(err, port.ErrNotFound) {
@@ -210,7 +210,7 @@ func (s *Sweeper) sweepAbsent(ctx context.Context, p port.Placement) error {
 }
 
 // commitStatus commits the fact that follows from the status of an attempt's machine.
-func (s *Sweeper) commitStatus(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
+func (s *Machines) commitStatus(ctx context.Context, ref run.Ref, attempt int, machine port.MachineStatus) error {
 	shown := s.factOf(ctx, attempt, machine)
 	if shown == nil {
 		return nil
