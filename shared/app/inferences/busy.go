@@ -18,7 +18,7 @@ const (
 // retryWhileBusy sends a request to a replica, and retries while the replica is busy, until the
 // deadline of the task. An engine may take fewer requests than its pool has slots. If the pool
 // has another replica, it does not retry: the next attempt goes there.
-func (s *Dispatcher) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
+func (s *answering) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
 		t.used.AskedAt = s.now()
 		busy := ask(ctx)

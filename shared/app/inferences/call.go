@@ -155,7 +155,7 @@ type ServedModel struct {
 
 // Served returns the models that the pools of the tenant serve, except retired ones, in the
 // order of the pools.
-func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedModel, error) {
+func (s *offers) Served(ctx context.Context, who port.Identity) ([]ServedModel, error) {
 	var found []ServedModel
 	at := map[string]int{}
 	err := s.eachEngine(ctx, who.Tenant, func(p run.Pool) error {
@@ -179,7 +179,7 @@ func (s *Inference) Served(ctx context.Context, who port.Identity) ([]ServedMode
 }
 
 // isRetired reports whether the model is retired in the catalog.
-func (s *Inference) isRetired(ctx context.Context, tenant, id string) (bool, error) {
+func (s *offers) isRetired(ctx context.Context, tenant, id string) (bool, error) {
 	v, err := s.models.Model(ctx, port.Identity{Tenant: tenant}, id)
 	if fault.Is(err, fault.ModelUnknown) {
 		return false, nil
@@ -188,7 +188,7 @@ func (s *Inference) isRetired(ctx context.Context, tenant, id string) (bool, err
 }
 
 // eachEngine calls do with the pools of a tenant that have an engine.
-func (s *Inference) eachEngine(ctx context.Context, tenant string, do func(run.Pool) error) error {
+func (s *offers) eachEngine(ctx context.Context, tenant string, do func(run.Pool) error) error {
 	for page := (port.Page{Limit: enginePage}); ; {
 		stored, next, err := s.store.PoolRecords(ctx, tenant, page)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/answer"
@@ -32,7 +33,7 @@ const (
 // slot until the next sweep. If another goroutine retries it already, that one retries once
 // more.
 func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) {
-	if err == nil || ctx.Err() != nil || !s.beginRepeat(ref) {
+	if err == nil || ctx.Err() != nil || !s.repeat.begin(ref) {
 		return
 	}
 	for n := range conductTries {
@@ -40,39 +41,46 @@ func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) 
 		if clock.Sleep(ctx, s.clock, min(firstConduct<<n, slowestConduct)) != nil {
 			break
 		}
-		if err = s.Conduct(ctx, ref); ctx.Err() != nil || err == nil && s.endRepeat(ref, false) {
+		if err = s.Conduct(ctx, ref); ctx.Err() != nil || err == nil && s.repeat.end(ref, false) {
 			break
 		}
 		if err == nil {
 			err = errRepeated
 		}
 	}
-	s.endRepeat(ref, true)
+	s.repeat.end(ref, true)
 }
 
 // errRepeated: another call of Conduct has failed meanwhile.
 var errRepeated = errors.New("another step of the task has failed meanwhile")
 
-// beginRepeat records that Conduct is retried for a run. It returns false if another goroutine
+// repeats are the runs for which Conduct is retried. It is safe for concurrent use.
+type repeats struct {
+	mu sync.Mutex
+	// runs has true for a run for which Conduct has failed once more.
+	runs map[run.Ref]bool
+}
+
+// begin records that Conduct is retried for a run. It returns false if another goroutine
 // retries it already.
-func (s *Dispatcher) beginRepeat(ref run.Ref) bool {
+func (s *repeats) begin(ref run.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, known := s.repeat[ref]
-	s.repeat[ref] = known
+	_, known := s.runs[ref]
+	s.runs[ref] = known
 	return !known
 }
 
-// endRepeat records that Conduct is no longer retried for a run. It returns false if Conduct
+// end records that Conduct is no longer retried for a run. It returns false if Conduct
 // has failed in another goroutine meanwhile, unless givenUp.
-func (s *Dispatcher) endRepeat(ref run.Ref, givenUp bool) bool {
+func (s *repeats) end(ref run.Ref, givenUp bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.repeat[ref] && !givenUp {
-		s.repeat[ref] = false
+	if s.runs[ref] && !givenUp {
+		s.runs[ref] = false
 		return false
 	}
-	delete(s.repeat, ref)
+	delete(s.runs, ref)
 	return true
 }
 

@@ -9,13 +9,13 @@ import (
 
 // contextOf returns the context length of a model in a pool, in tokens; see catalog.Model.ContextIn.
 // It does not wait for an engine.
-func (s *Inference) contextOf(ctx context.Context, pool run.Pool, model catalog.Model) int {
+func (s *offers) contextOf(ctx context.Context, pool run.Pool, model catalog.Model) int {
 	return model.ContextIn(s.runs.ContextOf(ctx, pool))
 }
 
 // longEnough returns the pools whose context for the model has at least a number of tokens. If
 // no pool has, it returns the pool with the largest context.
-func (s *Inference) longEnough(ctx context.Context, of []run.Pool, model catalog.Model, tokens int) (fit []run.Pool) {
+func (s *offers) longEnough(ctx context.Context, of []run.Pool, model catalog.Model, tokens int) (fit []run.Pool) {
 	largest := 0
 	var best run.Pool
 	for _, p := range of {
@@ -49,7 +49,7 @@ func (s *Dispatcher) ContextOf(ctx context.Context, pool run.Pool) int {
 
 // Describe asks the replicas of a pool for their capabilities, unless their last report is
 // recent. It returns when they have answered or ctx has ended.
-func (s *Dispatcher) Describe(ctx context.Context, pool run.Pool) {
+func (s *engines) Describe(ctx context.Context, pool run.Pool) {
 	pool, err := s.capacity.Replicas.Served(ctx, pool)
 	if err != nil {
 		return // the context stays unknown; ContextOf reports it

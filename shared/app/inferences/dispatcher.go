@@ -30,15 +30,39 @@ type DispatcherConfig struct {
 // concurrent use.
 type Dispatcher struct {
 	*Inference
-	cfg       DispatcherConfig
-	artifacts TranscriptStore
-	replicas  *balance.Replicas
+	*attempts
+	*engines
+	*answering
+	*endings
+	cfg    DispatcherConfig
+	repeat repeats
+}
 
+// engines are the replicas of pools, as this process knows them.
+type engines struct {
+	*Inference
+	replicas *balance.Replicas
+}
+
+// answering streams the answers of engines.
+type answering struct {
+	*Inference
+	// batch is DispatcherConfig.Batch.
+	batch time.Duration
+}
+
+// endings ends attempts, tasks and their streams.
+type endings struct {
+	*Inference
+	artifacts TranscriptStore
+}
+
+// attempts are the attempts that a dispatcher serves, and its goroutines.
+type attempts struct {
 	mu                sync.Mutex
 	shift             *shift              // nil for a dispatcher that serves all pools until Run ends
 	active            map[string]*serving // by task id
 	startedGoroutines int                 // goroutines of start that have not ended
-	repeat            map[run.Ref]bool    // runs in repeatConduct; true after a further failure
 	ready             chan struct{}       // closed when Run has begun
 	ctx               context.Context     //nolint:containedctx // of the goroutines that serve tasks; Run sets it
 	runEnded          bool                // Run has ended
@@ -69,26 +93,30 @@ func newServing(r run.Run) *serving {
 }
 
 // NewDispatcher returns a dispatcher that serves tasks while Run runs. runs returns the runs of a
-// process whose commits call the dispatcher. The streams of the tasks are in feed.
+// process whose commits call the dispatcher. The streams of the tasks are in feed. open returns
+// the engine of a replica.
 func NewDispatcher(
-	runs func(*Dispatcher) Runs, hex func(n int) string, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, engines balance.Engines,
+	runs func(*Dispatcher) Runs, hex func(n int) string, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, open balance.Engines,
 	record series.Recorder, cfg DispatcherConfig, config Config,
 ) *Dispatcher {
-	d := &Dispatcher{cfg: cfg, artifacts: artifacts, active: map[string]*serving{}, repeat: map[run.Ref]bool{}, ready: make(chan struct{})}
+	d := &Dispatcher{
+		attempts: &attempts{active: map[string]*serving{}, ready: make(chan struct{})}, cfg: cfg, repeat: repeats{runs: map[run.Ref]bool{}},
+	}
 	d.Inference = New(runs(d), hex, feed, models, artifacts, record, config)
-	d.Inference.stopped = d.stopped
-	d.replicas = balance.NewReplicas(engines, d.clock, d.log, record)
+	d.Inference.stopped = d.attempts.stopped
+	d.engines = &engines{d.Inference, balance.NewReplicas(open, d.clock, d.log, record)}
+	d.answering, d.endings = &answering{d.Inference, cfg.Batch}, &endings{d.Inference, artifacts}
 	return d
 }
 
 // OfPool returns the health of the replicas of a pool.
-func (s *Dispatcher) OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error) { //nolint:unparam // of pools.EngineHealths
+func (s *engines) OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error) { //nolint:unparam // of pools.EngineHealths
 	return s.replicas.Healths(ctx, p), nil
 }
 
 // Run serves tasks until ctx ends, and returns after its last goroutine has ended. Tasks that
 // it serves when ctx ends are lost. The next dispatcher ends or retries them, as after a crash.
-func (s *Dispatcher) Run(ctx context.Context) {
+func (s *attempts) Run(ctx context.Context) {
 	s.mu.Lock()
 	s.ctx = ctx
 	s.mu.Unlock()
@@ -101,14 +129,14 @@ func (s *Dispatcher) Run(ctx context.Context) {
 }
 
 // stopped reports whether the process stops: Run has ended, or is about to.
-func (s *Dispatcher) stopped() bool {
+func (s *attempts) stopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.runEnded || s.ctx != nil && s.ctx.Err() != nil
 }
 
 // Ready returns a channel that is closed when Run has begun. A sweep finds earlier commits.
-func (s *Dispatcher) Ready() <-chan struct{} { return s.ready }
+func (s *attempts) Ready() <-chan struct{} { return s.ready }
 
 // Await returns when the stored run is newer than r. It waits for commits of this process only.
 func (s *Dispatcher) Await(ctx context.Context, r run.Run) error {
@@ -163,7 +191,7 @@ func needsDispatcher(r run.Run, served func() bool) bool {
 	return false
 }
 
-func (s *Dispatcher) serves(r run.Run) bool {
+func (s *attempts) serves(r run.Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.active[r.TaskID]
@@ -172,7 +200,7 @@ func (s *Dispatcher) serves(r run.Run) bool {
 
 // GeneratesFor reports whether an engine generates an answer of a session, and has sent its
 // first piece.
-func (s *Dispatcher) GeneratesFor(tenant, session string) bool {
+func (s *attempts) GeneratesFor(tenant, session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.active {
@@ -191,7 +219,7 @@ var (
 
 // interrupt stops serving an attempt that was cancelled or has ended: it ends the wait for a
 // replica or the request to an engine. r is the stored run.
-func (s *Dispatcher) interrupt(r run.Run) {
+func (s *attempts) interrupt(r run.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.active[r.TaskID]
@@ -205,7 +233,7 @@ func (s *Dispatcher) interrupt(r run.Run) {
 }
 
 // start calls do in a goroutine of the dispatcher, unless Run has ended.
-func (s *Dispatcher) start(do func(context.Context)) (started bool) {
+func (s *attempts) start(do func(context.Context)) (started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.ctx.Err() != nil {

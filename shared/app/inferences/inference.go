@@ -32,13 +32,11 @@ import (
 // Inference serves clients of inference tasks. A task is a run of kind inference in a pool
 // of an engine. A Dispatcher is its worker.
 type Inference struct {
-	runs        Runs
-	store       port.Store
+	*offers
 	clock       clock.Clock
 	log         *slog.Logger
 	capacity    *capacity.Caches
 	answers     *answer.Streams
-	models      Catalog
 	readers     *readers
 	transcripts Transcripts
 	record      series.Recorder
@@ -55,10 +53,17 @@ func New(
 	store, c, log, known := runs.Parts()
 	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWithin)
 	return &Inference{
-		runs: runs, store: store, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex), models: models,
+		offers: &offers{runs, store, models}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
 		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, record: record, config: config,
 		stopped: func() bool { return false },
 	}
+}
+
+// offers knows which pools serve which models.
+type offers struct {
+	runs   Runs
+	store  port.Store
+	models Catalog
 }
 
 func (s *Inference) now() time.Time { return clock.UTC(s.clock) }
@@ -232,7 +237,7 @@ func invalidParams(field, format string, args ...any) error {
 // model returns the model of a request in the catalog. If the request does not require a
 // signature, pools may serve a model that is not in the catalog. Such a model has the default
 // price.
-func (s *Inference) model(ctx context.Context, in NewTask) (catalog.Model, error) {
+func (s *offers) model(ctx context.Context, in NewTask) (catalog.Model, error) {
 	m, err := s.models.Admit(ctx, in.Identity.Tenant, in.Model, in.Strict)
 	switch {
 	case fault.Is(err, fault.ModelUnknown) && in.Strict:
@@ -267,7 +272,7 @@ func checkMocked(in NewTask) error {
 // poolFor returns the pool that serves a model. Of several pools, it prefers those with the
 // context that the task needs, and of these the one with the fewest tasks for each of its
 // slots.
-func (s *Inference) poolFor(ctx context.Context, in NewTask, model catalog.Model) (run.Pool, error) {
+func (s *offers) poolFor(ctx context.Context, in NewTask, model catalog.Model) (run.Pool, error) {
 	var serving []run.Pool
 	known, mocked, draining := false, false, false
 	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
@@ -301,7 +306,7 @@ func (s *Inference) poolFor(ctx context.Context, in NewTask, model catalog.Model
 
 // leastUsed returns the pool with the fewest running and queued tasks for each of its slots,
 // the first of equal ones. Queues are compared up to deepestQueue.
-func (s *Inference) leastUsed(ctx context.Context, of []run.Pool) (run.Pool, error) {
+func (s *offers) leastUsed(ctx context.Context, of []run.Pool) (run.Pool, error) {
 	if len(of) == 1 {
 		return of[0], nil
 	}

@@ -19,7 +19,7 @@ const queueSample = 200
 
 // Levels returns the gauges of a tenant's pools of engines, of their replicas and of the models
 // of its catalog. It is a series.Reader.
-func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sample, err error) {
+func (s *engines) Levels(ctx context.Context, tenant string) (all []series.Sample, err error) {
 	var asked sync.WaitGroup
 	var mu sync.Mutex
 	err = s.eachEngine(ctx, tenant, func(p run.Pool) error {
@@ -51,7 +51,7 @@ func (s *Dispatcher) Levels(ctx context.Context, tenant string) (all []series.Sa
 }
 
 // poolLevels returns the samples of a pool whose replicas this process knows.
-func (s *Dispatcher) poolLevels(ctx context.Context, p run.Pool, known []balance.Known) ([]series.Sample, error) {
+func (s *engines) poolLevels(ctx context.Context, p run.Pool, known []balance.Known) ([]series.Sample, error) {
 	holders, err := s.store.Holders(ctx, p.Tenant, p.ID, max(p.Limit, 1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
@@ -77,7 +77,7 @@ func (s *Dispatcher) poolLevels(ctx context.Context, p run.Pool, known []balance
 
 // depths counts the queue of a pool by priority. It counts the tasks behind the first
 // queueSample ones as tasks with the priority of the last of these.
-func (s *Dispatcher) depths(ctx context.Context, p run.Pool) (map[run.Priority]int, error) {
+func (s *engines) depths(ctx context.Context, p run.Pool) (map[run.Priority]int, error) {
 	refs, err := s.store.Queue(ctx, p.Tenant, p.ID, queueSample)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the queue of pool %s: %w", p.ID, err)
@@ -124,7 +124,7 @@ func levelsOf(ctx context.Context, r balance.Known, p run.Pool) (samples []serie
 }
 
 // modelLevels returns the samples of the models of a tenant.
-func (s *Dispatcher) modelLevels(ctx context.Context, tenant string) (samples []series.Sample, err error) {
+func (s *engines) modelLevels(ctx context.Context, tenant string) (samples []series.Sample, err error) {
 	for page := (port.Page{Limit: enginePage}); ; {
 		models, next, err := s.models.List(ctx, port.Identity{Tenant: tenant}, catalog.Filter{}, page)
 		if err != nil {

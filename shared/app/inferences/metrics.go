@@ -17,7 +17,7 @@ import (
 const deepestQueue = 1000
 
 // metricsOf returns the metrics of a task that has generated a number of tokens.
-func (s *Dispatcher) metricsOf(ctx context.Context, r run.Run, tokens int, now time.Time) inference.Metrics {
+func (s *answering) metricsOf(ctx context.Context, r run.Run, tokens int, now time.Time) inference.Metrics {
 	depth, err := s.store.QueueLength(ctx, r.Tenant, r.Slot.Pool, deepestQueue)
 	if err != nil && ctx.Err() == nil {
 		s.warn(ctx, r, "cannot count the queue of the pool", err)

@@ -23,8 +23,8 @@ func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err err
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	t.stop = stop
-	if !s.register(t) {
-		s.passOn(ctx, t)
+	if !s.register(t, s.now()) {
+		s.ongoing().passOn(ctx, t)
 		return false, nil
 	}
 	defer s.unregister(t)
@@ -97,7 +97,7 @@ func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, 
 }
 
 // servedPool returns the pool of a run with the replicas to which its tasks are sent.
-func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
+func (s *engines) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
 	pool, err := s.capacity.Pools.ForRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil {
 		return pool, err
@@ -107,17 +107,17 @@ func (s *Dispatcher) servedPool(ctx context.Context, r run.Run) (run.Pool, error
 
 // register registers an attempt that the dispatcher serves. It returns false if the dispatcher
 // already serves the task, or if its shift does not accept the task.
-func (s *Dispatcher) register(t *serving) bool {
+func (s *attempts) register(t *serving, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active[t.run.TaskID] != nil || !s.shift.accepts(t.run, len(s.active), s.now()) {
+	if s.active[t.run.TaskID] != nil || !s.shift.accepts(t.run, len(s.active), now) {
 		return false
 	}
 	s.active[t.run.TaskID] = t
 	return true
 }
 
-func (s *Dispatcher) unregister(t *serving) {
+func (s *attempts) unregister(t *serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.active, t.run.TaskID)
@@ -156,7 +156,7 @@ func (s *Dispatcher) interruptStored(ctx context.Context, ref run.Ref) error {
 
 // stream streams the answer of a replica to an attempt that this dispatcher serves. failure is
 // the reason that the answer is incomplete.
-func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error) {
+func (s *answering) stream(ctx context.Context, t *serving) (failure, err error) {
 	if err := s.openAnswer(ctx, t); err != nil {
 		return nil, err
 	}
@@ -176,16 +176,16 @@ func (s *Dispatcher) stream(ctx context.Context, t *serving) (failure, err error
 }
 
 // openAnswer creates the writer of the answer of an attempt.
-func (s *Dispatcher) openAnswer(ctx context.Context, t *serving) (err error) {
+func (s *answering) openAnswer(ctx context.Context, t *serving) (err error) {
 	t.used = run.Generation{Replica: t.replica.ID(), EngineVersion: t.replica.Capabilities().Version}
 	r := &t.run
-	t.answer, err = s.answers.NewWriter(ctx, r, s.cfg.Batch, func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
+	t.answer, err = s.answers.NewWriter(ctx, r, s.batch, func(ctx context.Context, tokens int, now time.Time) inference.Metrics {
 		return s.metricsOf(ctx, *r, tokens, now)
 	})
 	return err
 }
 
-func (s *Dispatcher) stopping() bool {
+func (s *attempts) stopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ctx == nil || s.ctx.Err() != nil
@@ -193,7 +193,7 @@ func (s *Dispatcher) stopping() bool {
 
 // generate sends the request to the replica and appends the answer to the stream. Its goroutine
 // waits here most of the time, so it and its callers have little on their stacks.
-func (s *Dispatcher) generate(ctx context.Context, t *serving) error {
+func (s *answering) generate(ctx context.Context, t *serving) error {
 	ask, err := s.requestOf(t)
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (t *serving) generated(asking context.Context, c clock.Clock, err error) er
 
 // requestOf returns a function that sends the request of a task to its replica, and the answer
 // to the writer. Fault: DeadlineUnmet after the deadline of the task.
-func (s *Dispatcher) requestOf(t *serving) (ask func(context.Context) error, err error) {
+func (s *answering) requestOf(t *serving) (ask func(context.Context) error, err error) {
 	q := &inference.Request{}
 	if err := json.Unmarshal(t.run.Work.Inference.Request, q); err != nil {
 		return nil, fault.Wrap(err, fault.Internal, "the stored request cannot be read")

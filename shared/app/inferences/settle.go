@@ -61,7 +61,7 @@ func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) er
 
 // settleEnded ends the attempt of a run whose stream has ended, and settles the run after the
 // engine has freed its slot.
-func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *balance.Lease) error {
+func (s *endings) settleEnded(ctx context.Context, r run.Run, replica *balance.Lease) error {
 	used := r.Generation
 	r, same, err := s.reloaded(ctx, r)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Dispatcher) settleEnded(ctx context.Context, r run.Run, replica *balanc
 
 // settleNow loads a run and settles it, unless it has another attempt now. free is as for
 // settle.
-func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context.Context)) error {
+func (s *endings) settleNow(ctx context.Context, r run.Run, free func(context.Context)) error {
 	r, same, err := s.reloaded(ctx, r)
 	switch {
 	case err != nil:
@@ -99,7 +99,7 @@ func (s *Dispatcher) settleNow(ctx context.Context, r run.Run, free func(context
 
 // reloaded loads a run. same reports that the run still has the same attempt, which may have
 // ended.
-func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same bool, err error) {
+func (s *endings) reloaded(ctx context.Context, of run.Run) (r run.Run, same bool, err error) {
 	if r, err = s.store.Load(ctx, of.Ref()); err != nil {
 		return r, false, fmt.Errorf("cannot load the task: %w", err)
 	}
@@ -108,7 +108,7 @@ func (s *Dispatcher) reloaded(ctx context.Context, of run.Run) (r run.Run, same 
 
 // commitStreamEnd commits the end of an attempt with the outcome in the last record of its
 // stream.
-func (s *Dispatcher) commitStreamEnd(ctx context.Context, r run.Run, last inference.Record) error {
+func (s *endings) commitStreamEnd(ctx context.Context, r run.Run, last inference.Record) error {
 	end, used := answer.StreamEnd(last)
 	used = used.Merged(r.Generation)
 	_, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
@@ -116,14 +116,14 @@ func (s *Dispatcher) commitStreamEnd(ctx context.Context, r run.Run, last infere
 }
 
 // fail commits the failure of an attempt. It does not end the stream; settle does.
-func (s *Dispatcher) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
+func (s *endings) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
 	_, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why})
 	return err
 }
 
 // settle ends a run whose attempt has ended, and its stream, or lets another attempt follow.
 // free, if it is not nil, waits until the engine has freed its slot for the attempt.
-func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
+func (s *endings) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
 	head, state, err := s.answers.Read(ctx, r)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *Dispatcher) settle(ctx context.Context, r run.Run, free func(context.Co
 }
 
 // isLastAttempt reports whether no attempt would follow the failed one.
-func (s *Dispatcher) isLastAttempt(r run.Run) bool {
+func (s *endings) isLastAttempt(r run.Run) bool {
 	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
 	return err == nil && d.Run.State.Terminal()
 }
@@ -169,7 +169,7 @@ func (s *Dispatcher) isLastAttempt(r run.Run) bool {
 // It may be repeated. The id is empty for an answer that is no completion, for one that must
 // not be read later, and for a transcript that cannot be an artifact, for example because it is
 // too large.
-func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err error) {
+func (s *endings) transcript(ctx context.Context, r run.Run) (id string, err error) {
 	if r.Work.Inference.Workload != string(port.WorkloadCompletion) || r.HidesAnswer() {
 		return "", nil
 	}
@@ -197,7 +197,7 @@ func (s *Dispatcher) transcript(ctx context.Context, r run.Run) (id string, err 
 }
 
 // logServed logs the end of a request to an engine.
-func (s *Dispatcher) logServed(ctx context.Context, t *serving, err error) {
+func (s *answering) logServed(ctx context.Context, t *serving, err error) {
 	r, g := t.run, t.used
 	r.Generation = &g
 	attrs := append(about.Run(&r), slog.String("replica", g.Replica), slog.Int("tokens_out", g.TokensOut), slog.Int64("decode_ms", g.DecodeMS))

@@ -48,6 +48,7 @@ const (
 // shift is the period in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
 // hasSeat, retired and late.
 type shift struct {
+	*Dispatcher
 	pool   run.PoolRef
 	cfg    ShiftConfig
 	wakeUp chan struct{}
@@ -101,7 +102,7 @@ func (c *shift) wake() {
 // work for call.Run that needs no engine. After an error the call should be repeated.
 func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConfig) error {
 	c := &shift{
-		pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, wakeUp: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
+		Dispatcher: s, pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, wakeUp: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
 	}
 	pool, err := s.capacity.Pools.ForRun(ctx, call.Tenant, call.Pool)
 	if err != nil {
@@ -124,40 +125,40 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 	if call.Run != "" {
 		s.startConduct(run.Ref{Tenant: call.Tenant, ID: call.Run})
 	}
-	return s.work(ctx, c, pool.Limit)
+	return c.work(ctx, pool.Limit)
 }
 
 // work starts the tasks of the pool until there are no more, or until the shift has retired and
 // its last task has ended.
-func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
+func (c *shift) work(ctx context.Context, limit int) error {
 	for idle := 0; ; {
-		s.mu.Lock()
-		taking, late, doing := c.hasSeat, c.late, s.startedGoroutines
-		s.mu.Unlock()
+		c.mu.Lock()
+		taking, late, doing := c.hasSeat, c.late, c.startedGoroutines
+		c.mu.Unlock()
 		switch {
 		case !taking && doing == 0:
 			return nil
-		case taking && (late || !s.renewSeat(ctx, c)):
-			s.retire(ctx, c)
-			s.handOver(ctx, DispatchCall{Tenant: c.pool.Tenant, Pool: c.pool.ID})
+		case taking && (late || !c.renewSeat(ctx)):
+			c.retire(ctx)
+			c.handOver(ctx, DispatchCall{Tenant: c.pool.Tenant, Pool: c.pool.ID})
 			continue
 		case taking:
-			found, err := s.unservedTasks(ctx, c, limit)
+			found, err := c.unservedTasks(ctx, limit)
 			if err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "cannot look for the tasks of a pool; the next look does", "pool", c.pool.ID, "error", err.Error())
+				c.log.WarnContext(ctx, "cannot look for the tasks of a pool; the next look does", "pool", c.pool.ID, "error", err.Error())
 			}
 			for _, r := range found {
-				s.startConduct(r.Ref())
+				c.startConduct(r.Ref())
 			}
 			if idle++; len(found) > 0 || doing > 0 || err != nil {
 				idle = 0
 			}
 			if idle >= idleReads {
-				return s.leave(ctx, c, limit)
+				return c.leave(ctx, limit)
 			}
 		}
-		if err := s.pause(ctx, c); err != nil {
-			s.retire(context.WithoutCancel(ctx), c)
+		if err := c.pause(ctx); err != nil {
+			c.retire(context.WithoutCancel(ctx))
 			return nil //nolint:nilerr // the process ends; what it served is lost, and found as after a crash
 		}
 	}
@@ -165,20 +166,20 @@ func (s *Dispatcher) work(ctx context.Context, c *shift, limit int) error {
 
 // leave ends a shift without tasks. It releases the seat and then reads the slots again. It
 // calls the next dispatcher for a task that got its slot before the seat was free.
-func (s *Dispatcher) leave(ctx context.Context, c *shift, limit int) error {
-	s.retire(ctx, c)
-	found, err := s.unservedTasks(ctx, c, limit)
+func (c *shift) leave(ctx context.Context, limit int) error {
+	c.retire(ctx)
+	found, err := c.unservedTasks(ctx, limit)
 	if err != nil {
 		return err
 	}
 	for _, r := range found {
-		s.handOver(ctx, callFor(r))
+		c.handOver(ctx, callFor(r))
 	}
 	return nil
 }
 
-func (s *Dispatcher) pause(ctx context.Context, c *shift) error {
-	timer, stop := s.clock.NewTimer(holdersInterval)
+func (c *shift) pause(ctx context.Context) error {
+	timer, stop := c.clock.NewTimer(holdersInterval)
 	defer stop()
 	select {
 	case <-timer:
@@ -190,14 +191,14 @@ func (s *Dispatcher) pause(ctx context.Context, c *shift) error {
 
 // renewSeat renews the seat every seatEvery. It returns false if another dispatcher may have the
 // seat.
-func (s *Dispatcher) renewSeat(ctx context.Context, c *shift) bool {
-	now := s.now()
+func (c *shift) renewSeat(ctx context.Context) bool {
+	now := c.now()
 	if now.Sub(c.keptAt) < seatEvery {
 		return true
 	}
 	ok, err := c.cfg.Seats.KeepSeat(ctx, c.seat, now.Add(seatTime))
 	if err != nil {
-		s.log.WarnContext(ctx, "cannot keep the seat of a dispatcher", "pool", c.pool.ID, "error", err.Error())
+		c.log.WarnContext(ctx, "cannot keep the seat of a dispatcher", "pool", c.pool.ID, "error", err.Error())
 		return now.Sub(c.keptAt) < seatTime
 	}
 	c.keptAt = now
@@ -205,54 +206,57 @@ func (s *Dispatcher) renewSeat(ctx context.Context, c *shift) bool {
 }
 
 // retire stops taking tasks and releases the seat. The tasks that it serves continue.
-func (s *Dispatcher) retire(ctx context.Context, c *shift) {
-	s.mu.Lock()
+func (c *shift) retire(ctx context.Context) {
+	c.mu.Lock()
 	taking := c.hasSeat
 	c.hasSeat, c.retired = false, c.retired || taking
-	s.mu.Unlock()
+	c.mu.Unlock()
 	if !taking {
 		return
 	}
 	if err := c.cfg.Seats.LeaveSeat(ctx, c.seat); err != nil {
-		s.log.WarnContext(ctx, "cannot leave the seat of a dispatcher; it is free after a while", "pool", c.pool.ID, "error", err.Error())
+		c.log.WarnContext(ctx, "cannot leave the seat of a dispatcher; it is free after a while", "pool", c.pool.ID, "error", err.Error())
 	}
 }
 
 // handOver calls the next dispatcher. It logs an error; a sweep calls again.
-func (s *Dispatcher) handOver(ctx context.Context, call DispatchCall) {
+func (c *shift) handOver(ctx context.Context, call DispatchCall) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
-	if err := s.shift.cfg.Call(ctx, call); err != nil {
-		s.log.WarnContext(ctx, "cannot call the next dispatcher; a sweep does", "pool", call.Pool, "error", err.Error())
+	if err := c.cfg.Call(ctx, call); err != nil {
+		c.log.WarnContext(ctx, "cannot call the next dispatcher; a sweep does", "pool", call.Pool, "error", err.Error())
 	}
 }
 
 // passOn calls the next dispatcher for a run with a slot, if this one has retired and does not
 // serve the run.
-func (s *Dispatcher) passOn(ctx context.Context, t *serving) {
-	s.mu.Lock()
-	retired := s.shift != nil && s.shift.retired && s.active[t.run.TaskID] == nil
-	s.mu.Unlock()
+func (c *shift) passOn(ctx context.Context, t *serving) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	retired := c.retired && c.active[t.run.TaskID] == nil
+	c.mu.Unlock()
 	if retired {
-		s.handOver(ctx, callFor(t.run))
+		c.handOver(ctx, callFor(t.run))
 	}
 }
 
 // unservedTasks returns the runs with a slot of the pool that no dispatcher serves. For the
 // others, it stores the number of tasks of other dispatchers by replica.
-func (s *Dispatcher) unservedTasks(ctx context.Context, c *shift, limit int) (waiting []run.Run, err error) {
-	holders, err := s.store.Holders(ctx, c.pool.Tenant, c.pool.ID, max(limit, 1))
+func (c *shift) unservedTasks(ctx context.Context, limit int) (waiting []run.Run, err error) {
+	holders, err := c.store.Holders(ctx, c.pool.Tenant, c.pool.ID, max(limit, 1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the slots of pool %s: %w", c.pool.ID, err)
 	}
-	now, seen, others := s.now(), map[run.Ref]seenTask{}, map[string]int{}
+	now, seen, others := c.now(), map[run.Ref]seenTask{}, map[string]int{}
 	for _, ref := range holders {
-		if s.isServing(ref) {
+		if c.isServing(ref) {
 			continue
 		}
 		known, ok := c.seen[ref]
 		if !ok || now.Sub(known.at) >= seenFor {
-			r, err := s.store.Load(ctx, ref)
+			r, err := c.store.Load(ctx, ref)
 			if errors.Is(err, port.ErrNotFound) {
 				continue
 			}
@@ -271,31 +275,38 @@ func (s *Dispatcher) unservedTasks(ctx context.Context, c *shift, limit int) (wa
 		}
 	}
 	c.seen = seen
-	s.replicas.SetOtherTasks(others)
-	return waiting, s.dropEnded(ctx, holders)
+	c.replicas.SetOtherTasks(others)
+	return waiting, c.dropEnded(ctx, holders)
 }
 
 // dropEnded interrupts attempts that this dispatcher serves and that another process has ended:
 // their runs no longer have a slot.
-func (s *Dispatcher) dropEnded(ctx context.Context, holders []run.Ref) error {
-	s.mu.Lock()
+func (c *shift) dropEnded(ctx context.Context, holders []run.Ref) error {
+	c.mu.Lock()
 	var without []run.Ref
-	for _, t := range s.active {
+	for _, t := range c.active {
 		if !slices.Contains(holders, t.ref) {
 			without = append(without, t.ref)
 		}
 	}
-	s.mu.Unlock()
+	c.mu.Unlock()
 	for _, ref := range without {
-		if err := s.interruptStored(ctx, ref); err != nil {
+		if err := c.interruptStored(ctx, ref); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// ongoing returns the shift; nil for a dispatcher that serves all pools.
+func (s *attempts) ongoing() *shift {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shift
+}
+
 // isServing reports whether the dispatcher serves a run.
-func (s *Dispatcher) isServing(ref run.Ref) bool {
+func (s *attempts) isServing(ref run.Ref) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active[ref.ID] != nil // the id of a task of kind inference is that of its run

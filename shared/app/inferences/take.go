@@ -44,7 +44,7 @@ func (s *Dispatcher) TryTake(ctx context.Context, r run.Run) PreparedTask {
 
 // beginTaken registers a task that is not stored yet. It returns false if Run is not running,
 // during a shift, whose process accepts no tasks, and if the task is registered already.
-func (s *Dispatcher) beginTaken(c *preparedTask) bool {
+func (s *attempts) beginTaken(c *preparedTask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx == nil || s.ctx.Err() != nil || s.shift != nil || s.active[c.run.TaskID] != nil {

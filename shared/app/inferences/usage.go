@@ -9,7 +9,7 @@ import (
 
 // checkUsage sets impossible token counts of an engine to 0. The tokens of the prompt are then
 // estimated, and the pieces of the answer counted.
-func (s *Dispatcher) checkUsage(ctx context.Context, t *serving) {
+func (s *answering) checkUsage(ctx context.Context, t *serving) {
 	said, longest := t.used, t.longest
 	if context := t.replica.Capabilities().ContextTokens; context > 0 {
 		longest = min(longest, context)

@@ -77,8 +77,8 @@ type Config struct {
 	Loopback string
 }
 
-// part has what every use case of the room needs.
-type part struct {
+// common has what every use case of the room needs.
+type common struct {
 	store    port.Store
 	clock    clock.Clock
 	log      *slog.Logger
@@ -86,14 +86,14 @@ type part struct {
 	config   Config
 }
 
-func (p part) now() time.Time { return clock.UTC(p.clock) }
+func (p *common) now() time.Time { return clock.UTC(p.clock) }
 
 // pageSize is the number of runs that are read at a time.
 const pageSize = 100
 
 // eachUnfinished calls do for each run of a tenant in one of the states, except for terminal
 // states. It returns the first error of do.
-func (p part) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
+func (p *common) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
 	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
 		page := port.Page{State: state, Limit: pageSize}
 		for {
@@ -116,7 +116,7 @@ func (p part) eachUnfinished(ctx context.Context, tenant string, states []run.St
 
 // placementOf returns the placement of the pool of a job: its machines are created there first.
 // It is zero for an unknown job or pool.
-func (p part) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
+func (p *common) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
 	j, err := p.store.LoadJob(ctx, tenant, jobID)
 	if err == nil {
 		var in run.Pool

@@ -22,14 +22,14 @@ var withSlot = []run.State{
 
 // Drains ends the runs of drained pools.
 type Drains struct {
-	part
+	common
 	runs Runs
 }
 
 // NewDrains returns the drains of the pools in a store. known are the caches of the process that
 // commits runs.
 func NewDrains(runs Runs, store port.Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, config Config) *Drains {
-	return &Drains{part{store, c, log, known, config}, runs}
+	return &Drains{common{store, c, log, known, config}, runs}
 }
 
 // EndDrained asks the workers of the runs that hold a slot of a draining pool to end, after

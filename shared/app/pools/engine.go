@@ -17,7 +17,7 @@ import (
 
 // checkEngine returns the faults of the definition of an engine pool. It must have no settings
 // of a runner, and its model must be in the catalog.
-func (s *Pools) checkEngine(ctx context.Context, who port.Identity, id string, d Definition) (found []*fault.Fault, err error) {
+func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, d Definition) (found []*fault.Fault, err error) {
 	for _, other := range []struct {
 		field string
 		given bool

@@ -13,7 +13,7 @@ import (
 
 // checkFallbacks returns the faults of the fallbacks of a pool, each with its field. The
 // fallbacks must not lead back to the pool.
-func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) (found []*fault.Fault, err error) {
+func (s *common) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) (found []*fault.Fault, err error) {
 	if found = run.CheckFallbacks(id, fallbacks); len(found) > 0 {
 		return found, nil
 	}
@@ -32,7 +32,7 @@ func (s *Pools) checkFallbacks(ctx context.Context, tenant, id string, fallbacks
 
 // checkFallback returns the fault of a fallback whose pool does not exist, has an engine or
 // leads back to the pool; otherwise nil.
-func (s *Pools) checkFallback(ctx context.Context, tenant, id string, f run.Fallback) (*fault.Fault, error) {
+func (s *common) checkFallback(ctx context.Context, tenant, id string, f run.Fallback) (*fault.Fault, error) {
 	seen := map[string]bool{}
 	for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
 		if seen[open[0]] {

@@ -26,7 +26,7 @@ import (
 // replica set before it acts on it. Every step is idempotent: calls may overlap, and a process
 // may stop at any time.
 type Keeper struct {
-	part
+	common
 	runs   ReplicaRuns
 	runner port.Runner
 }
@@ -36,7 +36,7 @@ type Keeper struct {
 func NewKeeper(
 	runs ReplicaRuns, store port.Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, runner port.Runner, config Config,
 ) *Keeper {
-	return &Keeper{part{store, c, log, known, config}, runs, runner}
+	return &Keeper{common{store, c, log, known, config}, runs, runner}
 }
 
 // Keep reconciles the replicas of a pool with its settings. It returns nil if other calls win

@@ -18,7 +18,7 @@ import (
 // checkMachines returns the faults of the job that runs the replicas of a pool. The job must
 // have a program that the caller may run, permit enough runs at a time, and use a runner that
 // reports addresses.
-func (s *Pools) checkMachines(ctx context.Context, who port.Identity, m run.EngineMachines) (found []*fault.Fault, err error) {
+func (s *common) checkMachines(ctx context.Context, who port.Identity, m run.EngineMachines) (found []*fault.Fault, err error) {
 	const field = "engine.machines.job"
 	wrong := func(format string, args ...any) {
 		f := fault.New(fault.Unprocessable, format, args...)

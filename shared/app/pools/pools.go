@@ -116,7 +116,7 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d Definit
 }
 
 // check returns the faults of the definition of a pool.
-func (s *Pools) check(ctx context.Context, who port.Identity, id string, d Definition, queueLimit int) ([]*fault.Fault, error) {
+func (s *common) check(ctx context.Context, who port.Identity, id string, d Definition, queueLimit int) ([]*fault.Fault, error) {
 	found := slices.Clone(d.Faults)
 	if d.Limit < 0 || d.Limit > limit.PoolSlots {
 		found = append(found, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots))
@@ -296,7 +296,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 
 // forgetWarm deletes the warm machine records of a deleted pool. No run uses these machines;
 // the sweep destroys machines without a record.
-func (s *Pools) forgetWarm(ctx context.Context, ref run.PoolRef) {
+func (s *common) forgetWarm(ctx context.Context, ref run.PoolRef) {
 	have, err := s.store.WarmMachines(ctx, ref)
 	for _, w := range have {
 		if lost := s.store.DeleteWarm(ctx, w); lost != nil && !errors.Is(lost, port.ErrConflict) {
@@ -310,7 +310,7 @@ func (s *Pools) forgetWarm(ctx context.Context, ref run.PoolRef) {
 
 // unused returns a fault if a run of the pool has not ended. A run that is created
 // meanwhile waits until the pool exists again, at most its queue timeout.
-func (s *Pools) unused(ctx context.Context, p run.Pool) error {
+func (s *common) unused(ctx context.Context, p run.Pool) error {
 	return s.eachUnfinished(ctx, p.Tenant, run.States(), func(r run.Run) error {
 		if r.Slot.Pool != p.ID {
 			return nil

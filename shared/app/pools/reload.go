@@ -97,7 +97,7 @@ func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model strin
 }
 
 // checkModel returns the faults of a model for the engine of a pool, with the field model.
-func (s *Pools) checkModel(ctx context.Context, who port.Identity, p run.Pool, model string) error {
+func (s *common) checkModel(ctx context.Context, who port.Identity, p run.Pool, model string) error {
 	engine := *p.Engine
 	engine.Model = model
 	wrong, err := s.checkEngine(ctx, who, p.ID, Definition{Engine: &engine})
