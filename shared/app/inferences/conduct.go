@@ -3,14 +3,12 @@ package inferences
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -86,71 +84,6 @@ func (s *repeats) end(ref run.Ref, givenUp bool) bool {
 
 // Resume starts Conduct for an overdue run.
 func (s *Dispatcher) Resume(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
-
-// Conduct advances a run of kind inference, in every state, until it has to wait or has ended.
-// It may be called at any time, by any number of processes; a sweep calls it for runs that are
-// overdue.
-func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
-	for range conductSteps {
-		next, again, err := s.step(ctx, ref)
-		if next != nil {
-			again, err = s.serve(ctx, next)
-		}
-		if err != nil || !again {
-			return err
-		}
-	}
-	return fault.New(fault.Internal, "the task has not ended after %d steps", conductSteps)
-}
-
-// conductSteps limits the steps of one call of Conduct. A run needs fewer: an attempt has at
-// most four states, and a task engineAttempts attempts of each kind.
-const conductSteps = 64
-
-// step advances a run by one step, or returns the attempt to serve. again reports that the next
-// step can follow at once.
-func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, again bool, err error) {
-	r, err := s.store.Load(ctx, ref)
-	switch {
-	case errors.Is(err, port.ErrNotFound):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, fmt.Errorf("cannot load the task: %w", err)
-	case r.State == run.ContainerCreating && !r.Queued():
-		return newServing(r), false, nil
-	}
-	again, err = s.stepOf(ctx, r)
-	return nil, again, err
-}
-
-// stepOf advances a run that has no attempt to serve by one step.
-func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err error) {
-	now := s.now()
-	switch {
-	case r.State.Terminal():
-		return false, s.answers.EnsureEnd(ctx, s.store, r.Ref())
-	case r.State == run.Retrying, r.State == run.PreRun:
-		after, err := s.runs.Apply(ctx, r, run.Due{})
-		return err == nil && after.State == run.Pending, err
-	case r.Queued():
-		if now.Before(r.QueueBy()) {
-			return false, s.postponeCheck(ctx, r)
-		}
-		_, err = s.runs.Apply(ctx, r, run.Evaluated{Generation: r.Wait.Generation})
-		return err == nil, err
-	case r.State == run.Pending:
-		after, err := s.runs.TakeSlot(ctx, r)
-		return err == nil && !after.Queued() && !s.serves(after), err
-	case r.State == run.Running:
-		return s.advanceRunning(ctx, r)
-	case r.State == run.Terminating:
-		if s.serves(r) {
-			return false, nil
-		}
-		return true, s.settle(ctx, r, nil)
-	}
-	return false, nil
-}
 
 // postponeCheck postpones the next check of an overdue run.
 func (s *Dispatcher) postponeCheck(ctx context.Context, r run.Run) error {

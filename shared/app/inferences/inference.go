@@ -16,7 +16,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/capacity"
-	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
@@ -116,45 +115,6 @@ type Accepted struct {
 	// Remaining is the result of Inference.Remaining; empty for Call, and if it could not be
 	// read.
 	Remaining budget.Limit
-}
-
-// Create accepts an inference task. It returns after the task is stored, and normally after it
-// has a slot or is queued. Faults: InvalidRequest, InvalidParams and DeadlineUnmet with the
-// field, ModelUnknown, UntrustedArtifact, PoolUnready, PoolUnavailable, AdmissionReject,
-// SessionClosed, QueueFull, IdempotencyMismatch. A prompt that is too long is InvalidParams
-// with the field port.FieldPrompt, also if only the engine detects it.
-func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
-	if err := change.CheckKey(in.IdempotencyKey); err != nil {
-		return Accepted{}, err
-	}
-	if err := s.checkTask(in); err != nil {
-		return Accepted{}, err
-	}
-	created, existing, err := s.createTask(ctx, in)
-	if err != nil {
-		return Accepted{}, err
-	}
-	if !existing && created.State == run.Pending {
-		// If this fails, a sweep admits the run: it is accepted.
-		if after, err := s.runs.TakeSlot(ctx, created); err != nil {
-			s.warn(ctx, created, "cannot admit an inference task; a sweep does", err)
-		} else {
-			created = after
-		}
-	}
-	accepted := Accepted{
-		Run: created, Existing: existing,
-		QueuePosition: created.Expectation.Ahead, PredictedStart: time.Duration(created.Expectation.StartMS) * time.Millisecond,
-	}
-	if in.waits {
-		return accepted, nil
-	}
-	if left, err := s.Remaining(ctx, created); err != nil {
-		s.warn(ctx, created, "cannot read the budget of an accepted inference task", err)
-	} else {
-		accepted.Remaining = left
-	}
-	return accepted, nil
 }
 
 // CountRefusal counts a request for an inference task that is refused with a code, in Create or

@@ -17,20 +17,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/trace"
 )
 
-// serve serves an attempt that has a slot: it acquires a replica, streams its answer and ends
-// the attempt. again reports that the run needs a further step.
-func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	t.stop = stop
-	if !s.register(t, s.now()) {
-		s.ongoing().passOn(ctx, t)
-		return false, nil
-	}
-	defer s.unregister(t)
-	return ignoreInterrupt(ctx, func() (bool, error) { return s.serveBegun(ctx, t) })
-}
-
 // ignoreInterrupt calls serve. If interrupt has cancelled ctx, it returns no error and again:
 // the next step ends the task or the attempt.
 func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) (again bool, err error) {
@@ -39,31 +25,6 @@ func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) 
 		return true, nil
 	}
 	return again, err
-}
-
-// serveBegun acquires a replica for an attempt that register has accepted, and serves the
-// attempt.
-func (s *Dispatcher) serveBegun(ctx context.Context, t *serving) (again bool, err error) {
-	serves, again, err := s.acquireAndCommit(ctx, t)
-	if t.replica != nil {
-		defer t.replica.Release()
-	}
-	if !serves {
-		return again, err
-	}
-	return s.serveContacted(ctx, t)
-}
-
-// serveContacted serves an attempt after the commit that makes this dispatcher its worker.
-func (s *Dispatcher) serveContacted(ctx context.Context, t *serving) (again bool, err error) {
-	endBeat := s.beat(ctx, t)
-	defer endBeat()
-	failure, err := s.stream(ctx, t)
-	if err != nil {
-		return true, err
-	}
-	// conclude is short and must happen, also if the task was cancelled.
-	return true, s.conclude(context.WithoutCancel(ctx), t, failure)
 }
 
 // acquireAndCommit acquires a replica for an attempt and commits that this dispatcher serves it.

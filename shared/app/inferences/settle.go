@@ -2,7 +2,6 @@ package inferences
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -15,49 +14,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
-
-// conclude ends an attempt and, if nothing may follow, the run.
-func (s *Dispatcher) conclude(ctx context.Context, t *serving, failure error) error {
-	if s.stopping() {
-		return nil // the next dispatcher continues the task as after a crash
-	}
-	t.run.Generation = &t.used
-	r, w, used := t.run, t.answer, &t.used
-	if failure == nil {
-		t.replica.Release() // a client that reads the end may continue at once, at the same replica
-		if _, err := w.Close(ctx, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(used)}); err != nil {
-			return err
-		}
-		return s.settle(ctx, r, nil)
-	}
-	if errors.Is(failure, errAttemptEnded) {
-		return s.settleNow(ctx, r, t.replica.AwaitFree)
-	}
-	if errors.Is(failure, answer.ErrStreamEnded) || errors.Is(failure, errCancelled) || errors.Is(failure, context.Canceled) {
-		return s.settleEnded(ctx, r, t.replica)
-	}
-	why, isFault := errors.AsType[*fault.Fault](failure)
-	if !isFault {
-		return failure // the store does not answer; a sweep continues
-	}
-	field := why.Field
-	why = fault.New(why.Code, "%s", why.Message)
-	why.Field = field
-	if w.HasContent() {
-		record := inference.Record{Attempt: r.Attempt.Number, Error: &inference.Failure{
-			Code: answer.FailureCode(why.Code), Message: why.Message, Field: why.Field, Engine: r.Work.Inference.Engine, TokensOut: used.TokensOut, DecodeMS: used.DecodeMS,
-		}}
-		if _, err := w.Close(ctx, record); err != nil {
-			return err
-		}
-		return s.settleEnded(ctx, r, t.replica)
-	}
-	after, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why, Generation: used})
-	if err != nil {
-		return err
-	}
-	return s.settle(ctx, after, t.replica.AwaitFree)
-}
 
 // settleEnded ends the attempt of a run whose stream has ended, and settles the run after the
 // engine has freed its slot.
@@ -118,44 +74,6 @@ func (s *endings) commitStreamEnd(ctx context.Context, r run.Run, last inference
 // fail commits the failure of an attempt. It does not end the stream; settle does.
 func (s *endings) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
 	_, err := s.runs.Apply(ctx, r, run.GenerationEnded{Attempt: r.Attempt.Number, Fault: why})
-	return err
-}
-
-// settle ends a run whose attempt has ended, and its stream, or lets another attempt follow.
-// free, if it is not nil, waits until the engine has freed its slot for the attempt.
-func (s *endings) settle(ctx context.Context, r run.Run, free func(context.Context)) error {
-	head, state, err := s.answers.Read(ctx, r)
-	if err != nil {
-		return err
-	}
-	var last inference.Record
-	switch {
-	case state.Ended:
-		last, err = s.answers.Last(ctx, r, head)
-	case r.Cancel != nil:
-		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
-	case state.HasContent(), s.isLastAttempt(r):
-		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
-	}
-	if err != nil {
-		return err
-	}
-	facts := run.Sequence{}
-	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
-	if last.Ends() {
-		end, used := answer.StreamEnd(last)
-		used = used.Merged(r.Generation)
-		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
-	}
-	if last.End != nil {
-		if settled.Trace, err = s.transcript(ctx, r); err != nil {
-			return err
-		}
-	}
-	if free != nil {
-		free(ctx)
-	}
-	_, err = s.runs.Apply(ctx, r, append(facts, settled))
 	return err
 }
 
