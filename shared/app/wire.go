@@ -17,16 +17,16 @@ import (
 // addresses of machines.
 func KeepReplicas(runner port.Runner, hex orchestrator.Hex, config orchestrator.Config) orchestrator.ReplicaRuns {
 	return orchestrator.KeepReplicas(hex, func(runs orchestrator.Creations) orchestrator.ReplicaKeeper {
-		store, c, log, known := runs.Parts()
-		return pools.NewKeeper(runs, store, c, log, known, runner, poolConfig(config))
+		c, log, known := runs.Parts()
+		return pools.NewKeeper(runs, runs.Store(), c, log, known, runner, poolConfig(config))
 	})
 }
 
 // Drains returns the drains of the pools of a lifecycle.
 func Drains(life *orchestrator.Lifecycle, config orchestrator.Config) *pools.Drains {
 	runs := orchestrator.NewCommits(life)
-	store, c, log, known := runs.Parts()
-	return pools.NewDrains(runs, store, c, log, known, poolConfig(config))
+	c, log, known := runs.Parts()
+	return pools.NewDrains(runs, runs.Store(), c, log, known, poolConfig(config))
 }
 
 // Pools returns the use cases of the pools of a lifecycle; see pools.New.
@@ -42,7 +42,8 @@ func NewInference(
 	requests *orchestrator.Requests, hex orchestrator.Hex, feed port.AnswerFeed, models inferences.Catalog, transcripts inferences.Transcripts,
 	record series.Recorder, config orchestrator.Config,
 ) *inferences.Inference {
-	return inferences.New(orchestrator.NewCreations(requests), hex, feed, models, transcripts, record, taskConfig(config))
+	runs := orchestrator.NewCreations(requests)
+	return inferences.New(runs, runs.Store(), hex, feed, models, transcripts, record, taskConfig(config))
 }
 
 // NewDispatcher returns a dispatcher, and the requests of the lifecycle whose commits call it.
@@ -51,9 +52,10 @@ func NewDispatcher(
 	artifacts inferences.TranscriptStore, engines balance.Engines, record series.Recorder, cfg inferences.DispatcherConfig, config orchestrator.Config,
 ) (*inferences.Dispatcher, *orchestrator.Requests) {
 	var requests *orchestrator.Requests
-	d := inferences.NewDispatcher(func(d *inferences.Dispatcher) inferences.Runs {
+	d := inferences.NewDispatcher(func(d *inferences.Dispatcher) (inferences.Runs, inferences.Store) {
 		requests = orchestrator.NewRequests(lifecycle(d), hex, orchestrator.StreamsIn(feed), config)
-		return orchestrator.NewCreations(requests)
+		runs := orchestrator.NewCreations(requests)
+		return runs, runs.Store()
 	}, hex, feed, models, artifacts, engines, record, cfg, taskConfig(config))
 	return d, requests
 }
@@ -74,14 +76,16 @@ func taskConfig(c orchestrator.Config) inferences.Config {
 
 // Definitions returns the use cases that run definitions; see jobs.NewDefinitions.
 func Definitions(runs *orchestrator.Runs, c orchestrator.Config) *jobs.Definitions {
-	return jobs.NewDefinitions(orchestrator.NewJobRuns(runs), jobs.Config{
+	creations := orchestrator.NewJobRuns(runs)
+	return jobs.NewDefinitions(creations, creations.Store(), jobs.Config{
 		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, NoBucketKeys: c.BucketCredentials == run.BucketEnvelope,
 	})
 }
 
 // Warm returns the warm machines of the pools of a lifecycle.
 func Warm(life *orchestrator.Lifecycle, runner port.Runner, hex orchestrator.Hex, c orchestrator.Config) *warm.Machines {
-	return warm.New(orchestrator.NewCommits(life), runner, hex, warm.Config{Policy: c.Policy, Key: c.WarmKey, Workers: c.SweepWorkers})
+	runs := orchestrator.NewCommits(life)
+	return warm.New(runs, runs.Store(), runner, hex, warm.Config{Policy: c.Policy, Key: c.WarmKey, Workers: c.SweepWorkers})
 }
 
 // Downloads returns the downloads of the outputs of runs.

@@ -52,7 +52,7 @@ func (r *Readiness) Check(ctx context.Context) error {
 }
 
 // RewriteReception returns a write for NewReadiness: it stores the recorded reception again.
-func RewriteReception(store port.Store) func(context.Context) error {
+func RewriteReception(store port.ReceptionStore) func(context.Context) error {
 	return func(ctx context.Context) error {
 		is, err := store.Reception(ctx)
 		if err == nil {

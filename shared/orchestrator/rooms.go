@@ -18,10 +18,12 @@ type Commits struct{ life *Lifecycle }
 // NewCommits returns the commits of a lifecycle.
 func NewCommits(life *Lifecycle) Commits { return Commits{life} }
 
-// Parts returns what every room takes besides: the store, the clock, the log, and the caches of the
-// process.
-func (c Commits) Parts() (port.Store, clock.Clock, *slog.Logger, *capacity.Caches) {
-	return c.life.store, c.life.clock, c.life.log, c.life.known
+// Store returns the store of the runs.
+func (c Commits) Store() port.Store { return c.life.store }
+
+// Parts returns what every room takes besides: the clock, the log, and the caches of the process.
+func (c Commits) Parts() (clock.Clock, *slog.Logger, *capacity.Caches) {
+	return c.life.clock, c.life.log, c.life.known
 }
 
 // Apply decides a fact about a record that was just read, commits the decision and acts on it. It

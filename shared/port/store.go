@@ -26,7 +26,8 @@ const CommitTries = 100
 // used with another digest.
 var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 
-// Store stores runs with their events, leases, queues and idempotency keys.
+// Store stores runs with their events, leases, queues and idempotency keys, and the resources of
+// tenants. A use case takes the parts that it uses; an adapter implements all of them.
 //
 // Reads by id are strongly consistent. List, Due, WithMachine, OutputsDue and Purge, and Pools
 // and Reconcile for a pool that they have not seen before, may be eventually consistent: they
@@ -38,12 +39,21 @@ var ErrKeyTaken = errors.New("the idempotency key was used for another request")
 // Its faults are Unavailable and StoreFull. A record past its ExpiresAt is not found, except by
 // Load, Due and OutputsDue while it has stored bytes.
 type Store interface {
+	RunStore
+	HeartbeatStore
+	LeaseStore
+	SweepStore
+	ReceptionStore
+	ClaimStore
 	JobStore
 	PoolStore
 	AccountStore
 	NoteStore
 	ResourceStore
+}
 
+// RunStore stores runs with their events and idempotency keys.
+type RunStore interface {
 	// Create writes a new run with its events, at version 1. If the key is known, nothing is
 	// written: existing is the run of its first use, or the error is ErrKeyTaken if the digest
 	// differs. ErrConflict means that the run's id exists. The writes of with are committed
@@ -69,7 +79,10 @@ type Store interface {
 	// a page with a state may have fewer runs than its limit, or be empty, although next is
 	// set.
 	List(ctx context.Context, tenant string, page Page) (runs []run.Run, next string, err error)
+}
 
+// HeartbeatStore stores the last heartbeats of workers, each beside its run.
+type HeartbeatStore interface {
 	// Heartbeat records a heartbeat with one conditional write on the heartbeat item of the
 	// same attempt and worker. It sets At, Previous, Progress and Message, and adds b.Received
 	// (0 or 1) to Received. Nil and empty values, and an At before the stored one, keep the
@@ -82,18 +95,11 @@ type Store interface {
 	// HeartbeatsDue returns the runs whose heartbeat item has a DueAt by now. Paging works as
 	// in Due. It may miss the newest commits and heartbeats.
 	HeartbeatsDue(ctx context.Context, now time.Time, after string, limit int) (refs []run.Ref, next string, err error)
-	// Reception returns the recorded reception, or its zero value. RecordReception replaces it
-	// if it is still before. It returns ErrConflict if the stored value is neither before nor
-	// after.
-	Reception(ctx context.Context) (Reception, error)
-	RecordReception(ctx context.Context, before, after Reception) error
-	// Claim records that the store has the record of every machine: from then on, no run needs
-	// a machine without a record. It may be repeated. Claimed reports whether this store was
-	// claimed. A store whose content was copied from another one, such as a restored table, is
-	// not claimed.
-	Claim(ctx context.Context) error
-	Claimed(ctx context.Context) (bool, error)
+}
 
+// LeaseStore has the leases and the queues of pools, jobs and keys, which commits of runs change,
+// and the pace of starts.
+type LeaseStore interface {
 	// Queue returns at most limit runs that are queued for a slot of the pool,
 	// ordered by Slot.Order and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
@@ -120,7 +126,10 @@ type Store interface {
 	// if the stored version differs from that of g.
 	StartGate(ctx context.Context, pool string) (run.StartGate, error)
 	SetStartGate(ctx context.Context, g run.StartGate) error
+}
 
+// SweepStore lists the overdue and expired records that sweeps read, and purges them.
+type SweepStore interface {
 	// Due returns a page of at most limit runs whose execution should have acted by now, the
 	// longest overdue first, to the hour. after is the next of the previous page; empty means
 	// the first page. A page may have fewer runs than limit, or be empty, although next is set;
@@ -137,6 +146,25 @@ type Store interface {
 	// have no stored bytes. It also removes accounts whose PurgeAt has passed. It returns the
 	// number of removed records.
 	Purge(ctx context.Context, now time.Time, limit int) (int, error)
+}
+
+// ReceptionStore stores whether workers can reach the API.
+type ReceptionStore interface {
+	// Reception returns the recorded reception, or its zero value. RecordReception replaces it
+	// if it is still before. It returns ErrConflict if the stored value is neither before nor
+	// after.
+	Reception(ctx context.Context) (Reception, error)
+	RecordReception(ctx context.Context, before, after Reception) error
+}
+
+// ClaimStore stores whether the store is complete.
+type ClaimStore interface {
+	// Claim records that the store has the record of every machine: from then on, no run needs
+	// a machine without a record. It may be repeated. Claimed reports whether this store was
+	// claimed. A store whose content was copied from another one, such as a restored table, is
+	// not claimed.
+	Claim(ctx context.Context) error
+	Claimed(ctx context.Context) (bool, error)
 }
 
 // Write is the part of a commit for one run.

@@ -35,13 +35,19 @@ const (
 // after headAge, later for a long queue, and the measured runs after measureAge. No call waits
 // for the reads of another call.
 type Estimates struct {
-	store port.Store
+	store queuedRuns
 	clock clock.Clock
 	pools sync.Map // poolID -> *estimate
 }
 
+// queuedRuns has runs and their queues.
+type queuedRuns interface {
+	port.RunStore
+	port.LeaseStore
+}
+
 // NewEstimates returns the estimates from the runs in a store.
-func NewEstimates(store port.Store, c clock.Clock) *Estimates {
+func NewEstimates(store queuedRuns, c clock.Clock) *Estimates {
 	return &Estimates{store: store, clock: c}
 }
 

@@ -32,13 +32,13 @@ type poolID struct{ tenant, pool string }
 // headAge. The cost of a position does not depend on the length of the queue or on the number
 // of readers.
 type Positions struct {
-	store port.Store
+	store port.LeaseStore
 	clock clock.Clock
 	pools sync.Map // poolID -> *queueHead
 }
 
 // NewPositions returns the positions in the queues of a store.
-func NewPositions(store port.Store, c clock.Clock) *Positions {
+func NewPositions(store port.LeaseStore, c clock.Clock) *Positions {
 	return &Positions{store: store, clock: c}
 }
 
@@ -91,13 +91,13 @@ func (q *Positions) Of(ctx context.Context, r run.Run) (int, error) {
 // enqueues and grants. It does not see runs that another process accepts until it counts
 // again, so the limit can be exceeded.
 type QueueLimit struct {
-	store port.Store
+	store port.LeaseStore
 	clock clock.Clock
 	pools sync.Map // poolID -> *queueCount
 }
 
 // NewQueueLimit returns the limits of the queues in a store.
-func NewQueueLimit(store port.Store, c clock.Clock) *QueueLimit {
+func NewQueueLimit(store port.LeaseStore, c clock.Clock) *QueueLimit {
 	return &QueueLimit{store: store, clock: c}
 }
 

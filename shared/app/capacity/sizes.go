@@ -13,15 +13,21 @@ import (
 
 // Sizes reads the use and the limits of all pools.
 type Sizes struct {
-	store  port.Store
+	store  sizedPools
 	tenant string
 	pool   string
 	limit  int
 }
 
+// sizedPools has pools and their use.
+type sizedPools interface {
+	port.PoolStore
+	port.LeaseStore
+}
+
 // NewSizes returns Sizes. standard is the default pool; a pool without a record has its
 // limit. tenant is a tenant whose pools are included even if no pool is used.
-func NewSizes(store port.Store, tenant string, standard run.Pool) *Sizes {
+func NewSizes(store sizedPools, tenant string, standard run.Pool) *Sizes {
 	return &Sizes{store, tenant, standard.ID, standard.Limit}
 }
 

@@ -14,7 +14,7 @@ const tokenTries = 5
 
 // TakeToken takes a token of the shared limit of an app. It returns 0, or the time until the
 // next token. An app without a documented limit needs no token.
-func TakeToken(ctx context.Context, store port.Store, app run.StartPace, now time.Time) (wait time.Duration, err error) {
+func TakeToken(ctx context.Context, store port.LeaseStore, app run.StartPace, now time.Time) (wait time.Duration, err error) {
 	for range tokenTries {
 		gate, err := store.StartGate(ctx, run.AppGate(app.App))
 		if err != nil {

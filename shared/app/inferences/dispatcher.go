@@ -93,16 +93,17 @@ func newServing(r run.Run) *serving {
 }
 
 // NewDispatcher returns a dispatcher that serves tasks while Run runs. runs returns the runs of a
-// process whose commits call the dispatcher. The streams of the tasks are in feed. open returns
+// process whose commits call the dispatcher, and their store. The streams of the tasks are in feed. open returns
 // the engine of a replica.
 func NewDispatcher(
-	runs func(*Dispatcher) Runs, hex func(n int) string, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, open balance.Engines,
+	runs func(*Dispatcher) (Runs, Store), hex func(n int) string, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, open balance.Engines,
 	record series.Recorder, cfg DispatcherConfig, config Config,
 ) *Dispatcher {
 	d := &Dispatcher{
 		attempts: &attempts{active: map[string]*serving{}, ready: make(chan struct{})}, cfg: cfg, repeat: repeats{runs: map[run.Ref]bool{}},
 	}
-	d.Inference = New(runs(d), hex, feed, models, artifacts, record, config)
+	created, store := runs(d)
+	d.Inference = New(created, store, hex, feed, models, artifacts, record, config)
 	d.Inference.stopped = d.attempts.stopped
 	d.engines = &engines{d.Inference, balance.NewReplicas(open, d.clock, d.log, record)}
 	d.answering, d.endings = &answering{d.Inference, cfg.Batch}, &endings{d.Inference, artifacts}

@@ -21,10 +21,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// Store stores pools, and the runs of tasks with their slots, heartbeats and budgets.
+type Store interface {
+	port.RunStore
+	port.HeartbeatStore
+	port.LeaseStore
+	port.PoolStore
+	port.AccountStore
+}
+
 // Runs are the runs of inference tasks. All methods are safe for concurrent use.
 type Runs interface {
-	// Parts returns the store of the runs, and the clock, the log and the caches of the process.
-	Parts() (port.Store, clock.Clock, *slog.Logger, *capacity.Caches)
+	// Parts returns the clock, the log and the caches of the process.
+	Parts() (clock.Clock, *slog.Logger, *capacity.Caches)
 	// Find returns a task of the caller's tenant. Fault: NotFound.
 	Find(ctx context.Context, who port.Identity, taskID string) (run.Run, error)
 	// Watch returns a channel that is closed at the run's next commit by this process, and a

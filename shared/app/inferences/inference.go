@@ -47,9 +47,9 @@ type Inference struct {
 // New returns the use cases of inference tasks, whose streams are in feed. hex returns n random
 // bytes in hexadecimal. record gets the samples that do not follow from commits.
 func New(
-	runs Runs, hex func(n int) string, feed port.AnswerFeed, models Catalog, transcripts Transcripts, record series.Recorder, config Config,
+	runs Runs, store Store, hex func(n int) string, feed port.AnswerFeed, models Catalog, transcripts Transcripts, record series.Recorder, config Config,
 ) *Inference {
-	store, c, log, known := runs.Parts()
+	c, log, known := runs.Parts()
 	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWithin)
 	return &Inference{
 		offers: &offers{runs, store, models}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
@@ -61,7 +61,7 @@ func New(
 // offers knows which pools serve which models.
 type offers struct {
 	runs   Runs
-	store  port.Store
+	store  Store
 	models Catalog
 }
 

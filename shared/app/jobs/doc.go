@@ -21,10 +21,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// Store stores jobs and runs.
+type Store interface {
+	port.JobStore
+	port.RunStore
+}
+
 // Runs are the runs of jobs. All methods are safe for concurrent use.
 type Runs interface {
-	// Parts returns the store of the runs, and the clock, the log and the caches of the process.
-	Parts() (port.Store, clock.Clock, *slog.Logger, *capacity.Caches)
+	// Parts returns the clock, the log and the caches of the process.
+	Parts() (clock.Clock, *slog.Logger, *capacity.Caches)
 	// Find returns a run of the caller's tenant. Fault: NotFound.
 	Find(ctx context.Context, who port.Identity, id string) (run.Run, error)
 	// Apply commits a fact about a run that was just read, and acts on it. It returns the newest

@@ -23,7 +23,7 @@ import (
 // Definitions serves clients that run a definition once.
 type Definitions struct {
 	runs     Runs
-	store    port.Store
+	store    Store
 	clock    clock.Clock
 	log      *slog.Logger
 	capacity *capacity.Caches
@@ -32,8 +32,8 @@ type Definitions struct {
 
 // NewDefinitions returns Definitions with the configured addresses of hooks and check of
 // pod specifications.
-func NewDefinitions(runs Runs, config Config) *Definitions {
-	store, c, log, known := runs.Parts()
+func NewDefinitions(runs Runs, store Store, config Config) *Definitions {
+	c, log, known := runs.Parts()
 	return &Definitions{runs, store, c, log, known, config}
 }
 

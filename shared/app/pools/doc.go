@@ -24,6 +24,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// Store stores pools, with the runs that use them and the jobs and models that they name.
+type Store interface {
+	port.PoolStore
+	port.LeaseStore
+	port.RunStore
+	port.JobStore
+	port.ResourceStore
+}
+
 // Runs are the runs of the pools. All methods are safe for concurrent use.
 type Runs interface {
 	// Apply commits a fact about a run that was just read, and acts on it. It returns the newest
@@ -79,7 +88,7 @@ type Config struct {
 
 // common has what every use case of the room needs.
 type common struct {
-	store    port.Store
+	store    Store
 	clock    clock.Clock
 	log      *slog.Logger
 	capacity *capacity.Caches

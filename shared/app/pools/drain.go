@@ -28,7 +28,7 @@ type Drains struct {
 
 // NewDrains returns the drains of the pools in a store. known are the caches of the process that
 // commits runs.
-func NewDrains(runs Runs, store port.Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, config Config) *Drains {
+func NewDrains(runs Runs, store Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, config Config) *Drains {
 	return &Drains{common{store, c, log, known, config}, runs}
 }
 

@@ -189,7 +189,7 @@ const healthRuns = 100
 
 // runsOf reads the runs of a pool that list returns, at most healthRuns.
 func runsOf(
-	ctx context.Context, store port.Store, tenant, pool string, list func(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error),
+	ctx context.Context, store port.RunStore, tenant, pool string, list func(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error),
 ) (runs []run.Run, err error) {
 	refs, err := list(ctx, tenant, pool, healthRuns)
 	if err != nil {

@@ -34,7 +34,7 @@ type Keeper struct {
 // NewKeeper returns the keeper of the replica sets in a store. runner returns the addresses of
 // machines. known are the caches of the process that commits runs.
 func NewKeeper(
-	runs ReplicaRuns, store port.Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, runner port.Runner, config Config,
+	runs ReplicaRuns, store Store, c clock.Clock, log *slog.Logger, known *capacity.Caches, runner port.Runner, config Config,
 ) *Keeper {
 	return &Keeper{common{store, c, log, known, config}, runs, runner}
 }

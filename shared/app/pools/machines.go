@@ -125,11 +125,11 @@ func (NoEngines) OfPool(context.Context, run.Pool) ([]balance.ReplicaHealth, err
 
 type askedEngines struct {
 	engines balance.Engines
-	store   port.Store
+	store   Store
 }
 
 // AskEngines is for a process without a dispatcher that asks the engines. store has the tasks.
-func AskEngines(engines balance.Engines, store port.Store) EngineHealths {
+func AskEngines(engines balance.Engines, store Store) EngineHealths {
 	return askedEngines{engines, store}
 }
 

@@ -16,10 +16,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+// Store stores pools with their warm machines, and what needs them.
+type Store interface {
+	port.PoolStore
+	port.LeaseStore
+	port.JobStore
+	port.RunStore
+}
+
 // Runs are the runs that use warm machines.
 type Runs interface {
-	// Parts returns the store of the runs, and the clock, the log and the caches of the process.
-	Parts() (port.Store, clock.Clock, *slog.Logger, *capacity.Caches)
+	// Parts returns the clock, the log and the caches of the process.
+	Parts() (clock.Clock, *slog.Logger, *capacity.Caches)
 	// MayDestroyUnknown returns nil if a machine without a record may be destroyed.
 	MayDestroyUnknown(ctx context.Context, m port.MachineStatus) error
 }
@@ -38,7 +46,7 @@ type Config struct {
 // Machines keeps the warm machines of pools. Sweeps may overlap.
 type Machines struct {
 	runs     Runs
-	store    port.Store
+	store    Store
 	clock    clock.Clock
 	log      *slog.Logger
 	capacity *capacity.Caches
@@ -47,9 +55,9 @@ type Machines struct {
 	config   Config
 }
 
-// New returns the warm machines of a runner. hex returns n random bytes in hexadecimal.
-func New(runs Runs, runner port.Runner, hex func(n int) string, config Config) *Machines {
-	store, c, log, known := runs.Parts()
+// New returns the warm machines of a runner, whose records are in a store. hex returns n random bytes in hexadecimal.
+func New(runs Runs, store Store, runner port.Runner, hex func(n int) string, config Config) *Machines {
+	c, log, known := runs.Parts()
 	return &Machines{runs, store, c, log, known, runner, hex, config}
 }
 
