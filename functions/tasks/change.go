@@ -65,7 +65,7 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()),
-		Changes: orchestrator.Changes{
+		Changes: job.RetryChanges{
 			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
 			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority),
 		},

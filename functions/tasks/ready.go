@@ -5,12 +5,11 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // ReadyRoutes returns the route of the readiness probe. It responds with 200 only while the
 // store accepts writes. version is the program's version.
-func ReadyRoutes(ready *orchestrator.Readiness, version string) []httpkit.Route {
+func ReadyRoutes(ready *Readiness, version string) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodGet, Pattern: "/readyz", Access: httpkit.ForAll,
 		Handle: func(w http.ResponseWriter, r *http.Request) error {

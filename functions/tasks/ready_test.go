@@ -18,7 +18,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // wantReady calls /readyz. code is the expected code of the problem; empty means that 200 is
@@ -54,7 +53,7 @@ func TestFullStoreIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	stage := apitest.New(t, apitest.Parts{Store: store, Signer: signer, Clock: now}, func(*app.System) []httpkit.Route {
-		return tasks.ReadyRoutes(orchestrator.NewReadiness(store.Probe, now), "v1")
+		return tasks.ReadyRoutes(tasks.NewReadiness(store.Probe, now), "v1")
 	})
 	limit := func(pages int) {
 		t.Helper()
@@ -81,7 +80,7 @@ func TestProbesShareAWrite(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
 	now, writes, failure := parts.Clock.(*clock.Virtual), 0, error(nil)
-	ready := orchestrator.NewReadiness(func(context.Context) error { writes++; return failure }, now)
+	ready := tasks.NewReadiness(func(context.Context) error { writes++; return failure }, now)
 	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route { return tasks.ReadyRoutes(ready, "v1") })
 	for range 100 {
 		wantReady(t, stage, "")
@@ -99,7 +98,7 @@ func TestProbesShareAWrite(t *testing.T) {
 func TestStoreWithAReceptionIsReady(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	ready := orchestrator.NewReadiness(orchestrator.RewriteReception(parts.Store), parts.Clock)
+	ready := tasks.NewReadiness(tasks.RewriteReception(parts.Store), parts.Clock)
 	stage := apitest.New(t, parts, func(*app.System) []httpkit.Route { return tasks.ReadyRoutes(ready, "v1") })
 	wantReady(t, stage, "")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -170,7 +171,7 @@ func (s *Runs) createdBy(ctx context.Context, in Bulk, r run.Run) (bool, error) 
 	if in.IdempotencyKey == "" || r.RetryOf == "" {
 		return false, nil
 	}
-	made, err := s.store.FindByKey(ctx, r.Tenant, port.IdempotencyKey{Key: bulkKey(in.IdempotencyKey, r.RetryOf), Digest: retryDigest(r.RetryOf)})
+	made, err := s.store.FindByKey(ctx, r.Tenant, port.IdempotencyKey{Key: bulkKey(in.IdempotencyKey, r.RetryOf), Digest: job.RetryDigest(r.RetryOf)})
 	if errors.Is(err, port.ErrNotFound) {
 		return false, nil
 	}

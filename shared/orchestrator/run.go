@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -29,7 +30,7 @@ type RetryRequest struct {
 	IdempotencyKey string
 	CorrelationID  string
 	// Changes are for the new run. PayloadDigest is its run.Run.PayloadDigest if there are any.
-	Changes       Changes
+	Changes       job.RetryChanges
 	PayloadDigest string
 	// TraceParent is the W3C trace context of the request; empty without one.
 	TraceParent string
@@ -37,7 +38,7 @@ type RetryRequest struct {
 
 // Retry creates a run with the work of an ended task, whatever its outcome, and a copy of its
 // input; see run.Run.Again. existing as for Submit. Faults: NotFound as for Queries.Task,
-// NotEnded, IdempotencyMismatch, AdmissionReject, and those of Changes.of and host.Programs.Check.
+// NotEnded, IdempotencyMismatch, AdmissionReject, and those of job.RetryChanges.Of and host.Programs.Check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -58,7 +59,7 @@ func notEnded(r run.Run) error {
 
 // retry is Retry for a run that has ended.
 func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
-	if r, err = in.Changes.of(old.Again()); err != nil {
+	if r, err = in.Changes.Of(old.Again()); err != nil {
 		return r, false, err
 	}
 	if err := s.host.Check(in.Identity, r.Work); err != nil {
@@ -68,16 +69,13 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	if err != nil {
 		return r, false, err
 	}
-	if !in.Changes.none() {
+	if !in.Changes.None() {
 		r.PayloadDigest = in.PayloadDigest
 	}
 	r.CorrelationID, r.CreatedBy = in.CorrelationID, in.Identity.Actor()
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
-	return s.createWithInput(ctx, r, in.IdempotencyKey, in.Changes.digest(old.TaskID), input)
+	return s.createWithInput(ctx, r, in.IdempotencyKey, in.Changes.Digest(old.TaskID), input)
 }
-
-// retryDigest identifies the request for a retry of a task.
-func retryDigest(taskID string) string { return "retry of " + taskID }
 
 // inputOf reads the stored input of a run's program; nil without one.
 func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {

@@ -25,6 +25,6 @@ func main() {
 		logs.New(orchestrator.NewTasks(life.Records), machines, objects, orchestrator.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
 	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines))),
-		tasks.ReadyRoutes(orchestrator.NewReadiness(orchestrator.RewriteReception(store), p.Clock()), p.Version()),
+		tasks.ReadyRoutes(tasks.NewReadiness(tasks.RewriteReception(store), p.Clock()), p.Version()),
 	), deployed.ClientTokens(p))
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package job
 
 import (
 	"cmp"
@@ -8,38 +8,40 @@ import (
 	"reflect"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Changes are the parts that a retry does not take from the old run. A zero field keeps the part
+// RetryChanges are the parts that a retry does not take from the old run. A zero field keeps the part
 // of that run.
-type Changes struct {
+type RetryChanges struct {
 	Image   string
 	Command []string
 	// Parameters are environment variables. They replace those of the same names.
 	Parameters map[string]string
-	Options    *job.ExportOptions
+	Options    *ExportOptions
 	Priority   run.Priority
 }
 
-// none reports whether nothing is changed.
-func (c Changes) none() bool { return reflect.ValueOf(c).IsZero() }
+// None reports whether nothing is changed.
+func (c RetryChanges) None() bool { return reflect.ValueOf(c).IsZero() }
 
-// digest identifies the request for a retry of a task with the changes.
-func (c Changes) digest(taskID string) string {
-	digest := retryDigest(taskID)
-	if !c.none() {
+// Digest identifies the request for a retry of a task with the changes.
+func (c RetryChanges) Digest(taskID string) string {
+	digest := RetryDigest(taskID)
+	if !c.None() {
 		text, _ := json.Marshal(c) //nolint:errchkjson // texts, numbers and flags have a JSON form
 		digest += fmt.Sprintf(" with %s", text)
 	}
 	return digest
 }
 
-// of returns a retry with the changes. Faults: InvalidRequest with the field for a change that the
-// kind of the run does not have, job.DefinitionProblems.
-func (c Changes) of(again run.Run) (run.Run, error) {
-	if err := c.check(again); err != nil || c.none() {
+// RetryDigest identifies the request for a retry of a task without changes.
+func RetryDigest(taskID string) string { return "retry of " + taskID }
+
+// Of returns a retry with the changes. Faults: InvalidRequest with the field for a change that the
+// kind of the run does not have, DefinitionProblems.
+func (c RetryChanges) Of(again run.Run) (run.Run, error) {
+	if err := c.check(again); err != nil || c.None() {
 		return again, err
 	}
 	if c.Priority != "" {
@@ -68,7 +70,7 @@ func (c Changes) of(again run.Run) (run.Run, error) {
 }
 
 // check refuses changes that the run cannot have.
-func (c Changes) check(again run.Run) error {
+func (c RetryChanges) check(again run.Run) error {
 	for _, field := range []struct {
 		name           string
 		given, refused bool
@@ -87,28 +89,28 @@ func (c Changes) check(again run.Run) error {
 			return fault.Invalid(field.name, "%s; leave it out", field.why)
 		}
 	}
-	problems := job.CheckOverride(run.Override{Priority: c.Priority})
+	problems := CheckOverride(run.Override{Priority: c.Priority})
 	switch {
 	case c.Options != nil:
 		problems = append(problems, exportOf(again.Work, c.Options).Validate()...)
 	case again.Work.Program != nil:
-		d := job.Definition{ID: "retry", Image: cmp.Or(c.Image, again.Work.Image), Command: again.Work.Program.Command, Env: map[string]job.Variable{}}
+		d := Definition{ID: "retry", Image: cmp.Or(c.Image, again.Work.Image), Command: again.Work.Program.Command, Env: map[string]Variable{}}
 		if c.Command != nil {
 			d.Command = c.Command
 		}
 		problems = append(problems, d.Validate(nil)...)
 		for name, v := range again.Work.Program.Env {
-			d.Env[name] = job.Variable(v)
+			d.Env[name] = Variable(v)
 		}
 		problems = append(problems, d.CheckParameters(c.Parameters)...)
 	}
 	if len(problems) > 0 {
-		return job.NewDefinitionProblems(problems)
+		return NewDefinitionProblems(problems)
 	}
 	return nil
 }
 
 // exportOf returns the export of a run with other options.
-func exportOf(w run.Work, options *job.ExportOptions) job.Export {
-	return job.Export{Format: w.Format, PI: w.PI, Options: options}
+func exportOf(w run.Work, options *ExportOptions) Export {
+	return Export{Format: w.Format, PI: w.PI, Options: options}
 }
