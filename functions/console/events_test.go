@@ -22,8 +22,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -38,7 +38,7 @@ func setupEvents(t *testing.T) (*home, *streamtest.Writer) {
 			t.Fatal(err)
 		}
 		streams := stream.New(feed, parts.Clock, slog.New(slog.DiscardHandler), func() float64 { return 0 }, stream.Config{Life: time.Hour, Readers: 10})
-		return append(functionevents.Routes(streams, orchestrator.NewTokens(parts.Signer, parts.Clock, nil)), readers.Routes(streams, parts.Clock)...)
+		return append(functionevents.Routes(streams, grants.NewTokens(parts.Signer, parts.Clock, nil)), readers.Routes(streams, parts.Clock)...)
 	})
 	return h, w
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -33,7 +33,7 @@ const (
 const headerNext = "X-Next-Cursor"
 
 // Routes returns the routes of pages and tickets.
-func Routes(streams *stream.Streams, tokens *orchestrator.Tokens) []httpkit.Route {
+func Routes(streams *stream.Streams, tokens *grants.Tokens) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: "/v1/events", Access: httpkit.ForClients, Scope: access.EventsRead,
@@ -122,7 +122,7 @@ func signedLines(p stream.Page) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-func ticket(tokens *orchestrator.Tokens, w http.ResponseWriter, r *http.Request) error {
+func ticket(tokens *grants.Tokens, w http.ResponseWriter, r *http.Request) error {
 	var body contract.EventFilter
 	if err := httpkit.DecodeOptionalJSON(w, r, &body); err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -40,7 +40,7 @@ func setup(t *testing.T) (*apitest.Stage, *streamtest.Writer) {
 	}
 	streams := stream.New(feed, parts.Clock, slog.New(slog.DiscardHandler), func() float64 { return 0 }, stream.Config{})
 	return apitest.New(t, parts, func(*app.System) []httpkit.Route {
-		return functionevents.Routes(streams, orchestrator.NewTokens(parts.Signer, parts.Clock, nil))
+		return functionevents.Routes(streams, grants.NewTokens(parts.Signer, parts.Clock, nil))
 	}), w
 }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/stream"
 )
 
@@ -75,7 +75,7 @@ func setup(t *testing.T, config stream.Config) *bench {
 	b.tally = &seriestest.Tally{}
 	config.Record = b.tally.Record
 	b.streams = stream.New(b.feed, parts.Clock, slog.New(slog.DiscardHandler), rand.Float64, config)
-	tokens := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	tokens := grants.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	b.tickets = tokens.OpenTicket
 	b.Stage = apitest.New(t, parts, func(*app.System) []httpkit.Route {
 		return append(append(functionevents.Routes(b.streams, tokens), functionstream.Routes(b.streams, parts.Clock)...),

@@ -18,8 +18,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/stream"
@@ -231,7 +231,7 @@ func TestReaderOverTheLimitIsAskedToRetry(t *testing.T) {
 func TestTicketHasNoOtherScopes(t *testing.T) {
 	t.Parallel()
 	parts := apitest.NewParts(t)
-	tokens := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	tokens := grants.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	for _, row := range []struct{ of, want []access.Scope }{
 		{access.Scopes(), []access.Scope{access.EventsRead, access.RunsRead}},
 		{[]access.Scope{access.EventsRead, access.Admin}, []access.Scope{access.EventsRead}},

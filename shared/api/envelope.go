@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -141,11 +142,11 @@ func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 }
 
 // Renewal returns the wire form of a renewal; empty for nil.
-func Renewal(g *orchestrator.Grant) contract.TokenRenewal {
+func Renewal(g *grants.Grant) contract.TokenRenewal {
 	if g == nil {
 		return contract.TokenRenewal{}
 	}
-	upload := func(u orchestrator.UploadURL) *contract.Upload {
+	upload := func(u grants.UploadURL) *contract.Upload {
 		return &contract.Upload{URL: u.URL, Key: u.Key, ExpiresAt: g.ExpiresAt}
 	}
 	return contract.TokenRenewal{TaskToken: g.Token, TokenExpiresAt: g.ExpiresAt, Output: upload(g.Output), Log: upload(g.Log)}

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/downloads"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/logs"
@@ -89,7 +90,7 @@ func NewSystem(
 	}, random.Hex, log, tasks, record, config)
 	records = life.Records
 	machines := orchestrator.NewMachines(life, runner)
-	tokens := orchestrator.NewTokens(signer, c, random.Hex)
+	tokens := grants.NewTokens(signer, c, random.Hex)
 	objects := orchestrator.NewOutputs(records, outputs)
 	readers := orchestrator.NewTasks(records)
 	s.Logs = logs.New(readers, runner, outputs, orchestrator.NewWorkerSecrets(bucket, secrets), c)

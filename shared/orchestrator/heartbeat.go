@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -23,7 +24,7 @@ type Alive struct {
 	Cancel *string
 	// Renewed replaces the worker's grant if its token has less than half of its
 	// life left; nil otherwise.
-	Renewed *Grant
+	Renewed *grants.Grant
 }
 
 // Heartbeat records a worker's heartbeat. Usually that is one conditional write beside the run.
@@ -51,7 +52,7 @@ func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller,
 		}
 		s.markCancelDelivered(ctx, r, by.Attempt)
 	}
-	alive.Renewed, err = s.grants.renewal(ctx, bearer)
+	alive.Renewed, err = s.grants.Renewal(ctx, bearer)
 	if err != nil {
 		// The old token is still valid, and the next heartbeat retries.
 		s.warnOf(ctx, bearer, "cannot renew a worker's token", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -26,7 +27,7 @@ const launchGrace = 5 * time.Second
 type Launches struct {
 	*Machines
 	outputs     *Outputs
-	grants      grants
+	grants      grants.Grants
 	bucket      BucketSource
 	secrets     port.Secrets
 	environment Environment
@@ -37,11 +38,11 @@ type Launches struct {
 // NewLaunches returns the handler of ContainerCreating. environment encodes the assignment of a
 // worker.
 func NewLaunches(
-	machines *Machines, tokens *Tokens, outputs *Outputs, bucket BucketSource, secrets port.Secrets, environment Environment,
+	machines *Machines, tokens *grants.Tokens, outputs *Outputs, bucket BucketSource, secrets port.Secrets, environment Environment,
 	rand Rand, config Config,
 ) *Launches {
 	return &Launches{
-		Machines: machines, outputs: outputs, grants: grants{tokens, outputs.outputs, config.TokenTTL},
+		Machines: machines, outputs: outputs, grants: grants.NewGrants(tokens, outputs.outputs, config.TokenTTL),
 		bucket: bucket, secrets: secrets, environment: environment, rand: rand, config: config,
 	}
 }
@@ -49,7 +50,7 @@ func NewLaunches(
 // Assignment is the input of a worker's environment. It contains secrets and is never logged.
 type Assignment struct {
 	Run   run.Run
-	Grant Grant
+	Grant grants.Grant
 	// Variables is the environment of the run's program, with the values of its secrets.
 	Variables map[string]string
 	// InputURL is a presigned URL of the input of the run's program; empty without one.
@@ -195,10 +196,10 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		CPUs: cmp.Or(size.CPUs, s.config.CPUs), MemoryMB: cmp.Or(size.MemoryMB, s.config.MemoryMB),
 	}
 	var err error
-	if assignment.CallbackURL, err = s.grants.callbackURL(ctx, r, s.config.PublicURL); err != nil {
+	if assignment.CallbackURL, err = s.grants.CallbackURL(ctx, r, s.config.PublicURL); err != nil {
 		return port.LaunchSpec{}, err
 	}
-	if assignment.Grant, err = s.grants.first(ctx, r); err != nil {
+	if assignment.Grant, err = s.grants.First(ctx, r); err != nil {
 		return port.LaunchSpec{}, err
 	}
 	if assignment.Variables, err = variables(ctx, s.secrets, r); err != nil {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // Canary sends a heartbeat with the token to CanaryTask at the public address, as a
@@ -17,20 +19,20 @@ import (
 type Canary func(ctx context.Context, token string) error
 
 // CanaryTask is the task id of canaries. No run has it.
-const CanaryTask = "canary"
+const CanaryTask = token.CanaryTask
 
 // Reception checks whether workers can reach the API. It sends canaries and reads the record of
 // those that were received. No worker is declared dead for a silence that an outage of Sortie
 // may have caused.
 type Reception struct {
 	*Records
-	tokens   *Tokens
+	tokens   *grants.Tokens
 	canary   Canary
 	interval time.Duration
 }
 
 // NewReception returns the reception of a store.
-func NewReception(records *Records, tokens *Tokens, canary Canary, config Config) *Reception {
+func NewReception(records *Records, tokens *grants.Tokens, canary Canary, config Config) *Reception {
 	return &Reception{records, tokens, canary, sweepInterval(config)}
 }
 
@@ -65,7 +67,7 @@ func (s *Reception) Record(ctx context.Context) error {
 // probe sends a canary and returns the record after it. It fails if that is still the record
 // before: another service may have answered.
 func (s *Reception) probe(ctx context.Context, before port.Reception) (port.Reception, error) {
-	token, err := s.tokens.canary(ctx)
+	token, err := s.tokens.Canary(ctx)
 	if err != nil {
 		return before, err
 	}
@@ -120,7 +122,7 @@ const receptionTries = 10
 // other error means that the canary was not stored.
 func (s *Workers) ReceiveCanary(ctx context.Context, text string) (time.Time, error) {
 	at := s.now()
-	if err := s.grants.verifyCanary(ctx, text); err != nil {
+	if err := s.grants.VerifyCanary(ctx, text); err != nil {
 		return at, err
 	}
 	var err error

@@ -8,8 +8,8 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestTicketHasOnlyScopesOfItsCaller(t *testing.T) {
 	t.Parallel()
 	now := systemclock.NewVirtual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	tokens := orchestrator.NewTokens(fake.NewSigner(nil, "key"), now, func(n int) string { return strings.Repeat("0", 2*n) })
+	tokens := grants.NewTokens(fake.NewSigner(nil, "key"), now, func(n int) string { return strings.Repeat("0", 2*n) })
 	for _, row := range []struct{ of, want []access.Scope }{
 		{access.Scopes(), []access.Scope{access.EventsRead, access.RunsRead}},
 		{[]access.Scope{access.RunsRead, access.EventsRead}, []access.Scope{access.EventsRead, access.RunsRead}},

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -18,13 +19,13 @@ import (
 // Refusals; InvalidRequest names the field.
 type Workers struct {
 	*Lifecycle
-	grants grants
+	grants grants.Grants
 	gap    time.Duration
 }
 
 // NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs.
-func NewWorkers(life *Lifecycle, tokens *Tokens, outputs port.Outputs, config Config) *Workers {
-	return &Workers{life, grants{tokens, outputs, config.TokenTTL}, receptionGap(sweepInterval(config))}
+func NewWorkers(life *Lifecycle, tokens *grants.Tokens, outputs port.Outputs, config Config) *Workers {
+	return &Workers{life, grants.NewGrants(tokens, outputs, config.TokenTTL), receptionGap(sweepInterval(config))}
 }
 
 // Refusal is the fault of a worker's call with the fields that the worker contract
@@ -219,3 +220,5 @@ func (s *Workers) refused(ctx context.Context, r run.Run, received int, err erro
 	s.warn(ctx, r, "a worker's call was refused", f)
 	return refusal
 }
+
+func refOf(c token.Claims) run.Ref { return run.Ref{Tenant: c.TenantID, ID: c.RunID} }

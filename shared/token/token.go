@@ -23,6 +23,9 @@ const (
 	AudienceTicket = "sortie:ticket"
 )
 
+// CanaryTask is the task id of canaries. No run has it.
+const CanaryTask = "canary"
+
 // Claims identify the attempt that a token authorizes.
 type Claims struct {
 	TenantID    string `json:"tenantId"`

@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
@@ -13,7 +14,7 @@ import (
 func main() {
 	p := process.Start("callback")
 	config := p.Settings()
-	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	objects, _ := deployed.Outputs(p)
 	life := deployed.Committing(p, config)
 	workers := orchestrator.NewWorkers(life, tokens, objects, config)

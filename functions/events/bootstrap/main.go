@@ -3,14 +3,14 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/events"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
 	p := process.Start("events")
 	streams := deployed.Pages(p, deployed.Store(p))
-	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeHTTP(events.Routes(streams, tokens), deployed.ClientTokens(p))
 }

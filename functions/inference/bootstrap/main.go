@@ -11,10 +11,10 @@ import (
 	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 // pad is the interval of the white space before an answer that is not streamed to its caller.
@@ -25,7 +25,7 @@ func main() {
 	p := process.Start("inference")
 	config, store := p.Settings().WithMostWithin(dispatch.MostWithin), deployed.Store(p)
 	tasks, life := dispatching.Inference(p, store, config)
-	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeReaders(slices.Concat(
 		inference.Routes(tasks, p.Clock()), openai.PaddedRoutes(tasks, p.Clock(), p.Streamed(pad)),
 		inference.BudgetRoutes(budgets.NewAccounts(store, life, p.Clock(), api.BudgetDocument, config.Budgets), p.Clock()),

@@ -4,17 +4,17 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/stream"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/sockets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
 	p := process.Start("socket")
 	reception, open := deployed.SocketReception(p, deployed.Store(p)), sockets.Open(p)
-	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeSockets(stream.ConnectRoutes(reception), deployed.ClientTokens(p), tokens.OpenTicket, gateway.SocketGateway{
 		Path: stream.SocketPath, Left: reception.Leave, Message: open.Disconnect,
 	})

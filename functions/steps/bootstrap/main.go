@@ -6,6 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
@@ -35,7 +36,7 @@ func handlerOf(p *process.Process, config orchestrator.Config) lambdakit.TaskFun
 	case "launch":
 		p.Need("SORTIE_PUBLIC_URL") // the worker's environment contains it
 		machines := orchestrator.NewMachines(deployed.Committing(p, config), runner.New(p))
-		tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+		tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 		objects, bucket := deployed.Outputs(p)
 		return steps.Launch(orchestrator.NewLaunches(
 			machines, tokens, orchestrator.NewOutputs(machines.Records, objects), bucket, deployed.Secrets(p), api.Environment, p.Rand, config,

@@ -4,14 +4,14 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/stream"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
 
 func main() {
 	p := process.Start("stream")
 	streams := deployed.Streams(p, deployed.Store(p))
-	tokens := orchestrator.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
+	tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	p.ServeReaders(stream.Routes(streams, p.Clock()), deployed.ClientTokens(p), tokens.OpenTicket)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
@@ -193,7 +194,7 @@ func sweepOnce(url, living string) int {
 	life := orchestrator.NewLifecycle(records, executions, leave, leave, leave, config)
 	machines := orchestrator.NewMachines(life, listOnly{living: n})
 	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil))
-	tokens := orchestrator.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
+	tokens := grants.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
 	registry := artifacts.NewRegistry(store, nil, clock.System{}, slog.New(slog.DiscardHandler), nil, 0, 0)
 	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), registry, firing, reception, orchestrator.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, listOnly{living: n}, nil, config), config)

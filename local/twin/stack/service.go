@@ -52,6 +52,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/hook"
@@ -170,7 +171,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	s.streams = stream.New(s.feed, s.clock, s.config.Log, chance{}.Float64, stream.Config{
 		Life: config.StreamLife, Readers: config.StreamReaders, Keys: s.eventKeys, Record: s.metrics.Record,
 	})
-	tickets := orchestrator.NewTokens(signer, s.clock, randomHex)
+	tickets := grants.NewTokens(signer, s.clock, randomHex)
 	executions.Engine = s.engine
 	tokens, required, err := s.openTokens()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 )
@@ -65,7 +66,7 @@ func TestCanaryTakesTheWholePath(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	records := orchestrator.NewRecords(stage.Store, stage.Clock, slog.New(slog.DiscardHandler))
-	tokens := orchestrator.NewTokens(stage.Signer, stage.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	tokens := grants.NewTokens(stage.Signer, stage.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	reception := orchestrator.NewReception(records, tokens, probe.New(front.URL, orchestrator.CanaryTask), orchestrator.Config{})
 	want := func(received bool) {
 		t.Helper()

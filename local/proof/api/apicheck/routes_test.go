@@ -32,11 +32,11 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	following "github.com/sortie-dev/sortie/shared/stream"
@@ -59,7 +59,7 @@ type described struct {
 
 // frontDoors returns all routes of the API.
 func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
-	tokens := orchestrator.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
+	tokens := grants.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
 		export.Routes(s.Requests, hooks), callback.Routes(s.Workers, s.Intake), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),

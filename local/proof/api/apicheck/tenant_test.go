@@ -22,13 +22,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/artifact"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -58,7 +58,7 @@ func withTokens(t *testing.T) *apitest.Stage {
 
 // withRecords is withTokens that also returns the token records, which a test can revoke, and
 // the signer of tickets.
-func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) {
+func withRecords(t *testing.T) (*apitest.Stage, *records, *grants.Tokens) {
 	t.Helper()
 	tokens := &records{all: []access.Token{
 		access.Full("owner", owner, apitest.Tenant, "main"), access.Full("stranger", stranger, "tenant-b", "theirs"), access.Full("revoked", revoked, apitest.Tenant, "main"),
@@ -90,7 +90,7 @@ func withRecords(t *testing.T) (*apitest.Stage, *records, *orchestrator.Tokens) 
 	if _, _, _, err := hooks.Create(t.Context(), who, delivery.WebhookSettings{URL: "https://127.0.0.1:1/"}, ownKey, ""); err != nil {
 		t.Fatal(err)
 	}
-	tickets := orchestrator.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
+	tickets := grants.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return frontDoors(s, hooks, parts.Signer, feed, parts.Clock)
 	}, func(s *apitest.Settings) {

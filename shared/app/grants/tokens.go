@@ -1,4 +1,6 @@
-package orchestrator
+// Package grants signs and verifies the tokens of workers, with the URLs of their uploads, and the
+// tickets of readers.
+package grants
 
 import (
 	"context"
@@ -20,7 +22,7 @@ import (
 type Tokens struct {
 	signer   port.Signer
 	clock    clock.Clock
-	hex      Hex
+	hex      func(n int) string
 	verifier *token.Verifier
 	// verifies has the keys of the last Verify; nil in a process that only signs.
 	verifies atomic.Pointer[token.Keys]
@@ -31,8 +33,8 @@ type Tokens struct {
 	cachedUntil time.Time
 }
 
-// NewTokens returns Tokens under the signer's keys.
-func NewTokens(signer port.Signer, c clock.Clock, hex Hex) *Tokens {
+// NewTokens returns Tokens under the signer's keys. hex returns n random bytes in hexadecimal.
+func NewTokens(signer port.Signer, c clock.Clock, hex func(n int) string) *Tokens {
 	return &Tokens{signer: signer, clock: c, hex: hex, verifier: token.NewVerifier(c)}
 }
 
@@ -91,8 +93,8 @@ const (
 	canaryTokenUnused = 5 * time.Minute
 )
 
-// canary returns a token for canaries, which no other call accepts.
-func (s *Tokens) canary(ctx context.Context) (string, error) {
+// Canary returns a token for canaries, which no other call accepts.
+func (s *Tokens) Canary(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now().UTC()
@@ -100,7 +102,7 @@ func (s *Tokens) canary(ctx context.Context) (string, error) {
 		return s.cached, nil
 	}
 	until := now.Add(canaryTokenLife)
-	text, err := s.mint(ctx, token.Claims{TaskID: CanaryTask, Attempt: 1}, token.AudienceCanary, until)
+	text, err := s.mint(ctx, token.Claims{TaskID: token.CanaryTask, Attempt: 1}, token.AudienceCanary, until)
 	if err != nil {
 		return "", err
 	}
@@ -108,14 +110,14 @@ func (s *Tokens) canary(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// verifyCanary checks the token of a canary.
-func (s *Tokens) verifyCanary(ctx context.Context, text string) error {
-	_, err := s.Verify(ctx, text, token.AudienceCanary, CanaryTask)
+// VerifyCanary checks the token of a canary.
+func (s *Tokens) VerifyCanary(ctx context.Context, text string) error {
+	_, err := s.Verify(ctx, text, token.AudienceCanary, token.CanaryTask)
 	return err
 }
 
-// callbackURL returns the CALLBACK_URL of the run's attempt with its token.
-func (s *Tokens) callbackURL(ctx context.Context, r run.Run, publicURL string) (string, error) {
+// CallbackURL returns the CALLBACK_URL of the run's attempt with its token.
+func (s *Tokens) CallbackURL(ctx context.Context, r run.Run, publicURL string) (string, error) {
 	text, err := s.mint(ctx, claimsOf(r), token.AudienceCallback, r.Deadline().Add(limit.CallbackSlack))
 	if err != nil {
 		return "", err
@@ -129,5 +131,3 @@ func claimsOf(r run.Run) token.Claims {
 		TenantID: r.Tenant, WorkspaceID: r.Workspace, RunID: r.ID, TaskID: r.TaskID, Attempt: r.Attempt.Number,
 	}
 }
-
-func refOf(c token.Claims) run.Ref { return run.Ref{Tenant: c.TenantID, ID: c.RunID} }

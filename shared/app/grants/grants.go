@@ -1,4 +1,4 @@
-package orchestrator
+package grants
 
 import (
 	"context"
@@ -23,24 +23,30 @@ type Grant struct {
 // UploadURL is a presigned URL for one PUT of one object.
 type UploadURL struct{ URL, Key string }
 
-// grants issues tokens with upload URLs.
-type grants struct {
+// Grants issues tokens with upload URLs.
+type Grants struct {
 	*Tokens
 	outputs port.Outputs
 	ttl     time.Duration
 }
 
-// first issues the grant of a create call. It is valid for the configured time, or until the
+// NewGrants returns the grants of tokens, with URLs of outputs. ttl is the usual time for which a
+// grant is valid.
+func NewGrants(tokens *Tokens, outputs port.Outputs, ttl time.Duration) Grants {
+	return Grants{tokens, outputs, ttl}
+}
+
+// First issues the grant of a create call. It is valid for the configured time, or until the
 // end of the grace after the attempt's deadline if that is later, but at most for
 // limit.TokenTTL. So a worker that ignores renewals keeps its access as long as possible.
-func (s grants) first(ctx context.Context, r run.Run) (Grant, error) {
+func (s Grants) First(ctx context.Context, r run.Run) (Grant, error) {
 	covered := r.Deadline().Add(r.Policy.CancelGrace).Sub(s.clock.Now())
 	return s.issue(ctx, claimsOf(r), min(max(s.ttl, covered), limit.TokenTTL))
 }
 
-// renewal issues a grant if less than half of the token's life is left; nil
+// Renewal issues a grant if less than half of the token's life is left; nil
 // otherwise.
-func (s grants) renewal(ctx context.Context, bearer token.Bearer) (*Grant, error) {
+func (s Grants) Renewal(ctx context.Context, bearer token.Bearer) (*Grant, error) {
 	life := bearer.ExpiresAt.Sub(bearer.IssuedAt)
 	if bearer.ExpiresAt.Sub(s.clock.Now()) >= life/2 {
 		return nil, nil
@@ -54,7 +60,7 @@ func (s grants) renewal(ctx context.Context, bearer token.Bearer) (*Grant, error
 
 // issue signs a token and upload URLs with the same lifetime. Each attempt has its own keys: a
 // late upload of an earlier attempt cannot become the output.
-func (s grants) issue(ctx context.Context, claims token.Claims, life time.Duration) (g Grant, err error) {
+func (s Grants) issue(ctx context.Context, claims token.Claims, life time.Duration) (g Grant, err error) {
 	now := clock.UTC(s.clock)
 	g.ExpiresAt = now.Add(life).Truncate(time.Second)
 	if g.Token, err = s.mint(ctx, claims, token.AudienceWorker, g.ExpiresAt); err != nil {
@@ -70,7 +76,7 @@ func (s grants) issue(ctx context.Context, claims token.Claims, life time.Durati
 	return g, nil
 }
 
-func (s grants) upload(ctx context.Context, key string, ttl time.Duration) (UploadURL, error) {
+func (s Grants) upload(ctx context.Context, key string, ttl time.Duration) (UploadURL, error) {
 	address, err := s.outputs.PresignPut(ctx, key, "", ttl)
 	if err != nil {
 		return UploadURL{}, fmt.Errorf("cannot sign the upload URL of %s: %w", key, err)
