@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
 	"github.com/sortie-dev/sortie/shared/answer"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
-	"time"
 )
 
 // This file has the life of a task in order of time: Create accepts it, Conduct advances it, serve
@@ -86,40 +87,28 @@ func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, agai
 		return nil, false, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("cannot load the task: %w", err)
-	case r.State == run.ContainerCreating && !r.Queued():
-		return newServing(r), false, nil
-	}
-	again, err = s.stepOf(ctx, r)
-	return nil, again, err
-}
-
-// stepOf advances a run that has no attempt to serve by one step.
-func (s *Dispatcher) stepOf(ctx context.Context, r run.Run) (again bool, err error) {
-	now := s.now()
-	switch {
-	case r.State.Terminal():
-		return false, s.answers.EnsureEnd(ctx, s.store, r.Ref())
 	case r.State == run.Retrying, r.State == run.PreRun:
 		after, err := s.runs.Apply(ctx, r, run.Due{})
-		return err == nil && after.State == run.Pending, err
+		return nil, err == nil && after.State == run.Pending, err
+	case r.Queued() && s.now().Before(r.QueueBy()):
+		return nil, false, s.postponeCheck(ctx, r)
 	case r.Queued():
-		if now.Before(r.QueueBy()) {
-			return false, s.postponeCheck(ctx, r)
-		}
 		_, err = s.runs.Apply(ctx, r, run.Evaluated{Generation: r.Wait.Generation})
-		return err == nil, err
+		return nil, err == nil, err
 	case r.State == run.Pending:
 		after, err := s.runs.TakeSlot(ctx, r)
-		return err == nil && !after.Queued() && !s.serves(after), err
+		return nil, err == nil && !after.Queued() && !s.serves(after), err
+	case r.State == run.ContainerCreating:
+		return newServing(r), false, nil
 	case r.State == run.Running:
-		return s.advanceRunning(ctx, r)
-	case r.State == run.Terminating:
-		if s.serves(r) {
-			return false, nil
-		}
-		return true, s.settle(ctx, r, nil)
+		again, err = s.advanceRunning(ctx, r)
+		return nil, again, err
+	case r.State == run.Terminating && !s.serves(r):
+		return nil, true, s.settle(ctx, r, nil)
+	case r.State.Terminal():
+		return nil, false, s.answers.EnsureEnd(ctx, s.store, ref)
 	}
-	return false, nil
+	return nil, false, nil
 }
 
 // serve serves an attempt that has a slot: it acquires a replica, streams its answer and ends
