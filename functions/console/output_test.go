@@ -21,6 +21,7 @@ func (h *home) produce(t *testing.T, name, kind, content string) string {
 	return id
 }
 
+//nolint:paralleltest,tparallel // the cases share one system
 func TestOutputsArePreviewed(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/runs"
@@ -145,8 +147,8 @@ func TestRetryHasChanges(t *testing.T) {
 		r.RetryOf != one.TaskID || stored(t, stage, r) != "abc" {
 		t.Errorf("got %+v with %+v, want the changes and the rest of the old run", r.Work, r.Work.Program)
 	}
-	if now := stage.Run(t, one.TaskID); !reflect.DeepEqual(now, before) {
-		t.Errorf("got %+v, want the old run unchanged: %+v", now, before)
+	if diff := cmp.Diff(before, stage.Run(t, one.TaskID), cmpopts.EquateErrors()); diff != "" {
+		t.Errorf("the old run has changed (-want +got)\n%s", diff)
 	}
 	if answer := post(t, stage, path, `{"image":"c"}`, "Idempotency-Key", "k"); answer.Status != http.StatusUnprocessableEntity {
 		t.Errorf("got %d %s for other changes with the key, want 422", answer.Status, answer.Body)

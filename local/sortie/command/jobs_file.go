@@ -95,7 +95,7 @@ func (a *app) readJobs(names []string) (files []jobFile, err error) {
 // jobFilesIn returns the job files in a folder, by name. It returns the name of a file itself.
 func jobFilesIn(name string) ([]string, error) {
 	if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
-		return []string{name}, nil
+		return []string{name}, nil //nolint:nilerr // the error of reading the file names it
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {
@@ -131,7 +131,7 @@ func documentsOf(text []byte) (documents [][]byte) {
 		current, content = bytes.Repeat([]byte("\n"), number), false
 	}
 	for line := range bytes.Lines(text) {
-		if rest, marker := bytes.CutPrefix(line, []byte("---")); marker && (len(rest) == 0 || bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0]))) {
+		if rest, marker := bytes.CutPrefix(line, []byte("---")); marker && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0) {
 			end()
 			line = rest
 		}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"net"
 	"net/url"
 	"os"
@@ -76,6 +77,7 @@ func listens(address string) bool {
 	if err != nil {
 		return false
 	}
-	conn, err := net.DialTimeout("tcp", at.Host, listenTime)
+	dialer := net.Dialer{Timeout: listenTime}
+	conn, err := dialer.DialContext(context.Background(), "tcp", at.Host)
 	return err == nil && conn.Close() == nil
 }

@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +27,7 @@ func TestTerminalHasColoursAndLocalTimes(t *testing.T) {
 		"JSON":       {true, []string{"--json"}, nil, []string{"2026-11-21T09:00:00Z"}, []string{"\x1b"}},
 	} {
 		env := (&api{}).start(t)
-		for key, value := range row.env {
-			env[key] = value
-		}
+		maps.Copy(env, row.env)
 		var stdout, stderr bytes.Buffer
 		p := program(env, append([]string{"runs", "--all", "--format", "wide"}, row.more...)...)
 		p.Stdin, p.Stdout, p.Stderr, p.Zone = strings.NewReader(""), &stdout, &stderr, time.FixedZone("JST", 9*60*60)

@@ -62,7 +62,7 @@ func (s *Stack) Register(folder string) (unregister func() error, err error) {
 	}
 	return func() error {
 		if now, err := private.Read(path, serverLimit); err != nil || string(now) != string(text) {
-			return nil // another server has replaced it
+			return nil //nolint:nilerr // the record is gone, or that of another server
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot remove the record of the server: %w", err)
