@@ -216,6 +216,10 @@ dist: ## build archives, packages, a formula, module lists, checksums and instal
 test-dist: ## build HEAD for all targets and once more, compare, use the packages, install by version (Ruby, apt-get)
 	$(GO) test -tags dist ./local/sortie/dist -count 1 -timeout 40m
 
+.PHONY: docs
+docs: ## write all documents as a static site to out/docs; the console serves them below /docs
+	@$(GO) run ./local/proof/documents/site -out out/docs
+
 .PHONY: fmt
 fmt: ## format all files
 	@git ls-files -z '*.go' | xargs -0 $(GOFUMPT) -l -w

@@ -64,6 +64,7 @@ require (
 	github.com/superfly/fly-go v0.9.3
 	github.com/tmaxmax/go-sse v0.11.0
 	github.com/versity/versitygw v1.8.0
+	github.com/yuin/goldmark v1.8.7
 	go.opentelemetry.io/proto/slim/otlp v1.10.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/mod v0.42.0

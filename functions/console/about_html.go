@@ -28,7 +28,7 @@ func (d aboutData) content(l *layout) Node {
 				term("Signed in until", l.time(l.Reader.Until)),
 			)),
 			card("console", "Limits of the console", Dl(Map(d.Limits, func(limit [2]string) Node { return term(limit[0], Text(limit[1])) }))),
-			card("links", "API", Ul(Class("plain"), Map(d.Links, func(link linkRow) Node {
+			card("links", "API", Ul(Class("plain"), Li(l.a(pathDocs, Text("Documents"))), Map(d.Links, func(link linkRow) Node {
 				return If(link.Scope == "" || l.May(link.Scope), Li(l.a("json"+link.Path, Text(link.Label))))
 			}))),
 		),

@@ -58,6 +58,9 @@ func Routes(config Config) []httpkit.Route {
 		c.open(http.MethodGet, Prefix+"runs/{run_id}/picture", c.picture),
 		c.open(http.MethodGet, Prefix+"{path...}", func(http.ResponseWriter, *http.Request) error { return httpkit.NoSuchPath() }),
 		c.open(http.MethodGet, Prefix+"json/{path...}", c.raw, rawQuery...),
+		c.open(http.MethodGet, Prefix+"docs", func(w http.ResponseWriter, _ *http.Request) error { return redirect(w, Prefix+pathDocs) }),
+		c.open(http.MethodGet, Prefix+pathDocs+"{$}", c.documents),
+		c.open(http.MethodGet, Prefix+pathDocs+"{name}", c.documents),
 	}
 	for _, p := range pages {
 		routes = append(routes, c.open(http.MethodGet, Prefix+p.path, func(w http.ResponseWriter, r *http.Request) error { return c.page(p, w, r) }, p.query...))

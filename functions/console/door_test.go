@@ -36,6 +36,7 @@ func TestEveryAddressNeedsASession(t *testing.T) {
 	open := map[string]bool{
 		"GET /{$}": true, "GET /console": true, "GET /console/{$}": true, "GET /console/static/{name}": true, "GET /console/sign-in": true, "POST /console/sign-in": true,
 		"POST /console/sign-out": true, "GET /console/ticket": true, "POST /console/ticket": true, "GET /console/{path...}": true,
+		"GET /console/docs": true, "GET /console/docs/{$}": true, "GET /console/docs/{name}": true, // the documents of the repository
 	}
 	_, secret, _ := strings.Cut(h.signedIn(t, ownerToken).cookies["sortie_console_"+portOf(h)], ".")
 	for name, cookie := range map[string]string{

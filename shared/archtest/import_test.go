@@ -106,6 +106,7 @@ var importRules = []importRule{
 	{folder: "shared/sdk/go", may: []string{"shared/clock"}, standard: true}, // programs of users link it
 	{folder: "shared/archtest", may: []string{"shared/series", "shared/run", "shared/setting", "statemachines"}},
 	{folder: "statemachines"},
+	{folder: ".", standard: true},
 }
 
 func TestWhoMayImportWhom(t *testing.T) {

@@ -187,7 +187,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		API: console.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL, Settings: s.config.Settings.Set,
 	}
 	routes := slices.Concat(
-		console.Routes(pages), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),
+		console.Routes(pages), console.DocsRoutes(), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
 		runs.Routes(s.system.Definitions, s.system.Explanations),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),

@@ -127,7 +127,11 @@ func Start(ctx context.Context, c Config) (*Stack, error) {
 			return nil, errors.Join(err, s.Stop(ctx))
 		}
 	}
-	if err := s.memory.save(); err != nil {
+	err = s.memory.save()
+	if err == nil {
+		err = s.ignoreData()
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Stop(ctx))
 	}
 	s.startLoops(loops)
@@ -248,10 +252,16 @@ func (s *Stack) openData(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot use the records in %s: %w", dir, err)
 	}
-	if err := private.Create(filepath.Join(dir, ".gitignore"), []byte("*\n")); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("cannot keep the data folder out of version control: %w", err)
-	}
 	return removePartial(dir)
+}
+
+// ignoreData excludes the data folder from version control.
+func (s *Stack) ignoreData() error {
+	err := private.Create(filepath.Join(s.addresses.Data, ".gitignore"), []byte("*\n"))
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("cannot exclude the data folder from version control: %w", err)
+	}
+	return nil
 }
 
 // earlierTenant is the tenant of all runs in a folder of version 0.1.
