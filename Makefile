@@ -76,6 +76,10 @@ fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 		done; \
 	done
 
+.PHONY: sdk
+sdk: ## build the archive of an SDK in out/sdk, LANG=go, python, typescript or rust
+	@shared/sdk/build.sh "$(if $(filter command,$(origin LANG)),$(LANG))"
+
 # Each SDK is tested as its users get it: the built archive, in an environment of its own.
 .PHONY: test-sdks
 test-sdks: ## build and test the SDKs with the conformance kit and a live server, and the examples (Python 3.10, Node 22, Rust 1.88, Ruby)

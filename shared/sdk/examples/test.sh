@@ -39,9 +39,7 @@ python3 -m venv "$tmp/venv"
 export PATH=$tmp/venv/bin:$bin:$PATH
 
 step "install the SDK for TypeScript"
-mkdir "$tmp/sdk"
-cp -R ../typescript/{.npmrc,LICENSE,README.md,package.json,package-lock.json,tsconfig.json,src,scripts} "$tmp/sdk/"
-(cd "$tmp/sdk" && npm ci --ignore-scripts --loglevel=error && node scripts/build.mjs && npm pack --loglevel=error --pack-destination "$tmp") >/dev/null
+../build.sh typescript "$tmp" >/dev/null
 cp -R "$here" "$tmp/examples"
 cp ../typescript/examples/webhook.mjs ../python/examples/webhook_receiver.py "$tmp/examples/"
 cd "$tmp/examples"
