@@ -25,10 +25,15 @@ import (
 // releaseOf returns the files of a release of HEAD, which is built in a clone of its own.
 func releaseOf(t *testing.T, clone, umask, only string, env ...string) map[string][]byte {
 	t.Helper()
-	run(t, "../../..", nil, "git", "clone", "--quiet", "--no-hardlinks", ".", clone)
+	cloneTo(t, clone)
 	out := t.TempDir()
 	run(t, clone, env, "sh", "-c", `umask "$1"; exec go run ./local/sortie/dist -time 1700000000 -platforms "$2" -out "$3"`, "sh", umask, only, out)
 	return filesOf(t, out)
+}
+
+func cloneTo(t *testing.T, dir string) {
+	t.Helper()
+	run(t, "../../..", nil, "git", "clone", "--quiet", "--no-hardlinks", ".", dir)
 }
 
 func filesOf(t *testing.T, dir string) map[string][]byte {
@@ -187,13 +192,16 @@ func TestInstallByVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	var archive bytes.Buffer
-	if err := modzip.CreateFromVCS(&archive, module.Version{Path: path, Version: version}, abs(t, "../../.."), "HEAD", ""); err != nil {
+	clone := filepath.Join(dir, "clone")
+	cloneTo(t, clone)
+	if err := modzip.CreateFromVCS(&archive, module.Version{Path: path, Version: version}, clone, "HEAD", ""); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range map[string]string{
-		".zip": archive.String(), ".info": fmt.Sprintf(`{"Version": %q}`, version), ".mod": run(t, "../../..", nil, "git", "show", "HEAD:go.mod"),
+		version + ".zip": archive.String(), version + ".info": fmt.Sprintf(`{"Version": %q}`, version),
+		version + ".mod": run(t, clone, nil, "cat", "go.mod"), "list": version + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(proxy, version+name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(proxy, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
