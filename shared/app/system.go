@@ -1,6 +1,6 @@
 // Package app connects the use cases of shared/orchestrator and of the rooms of shared/app for a
 // process that serves all of them. Deployed functions connect only what they need, in their
-// bootstrap.
+// bootstrap; wire.go connects single rooms for them.
 package app
 
 import (

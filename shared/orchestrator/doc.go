@@ -16,7 +16,6 @@
 //	Lifecycle     Records, Executions        commit facts, grant slots, act on effects
 //	Requests      Lifecycle                  submit, retry, cancel
 //	Queries       Records                    tasks, lists, events, waiting for a change
-//	Tokens        Signer                     sign and verify workers' tokens
 //	Workers       Lifecycle, Tokens, Outputs started, heartbeat, completed, callback
 //	Admission     Lifecycle                  states Pending and Queued
 //	Conditions    Lifecycle                  states Condition* and Action*
