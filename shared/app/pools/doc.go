@@ -95,18 +95,18 @@ type common struct {
 	config   Config
 }
 
-func (p *common) now() time.Time { return clock.UTC(p.clock) }
+func (s *common) now() time.Time { return clock.UTC(s.clock) }
 
 // pageSize is the number of runs that are read at a time.
 const pageSize = 100
 
 // eachUnfinished calls do for each run of a tenant in one of the states, except for terminal
 // states. It returns the first error of do.
-func (p *common) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
+func (s *common) eachUnfinished(ctx context.Context, tenant string, states []run.State, do func(run.Run) error) error {
 	for _, state := range slices.DeleteFunc(slices.Clone(states), run.State.Terminal) {
 		page := port.Page{State: state, Limit: pageSize}
 		for {
-			runs, next, err := p.store.List(ctx, tenant, page)
+			runs, next, err := s.store.List(ctx, tenant, page)
 			if err != nil {
 				return fmt.Errorf("cannot list the runs: %w", err)
 			}
@@ -125,11 +125,11 @@ func (p *common) eachUnfinished(ctx context.Context, tenant string, states []run
 
 // placementOf returns the placement of the pool of a job: its machines are created there first.
 // It is zero for an unknown job or pool.
-func (p *common) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
-	j, err := p.store.LoadJob(ctx, tenant, jobID)
+func (s *common) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
+	j, err := s.store.LoadJob(ctx, tenant, jobID)
 	if err == nil {
 		var in run.Pool
-		if in, err = p.capacity.Pools.Pool(ctx, tenant, j.Definition.Pool); err == nil {
+		if in, err = s.capacity.Pools.Pool(ctx, tenant, j.Definition.Pool); err == nil {
 			return in.Placement, nil
 		}
 	}
