@@ -16,6 +16,12 @@
 // token, sealed with a key that is derived from the secret. So neither the cookie nor the record
 // alone contains the token. A session ends with its record, with its token, or after SessionLife.
 //
+// # Selections
+//
+// Runs that were selected for an action are a record of their tenant. The action changes these runs
+// only, by operations of the API, and the record keeps a result for each. It expires after
+// SelectionLife.
+//
 // # Requests that change something
 //
 // They are POST requests with a form. The console refuses them unless the browser declares that

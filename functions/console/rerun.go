@@ -48,6 +48,7 @@ type rerunData struct {
 	Shown   string
 	// Refused is why the API has refused the changes.
 	Refused string
+	request contract.RetryRequest
 }
 
 func showRerun(v *visit) (view, error) {
@@ -59,11 +60,28 @@ func showRerun(v *visit) (view, error) {
 }
 
 func (d rerunData) view() view {
-	shown := view{Title: "Rerun with changes · " + d.RunID, JSON: "/v1/runs/" + url.PathEscape(d.RunID), Content: d.content}
+	shown := view{Title: "Rerun with changes · " + d.RunID, JSON: "/v1/runs/" + url.PathEscape(d.RunID), Command: d.command(), Content: d.content}
 	if d.Refused != "" {
 		shown.Status = http.StatusUnprocessableEntity
 	}
 	return shown
+}
+
+// command returns the command with the same changes; empty for changes that the command line lacks.
+func (d rerunData) command() string {
+	arguments := []string{"retry", d.RunID}
+	if d.request.Command != nil || d.request.Options != nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.request.Parameters)) {
+		arguments = append(arguments, "--param", name+"="+d.request.Parameters[name])
+	}
+	for _, flag := range [][2]string{{"--image", d.request.Image}, {"--priority", d.request.Priority}} {
+		if flag[1] != "" {
+			arguments = append(arguments, flag[0], flag[1])
+		}
+	}
+	return command(arguments...)
 }
 
 // readRerun reads the run in the path as the values of the form.
@@ -110,7 +128,7 @@ func rerunChanged(v *visit) (string, view, error) {
 	if err != nil {
 		return "", view{}, fmt.Errorf("cannot encode the changes of a run: %w", err)
 	}
-	d.Checked, d.Shown = d.Refused == "", digestOf(text)
+	d.Checked, d.Shown, d.request = d.Refused == "", digestOf(text), request
 	if d.Checked && form.Get("step") == "start" && form.Get("shown") == d.Shown {
 		err := v.startChanged(d, request)
 		p := problemOf(err)

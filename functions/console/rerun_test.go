@@ -114,6 +114,9 @@ func TestRunOfAJobIsRepeatedWithVariables(t *testing.T) {
 	fields := []string{"parameter.DAY", "friday", "default.DAY", "monday", "priority", "normal"}
 	checked := b.post(path+"/changes", slices.Concat(fields, []string{"step", "check"}, hidden(text))...).Body
 	answer := b.post(path+"/changes", slices.Concat(fields, []string{"step", "start"}, hidden(checked))...)
+	if want := "--param DAY=friday"; !strings.Contains(checked, want) {
+		t.Errorf("got no %q in %s", want, mainPart(checked))
+	}
 	b.page(answer.Header.Get("Location"), "friday", "nightly")
 }
 

@@ -19,11 +19,11 @@ func (c *Client) Cancel(ctx context.Context, taskID, reason string) (contract.Ca
 
 // Retry creates a new task that repeats the work of an ended one. key is the Idempotency-Key,
 // which makes the call safe to repeat.
-func (c *Client) Retry(ctx context.Context, taskID, key string) (contract.RetryAccepted, error) {
+func (c *Client) Retry(ctx context.Context, taskID, key string, changes contract.RetryRequest) (contract.RetryAccepted, error) {
 	var answer contract.RetryAccepted
 	_, err := c.do(ctx, call{
 		method: http.MethodPost, path: taskPath(taskID, "retry"), header: http.Header{"Idempotency-Key": {key}},
-		body: struct{}{}, repeat: true,
+		body: changes, repeat: true,
 	}, &answer)
 	return answer, err
 }

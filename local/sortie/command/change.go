@@ -45,16 +45,26 @@ is 1.`,
 
 func (a *app) retry() *cobra.Command {
 	var key string
+	var given []string
+	var changes contract.RetryRequest
 	c := &cobra.Command{
 		Use:   "retry RUN",
 		Short: "Rerun a finished run",
-		Long: `Start a new run with the work of one that has ended. Standard output has the id
-of the new run.`,
-		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1`,
-		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
+		Long: `Start a new run with the work of one that has ended, also with changes. Standard
+output has the id of the new run.`,
+		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1
+  sortie retry job_01KAFYT2M3V5W7X9Z1B3D5F7H9 --param LEVEL=debug`,
+		Args: exactly("RUN"), ValidArgsFunction: a.runIDs(),
 	}
-	c.Flags().StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	flags := c.Flags()
+	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
+	flags.StringArrayVar(&given, "param", nil, "other value of an environment variable, NAME=VALUE (repeatable)")
+	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
+	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
+	c.RunE = does(func(ctx context.Context, args []string) (err error) {
+		if changes.Parameters, err = assignments("param", given); err != nil {
+			return err
+		}
 		client, err := a.client()
 		if err != nil {
 			return err
@@ -62,7 +72,7 @@ of the new run.`,
 		if key == "" {
 			key = uuid.NewString()
 		}
-		answer, err := client.Retry(ctx, args[0], key)
+		answer, err := client.Retry(ctx, args[0], key, changes)
 		if err != nil {
 			return err
 		}

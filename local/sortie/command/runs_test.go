@@ -64,6 +64,13 @@ func TestBulkCommandsPrintALineForEachRun(t *testing.T) {
 		run(wrong, 2, "")
 	}
 	run("cancel --state Failed", 2, "")
+	again = sortie(t, env, "", "retry", failed, "--priority", "batch").stdout
+	if r := stage.Run(t, strings.TrimSpace(again)); r.RetryOf != failed || r.Priority != "batch" {
+		t.Errorf("got a retry of %s with the priority %q, want the changed one", r.RetryOf, r.Priority)
+	}
+	if got := sortie(t, env, "", "retry", failed, "--param", "A=1"); got.code == 0 || !strings.Contains(got.stderr, "only a program has environment variables") {
+		t.Errorf("got %+v, want a refusal", got)
+	}
 }
 
 // looks serves the runs and the pool of each poll. It fails the poll failed once. After the
