@@ -8,8 +8,8 @@ import (
 	"context"
 	"debug/elf"
 	"errors"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -210,7 +210,7 @@ func TestRealImageOfTheServer(t *testing.T) {
 	}
 	address := ""
 	for _, network := range found.Container.NetworkSettings.Networks {
-		address = fmt.Sprintf("http://%s:8080", network.IPAddress)
+		address = "http://" + net.JoinHostPort(network.IPAddress.String(), "8080")
 	}
 	if got := await(t, address+"/readyz"); got != http.StatusOK {
 		t.Fatalf("got %d of %s/readyz, want 200", got, address)
