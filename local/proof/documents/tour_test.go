@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,6 +33,9 @@ type tour struct {
 	env []string
 	url string
 	end func()
+	// zsh runs the blocks as a user types them into zsh, which has no comments and refuses
+	// patterns without a match.
+	zsh bool
 }
 
 // TestToursRun runs every shell block without a marker that excludes it.
@@ -55,41 +59,75 @@ func TestToursRun(t *testing.T) {
 	for _, d := range documents(t, root, files) {
 		var blocks []block
 		for _, b := range d.blocks {
-			if _, marked := b.is("not run"); b.language == "sh" && !marked {
+			_, marked := b.is("not run")
+			if _, printed := b.is("printed"); b.language == "sh" && !marked || printed {
 				blocks = append(blocks, b)
 			}
 		}
 		if len(blocks) == 0 {
 			continue
 		}
-		t.Run(d.path, func(t *testing.T) {
-			t.Parallel()
-			w := newTour(t, root, built)
-			for _, b := range blocks {
-				if _, server := b.is("server"); server {
-					w.serve(b)
-				} else {
-					w.run(b)
+		for _, shell := range shells(t, d.path) {
+			t.Run(d.path+"/"+shell, func(t *testing.T) {
+				t.Parallel()
+				w := newTour(t, root, files, built)
+				w.zsh = shell == "zsh"
+				for _, b := range blocks {
+					w.do(b)
 				}
-			}
-		})
+			})
+		}
 	}
+}
+
+// shells returns the shells that run the blocks of a document: bash, and for the first page zsh
+// too, if it is installed.
+func shells(t *testing.T, document string) []string {
+	t.Helper()
+	if document != "README.md" {
+		return []string{"bash"}
+	}
+	if _, err := exec.LookPath("zsh"); err != nil {
+		t.Log("the blocks do not run in zsh, which its package of that name installs")
+		return []string{"bash"}
+	}
+	return []string{"bash", "zsh"}
+}
+
+// do runs a block by its kind.
+func (w *tour) do(b block) {
+	w.Helper()
+	if command, printed := b.is("printed"); printed {
+		ctx, cancel := context.WithTimeout(w.Context(), blockLimit)
+		defer cancel()
+		if output, err := w.shell(ctx, command).Output(); err != nil || string(output) != b.text {
+			w.Errorf("line %d: got %v\n%s\nwant\n%s", b.line, err, output, b.text)
+		}
+		return
+	}
+	if _, server := b.is("server"); server {
+		w.serve(b)
+		return
+	}
+	w.run(b)
 }
 
 // newTour creates a workspace that looks like the repository, in which a block may write files
 // and build programs.
-func newTour(t *testing.T, root, built string) *tour {
+func newTour(t *testing.T, root string, files []string, built string) *tour {
 	t.Helper()
 	w := &tour{T: t, dir: t.TempDir(), end: func() {}}
-	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if name := e.Name(); !strings.HasPrefix(name, ".") && name != "bin" && name != "out" {
-			if err := os.Symlink(filepath.Join(root, name), filepath.Join(w.dir, name)); err != nil {
-				t.Fatal(err)
-			}
+	for _, file := range files {
+		from, to := filepath.Join(root, filepath.FromSlash(file)), filepath.Join(w.dir, filepath.FromSlash(file))
+		err := os.MkdirAll(filepath.Dir(to), 0o700)
+		if err == nil {
+			err = os.Link(from, to) // go:embed refuses symbolic links
+		}
+		if errors.Is(err, syscall.EXDEV) {
+			err = copyFile(from, to)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := os.Mkdir(filepath.Join(w.dir, "bin"), 0o700); err != nil {
@@ -113,15 +151,33 @@ func newTour(t *testing.T, root, built string) *tour {
 	return w
 }
 
+// copyFile copies a file of the repository with its permissions.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, info.Mode().Perm())
+}
+
 // shell returns a command that runs a block's text, with the address of the running server.
 func (w *tour) shell(ctx context.Context, text string) *exec.Cmd {
-	if w.url != "" {
-		text = strings.ReplaceAll(text, documented, w.url)
-	}
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", w.address(text))
 	cmd.Dir, cmd.Env = w.dir, slices.Concat(w.env, []string{"SORTIE_URL=" + w.url})
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, 10*time.Second
 	return cmd
+}
+
+// address replaces the address in a text by that of the running server.
+func (w *tour) address(text string) string {
+	if w.url == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, documented, w.url)
 }
 
 // run runs a block. The following blocks get the variables that it sets.
@@ -130,8 +186,15 @@ func (w *tour) run(b block) {
 	ctx, cancel := context.WithTimeout(w.Context(), blockLimit)
 	defer cancel()
 	kept := filepath.Join(w.dir, ".variables")
-	text := "[ ! -f '" + kept + "' ] || . '" + kept + "'\n" + b.text + "\ndeclare -p TASK >'" + kept + "' 2>/dev/null || true\n"
-	if output, err := w.shell(ctx, text).CombinedOutput(); err != nil {
+	text := "[ ! -f '" + kept + "' ] || . '" + kept + "'\n" + b.text + "\n{ declare -p TASK RUN >'" + kept + "'; } 2>/dev/null || true\n"
+	cmd := w.shell(ctx, text)
+	if w.zsh {
+		typed := exec.CommandContext(ctx, "zsh", "-f", "-i", "-s", "-e", "-u", "-o", "pipefail")
+		typed.Stdin = strings.NewReader(w.address(text))
+		typed.Dir, typed.Env, typed.Cancel, typed.WaitDelay = cmd.Dir, cmd.Env, cmd.Cancel, cmd.WaitDelay
+		cmd = typed
+	}
+	if output, err := cmd.CombinedOutput(); err != nil {
 		w.Fatalf("line %d: %v\n%s\n%s", b.line, err, b.text, output)
 	}
 }
