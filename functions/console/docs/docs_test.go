@@ -47,7 +47,7 @@ func TestEveryDocumentIsAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range strings.Fields(string(listed)) {
+	for file := range strings.FieldsSeq(string(listed)) {
 		if _, ok := s.names[file]; !ok && !strings.Contains(file, "testdata/") {
 			t.Errorf("got no page of %s, want a pattern in documents.go", file)
 		}
