@@ -39,7 +39,7 @@ const (
 // request for all rows. resultsShown is the number of results of a job.
 const (
 	resultRuns   = 100
-	resultsShown = 20
+	resultsShown = 30
 )
 
 // jobsData is the content of the page.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"time"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -62,7 +63,9 @@ func (j jobRow) row(l *layout, acts bool) Node {
 	if j.Results == nil {
 		cells = append(cells, extra(none("none of late")), Td(Class("num extra"), none("–")))
 	} else {
-		cells = append(cells, Td(j.Results.picture()), Td(Class("num extra"), Text(cmp.Or(j.Results.Success(), "–"))))
+		cells = append(cells, Td(j.Results.picture()), Td(
+			Class("num extra"), Text(cmp.Or(j.Results.Success(), "–")), with(j.Results.P95, func(d time.Duration) Node { return sub(Text("p95 " + duration(d))) }),
+		))
 	}
 	return Tr(Data("job", j.ID), ID("job-"+j.ID), flag("data-part"), cells, If(acts, Td(Class("acts"), j.run(l), space(), j.pause(l))))
 }

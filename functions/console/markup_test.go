@@ -170,6 +170,21 @@ func TestUseOfTokensByHour(t *testing.T) {
 	}
 }
 
+func TestJobHasItsFigures(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	run := func(state string, took time.Duration) contract.Task {
+		return contract.Task{State: state, StartedAt: now.Add(-took), EndedAt: now}
+	}
+	row := jobRow{JobSummary: contract.JobSummary{ID: "job"}, Results: resultsOf([]contract.Task{run("Completed", 20*time.Second), run("Completed", 70*time.Second), run("Failed", time.Hour)}, now)}
+	text := rendered(t, row.row(&layout{Root: "./", Now: now}, false))
+	for _, want := range []string{"2 of 3", "p95 1 min 10 s", "newest first: Completed, Completed, Failed"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got no %q in %s", want, text)
+		}
+	}
+}
+
 // benchmarked returns pages with much content.
 func benchmarked() (*layout, map[string]markup) {
 	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
