@@ -215,7 +215,7 @@ func realEngineIsKilled(t *testing.T, e realEngine) {
 	first := e.launch(t, servers.Options{Shape: tinymodel.Slow})
 	g := start(t, served{Engines: addressed(e.kind, first)})
 	define(g, e, first, contract.PoolEngine{Slots: new(2)}) // vLLM does not report its slots
-	const streams, length = 50, 12
+	const streams, length = 50, 40                          // long, so that the kill finds an answer in progress
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer stop()
 	var reading sync.WaitGroup
