@@ -121,7 +121,7 @@ func newTour(t *testing.T, root string, files []string, built string) *tour {
 		from, to := filepath.Join(root, filepath.FromSlash(file)), filepath.Join(w.dir, filepath.FromSlash(file))
 		err := os.MkdirAll(filepath.Dir(to), 0o700)
 		if err == nil {
-			err = os.Link(from, to) // go:embed refuses symbolic links
+			err = os.Link(from, to) // an embedded file must not be a symbolic link
 		}
 		if errors.Is(err, syscall.EXDEV) {
 			err = copyFile(from, to)
