@@ -67,7 +67,7 @@ func (w *world) ofClone(key string) bool {
 }
 
 // expectedFile matches the files of an idle data folder.
-var expectedFile = regexp.MustCompile(`^(sortie\.db|sortie\.db\.lock|stack\.json|keys\.pem|event-keys\.pem|token|` +
+var expectedFile = regexp.MustCompile(`^(sortie\.db|sortie\.db\.lock|stack\.json|keys\.pem|event-keys\.pem|token|\.gitignore|` +
 	`s3/catalog\.db|s3/catalog\.db\.lock|s3/blobs/[0-9a-f]{2}/[0-9a-f]{32}|` +
 	`machines/server\.lock|machines/apps\.json|machines/machines/[0-9a-f]+/(machine\.json|output\.[0-9]+))$`)
 
