@@ -25,6 +25,6 @@ func TestLogIsSearched(t *testing.T) {
 	b.looks("the found lines")
 	b.press(click(`//ol[contains(@class, "log")]/li[1]/a`))
 	b.has("line 776.", "line 778.")
-	b.awaits("the addressed line", `document.querySelector("#L777:target")`)
+	b.awaits("the addressed line", `(r => r && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector("#L777:target")?.getBoundingClientRect())`)
 	b.looks("the line in its place")
 }
