@@ -121,7 +121,7 @@ func built(version, platform string, common []entry, modified time.Time) ([]entr
 	var paths []string
 	for _, p := range programsOf(system) {
 		target := filepath.Join(dir, p.name)
-		build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", target, p.dir) //nolint:gosec,noctx // fixed arguments
+		build := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w -buildid=", "-o", target, p.dir) //nolint:gosec,noctx // fixed arguments
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 		if text, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("cannot build %s: %w\n%s", p.name, err, text)
