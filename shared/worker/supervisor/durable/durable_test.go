@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
@@ -109,20 +110,46 @@ func TestAppendedFileStaysSmall(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesSymbolicLink(t *testing.T) {
+// TestReplacedFileIsNotFollowed has files that a program puts in the place of a record. The next
+// record is stored nevertheless, and the other file is unchanged.
+func TestReplacedFileIsNotFollowed(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	path, other := filepath.Join(dir, "record.json"), filepath.Join(dir, "other")
-	if err := os.Symlink(other, path); err != nil {
-		t.Fatal(err)
-	}
-	for name, write := range map[string]func(string, any) error{"Append": durable.Append, "Compact": durable.Compact} {
-		if err := write(path, record{"a"}); err == nil {
-			t.Errorf("%s: got no error, want a refusal", name)
+	for name, plant := range map[string]func(other, path string) error{
+		"a symbolic link": os.Symlink,
+		"a hard link":     os.Link,
+		"a pipe without a reader": func(_, path string) error {
+			return syscall.Mkfifo(path, 0o600)
+		},
+		"a pipe with a reader": func(_, path string) error {
+			err := syscall.Mkfifo(path, 0o600)
+			if err == nil {
+				var reader *os.File
+				reader, err = os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+				t.Cleanup(func() { _ = reader.Close() })
+			}
+			return err
+		},
+	} {
+		for kind, write := range map[string]func(string, any) error{"Append": durable.Append, "Compact": durable.Compact} {
+			t.Run(kind+" to "+name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				path, other := filepath.Join(dir, "record.json"), filepath.Join(dir, "other")
+				if err := errors.Join(os.WriteFile(other, []byte("of another"), 0o600), plant(other, path)); err != nil {
+					t.Fatal(err)
+				}
+				var got record
+				if err := errors.Join(write(path, record{"a"}), durable.Last(path, &got)); err != nil || got.Name != "a" {
+					t.Errorf("got %+v, %v, want the record", got, err)
+				}
+				if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+					t.Errorf("got %v, %v, want a regular file", info, err)
+				}
+				if text, err := os.ReadFile(other); err != nil || string(text) != "of another" {
+					t.Errorf("got %q, %v in the other file, want it unchanged", text, err)
+				}
+			})
 		}
-	}
-	if _, err := os.Lstat(other); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v for the target of the link, want no file", err)
 	}
 }
 

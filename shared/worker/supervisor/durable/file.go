@@ -2,11 +2,10 @@
 // their locks.
 //
 // A file is complete or absent, because it is written beside its path and renamed. A record that
-// changes often is appended, and the newest complete one counts: file systems are slow where
-// many files are created and removed. A lock
-// belongs to the kernel, so it ends with the process that holds it, even if that process is
-// killed. The package does not support large files, concurrent writers of one path, or file
-// systems without flock.
+// changes often is appended instead, and the newest complete one counts: file systems are slow
+// where many files are created and removed. A lock belongs to the kernel, so it ends with the
+// process that holds it, even if that process is killed. The package does not support large
+// files, concurrent writers of one path, or file systems without flock.
 package durable
 
 import (
@@ -52,8 +51,8 @@ func encode(path string, v any, store func(data []byte) error) error {
 // appendLimit is the size in bytes that a file of appended records does not exceed.
 const appendLimit = 64 << 10
 
-// Append is like Place, but keeps the earlier records in the file. Last reads the newest one. A
-// file that would become large is replaced by one with v alone.
+// Append is like Place, but keeps the earlier records in the file. Last reads the newest one. It
+// replaces a file that would become large, or that it cannot append to, by one with v alone.
 func Append(path string, v any) error {
 	return encode(path, v, func(data []byte) error {
 		_, err := appendTo(path, data)
@@ -68,45 +67,59 @@ func Compact(path string, v any) error {
 		if err != nil {
 			return err
 		}
-		line := int64(len(data)) + 1
-		if size < 2*line { // the copy at the begin would overwrite the newest record
+		line := append([]byte{'\n'}, data...)
+		if size < 2*int64(len(line)) { // a copy at the start would overwrite the newest record
 			return replace(path, data, false)
 		}
-		return open(path, func(f *os.File) error {
-			if _, err := f.WriteAt(append([]byte{'\n'}, data...), 0); err != nil {
+		err = open(path, func(f *os.File, _ int64) error {
+			if _, err := f.WriteAt(line, 0); err != nil {
 				return err
 			}
-			return f.Truncate(line)
+			return f.Truncate(int64(len(line)))
 		})
-	})
-}
-
-// appendTo appends a line break and data to the file and returns its size. Thereby an incomplete
-// record, which a killed process left, is a line of its own.
-func appendTo(path string, data []byte) (size int64, err error) {
-	err = open(path, func(f *os.File) error {
-		info, err := f.Stat()
 		if err != nil {
-			return err
-		}
-		if size = info.Size() + int64(len(data)) + 1; size > appendLimit {
-			size = int64(len(data))
 			return replace(path, data, false)
 		}
-		_, err = f.WriteAt(append([]byte{'\n'}, data...), info.Size())
-		return err
+		return nil
 	})
-	return size, err
 }
 
-// open calls use with the file at path, which it creates if it is missing. It does not follow a
-// symbolic link.
-func open(path string, use func(*os.File) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+// appendTo appends a line break and data to the file and returns its size. An incomplete record,
+// which a killed process left, is then a line of its own.
+func appendTo(path string, data []byte) (size int64, err error) {
+	err = open(path, func(f *os.File, before int64) error {
+		if size = before + int64(len(data)) + 1; size > appendLimit {
+			return errAppend
+		}
+		_, err := f.WriteAt(append([]byte{'\n'}, data...), before)
+		return err
+	})
+	if err != nil {
+		return int64(len(data)), replace(path, data, false)
+	}
+	return size, nil
+}
+
+// errAppend is the error for a file to which no record is appended.
+var errAppend = errors.New("cannot append to the file")
+
+// open calls use with the file at path and its size. It creates the file if it is missing. A
+// program could have replaced the file: open neither follows a symbolic link nor waits for the
+// reader of a pipe, and refuses a file with a second name.
+func open(path string, use func(f *os.File, size int64) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(f), f.Close())
+	info, err := f.Stat()
+	if err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Nlink != 1 {
+			err = errAppend
+		} else {
+			err = use(f, info.Size())
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 func replace(path string, data []byte, sync bool) error {
