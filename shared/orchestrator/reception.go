@@ -18,7 +18,7 @@ import (
 // worker does. It returns nil if the answer acknowledges it.
 type Canary func(ctx context.Context, token string) error
 
-// CanaryTask is the task id of canaries. No run has it.
+// CanaryTask is the task id of canaries. It is never that of a run.
 const CanaryTask = token.CanaryTask
 
 // Reception checks whether workers can reach the API. It sends canaries and reads the record of

@@ -23,7 +23,7 @@ const (
 	AudienceTicket = "sortie:ticket"
 )
 
-// CanaryTask is the task id of canaries. No run has it.
+// CanaryTask is the task id of canaries. It is never that of a run.
 const CanaryTask = "canary"
 
 // Claims identify the attempt that a token authorizes.

@@ -28,7 +28,7 @@ type Config struct {
 	// URL is the address of the server; empty means DefaultURL. Its path is a prefix of the
 	// API's paths.
 	URL string
-	// Token is sent as a bearer token unless it is empty. No text of a Config has it.
+	// Token is sent as a bearer token unless it is empty. It is not part of printed Configs.
 	Token string
 	// HTTP sends the requests; nil means a client of its own. Its redirect policy is not used:
 	// downloads follow redirects without the token.
