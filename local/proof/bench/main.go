@@ -59,6 +59,7 @@ func measurements() []measurement {
 		{"download", measureDownload},
 		{"waiting", measureWaiting},
 		{"backlog", measureBacklog},
+		{"reads", measureReads},
 		{"slowbodies", measureSlowBodies},
 		{"heartbeats", measureHeartbeats},
 		{"cancels", measureCancels},

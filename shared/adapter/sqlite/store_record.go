@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sortie-dev/sortie/shared/encoded"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -175,13 +177,20 @@ func fixOptions(r *run.Run) {
 	}
 }
 
+// decodeRuns decodes the documents of a page, decodedTogether in each goroutine.
 func (s *Store) decodeRuns(docs [][]byte) ([]run.Run, error) {
 	runs := make([]run.Run, len(docs))
-	for i, doc := range docs {
-		var err error
-		if runs[i], err = s.decodeRun(doc); err != nil {
-			return nil, err
-		}
+	var group errgroup.Group
+	for first := 0; first < len(docs); first += decodedTogether {
+		last := min(first+decodedTogether, len(docs))
+		group.Go(func() (err error) {
+			for i := first; i < last && err == nil; i++ {
+				runs[i], err = s.decodeRun(docs[i])
+			}
+			return err
+		})
 	}
-	return runs, nil
+	return runs, group.Wait()
 }
+
+const decodedTogether = 100
