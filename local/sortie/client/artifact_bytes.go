@@ -22,12 +22,11 @@ const uploadRate = 100_000
 
 // PutArtifact stores size bytes of content with a media type; the query describes it. It is
 // safe to repeat.
-func (c *Client) PutArtifact(ctx context.Context, query url.Values, mediaType string, content io.ReaderAt, size int64) (a contract.ArtifactCreated, err error) {
-	_, err = c.do(ctx, call{
+func (c *Client) PutArtifact(ctx context.Context, query url.Values, mediaType string, content io.ReaderAt, size int64) (contract.ArtifactCreated, error) {
+	return ask[contract.ArtifactCreated](ctx, c, call{
 		method: http.MethodPost, path: "v1/artifacts", query: query, header: http.Header{"Content-Type": {mediaType}},
 		file: content, size: size, wait: time.Duration(size/uploadRate) * time.Second, repeat: true,
-	}, &a)
-	return a, err
+	})
 }
 
 // GetArtifact writes the content of an artifact and returns its media type. A JSON document is

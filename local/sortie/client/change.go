@@ -10,40 +10,32 @@ import (
 
 // Cancel requests the cancellation of a task. It is idempotent.
 func (c *Client) Cancel(ctx context.Context, taskID, reason string) (contract.CancelAnswer, error) {
-	var answer contract.CancelAnswer
-	_, err := c.do(ctx, call{
+	return ask[contract.CancelAnswer](ctx, c, call{
 		method: http.MethodPost, path: taskPath(taskID, "cancel"), body: contract.CancelRequest{Reason: reason}, repeat: true,
-	}, &answer)
-	return answer, err
+	})
 }
 
 // Retry creates a new task that repeats the work of an ended one. key is the Idempotency-Key,
 // which makes the call safe to repeat.
 func (c *Client) Retry(ctx context.Context, taskID, key string, changes contract.RetryRequest) (contract.RetryAccepted, error) {
-	var answer contract.RetryAccepted
-	_, err := c.do(ctx, call{
+	return ask[contract.RetryAccepted](ctx, c, call{
 		method: http.MethodPost, path: taskPath(taskID, "retry"), header: http.Header{"Idempotency-Key": {key}},
 		body: changes, repeat: true,
-	}, &answer)
-	return answer, err
+	})
 }
 
 // CancelAll requests the cancellation of one page of the runs that a filter selects. The call
 // is safe to repeat.
 func (c *Client) CancelAll(ctx context.Context, request contract.BulkCancelRequest) (contract.BulkAnswer, error) {
-	var answer contract.BulkAnswer
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "v1/runs:cancel", body: request, repeat: true}, &answer)
-	return answer, err
+	return ask[contract.BulkAnswer](ctx, c, call{method: http.MethodPost, path: "v1/runs:cancel", body: request, repeat: true})
 }
 
 // RetryAll retries a page of the runs that a filter selects. key is the Idempotency-Key
 // of all pages, which makes the call safe to repeat.
 func (c *Client) RetryAll(ctx context.Context, request contract.BulkRequest, key string) (contract.BulkAnswer, error) {
-	var answer contract.BulkAnswer
-	_, err := c.do(ctx, call{
+	return ask[contract.BulkAnswer](ctx, c, call{
 		method: http.MethodPost, path: "v1/runs:retry", header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
-	}, &answer)
-	return answer, err
+	})
 }
 
 func taskPath(taskID, what string) string { return "v1/tasks/" + url.PathEscape(taskID) + "/" + what }

@@ -30,9 +30,8 @@ const (
 
 // EventPage reads at most limit events after a cursor that match the filter; 0 means the
 // server's limit.
-func (c *Client) EventPage(ctx context.Context, filter url.Values, after string, limit int) (page contract.EventPage, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: pathEvents, query: pageQuery(filter, after, limit), repeat: true}, &page)
-	return page, err
+func (c *Client) EventPage(ctx context.Context, filter url.Values, after string, limit int) (contract.EventPage, error) {
+	return ask[contract.EventPage](ctx, c, call{method: http.MethodGet, path: pathEvents, query: pageQuery(filter, after, limit), repeat: true})
 }
 
 // SignedEvents reads events and checkpoints after a cursor, one per line. next equals after at

@@ -10,22 +10,16 @@ import (
 
 // Explain explains why a run is in its state. The id is a task id or a run id.
 func (c *Client) Explain(ctx context.Context, id string) (contract.Explanation, error) {
-	var x contract.Explanation
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id) + "/explain", repeat: true}, &x)
-	return x, err
+	return ask[contract.Explanation](ctx, c, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id) + "/explain", repeat: true})
 }
 
 // ExplainJob explains why a job has not fired.
 func (c *Client) ExplainJob(ctx context.Context, id string) (contract.JobExplanation, error) {
-	var x contract.JobExplanation
-	_, err := c.do(ctx, call{method: http.MethodGet, path: jobPath(id, "explain"), repeat: true}, &x)
-	return x, err
+	return ask[contract.JobExplanation](ctx, c, call{method: http.MethodGet, path: jobPath(id, "explain"), repeat: true})
 }
 
 // Plan explains a run without creating it. request is the document of Run, or a
 // contract.PlanJobRequest.
 func (c *Client) Plan(ctx context.Context, request any) (contract.Plan, error) {
-	var p contract.Plan
-	_, err := c.do(ctx, call{method: http.MethodPost, path: "v1/runs:plan", body: request, repeat: true}, &p)
-	return p, err
+	return ask[contract.Plan](ctx, c, call{method: http.MethodPost, path: "v1/runs:plan", body: request, repeat: true})
 }

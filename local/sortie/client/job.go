@@ -70,33 +70,26 @@ func (c *Client) ClearJob(ctx context.Context, id string) (Job, error) {
 
 // DeleteJob removes a job.
 func (c *Client) DeleteJob(ctx context.Context, id string) error {
-	var none []byte
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: jobPath(id)}, &none)
+	_, err := ask[[]byte](ctx, c, call{method: http.MethodDelete, path: jobPath(id)})
 	return err
 }
 
 // RunJob creates a run of a job. key is the Idempotency-Key, which makes the call safe
 // to repeat.
 func (c *Client) RunJob(ctx context.Context, id string, request contract.JobRunRequest, key string) (contract.RunAccepted, error) {
-	var accepted contract.RunAccepted
-	_, err := c.do(ctx, call{
+	return ask[contract.RunAccepted](ctx, c, call{
 		method: http.MethodPost, path: jobPath(id, "runs"), header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
-	}, &accepted)
-	return accepted, err
+	})
 }
 
 // Jobs reads a page of jobs, ordered by id.
 func (c *Client) Jobs(ctx context.Context, page Page) (contract.JobList, error) {
-	var list contract.JobList
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/jobs", query: page.query(), repeat: true}, &list)
-	return list, err
+	return ask[contract.JobList](ctx, c, call{method: http.MethodGet, path: "v1/jobs", query: page.query(), repeat: true})
 }
 
 // JobRuns reads a page of the runs of a job, newest first.
 func (c *Client) JobRuns(ctx context.Context, id string, page Page) (contract.JobRuns, error) {
-	var list contract.JobRuns
-	_, err := c.do(ctx, call{method: http.MethodGet, path: jobPath(id, "runs"), query: page.query(), repeat: true}, &list)
-	return list, err
+	return ask[contract.JobRuns](ctx, c, call{method: http.MethodGet, path: jobPath(id, "runs"), query: page.query(), repeat: true})
 }
 
 func (c *Client) job(ctx context.Context, what call) (Job, error) {

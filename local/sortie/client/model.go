@@ -18,39 +18,33 @@ func trust(strict bool) http.Header {
 
 // CreateModel adds a model to the catalog. With strict, a trusted key must have signed it.
 // It is safe to repeat.
-func (c *Client) CreateModel(ctx context.Context, in contract.ModelRequest, strict bool) (m contract.Model, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: "v1/catalog/models", header: trust(strict), body: in, repeat: true}, &m)
-	return m, err
+func (c *Client) CreateModel(ctx context.Context, in contract.ModelRequest, strict bool) (contract.Model, error) {
+	return ask[contract.Model](ctx, c, call{method: http.MethodPost, path: "v1/catalog/models", header: trust(strict), body: in, repeat: true})
 }
 
 // Models reads a page of the models that match the query, the newest first.
-func (c *Client) Models(ctx context.Context, query url.Values) (list contract.ModelList, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: "v1/catalog/models", query: query, repeat: true}, &list)
-	return list, err
+func (c *Client) Models(ctx context.Context, query url.Values) (contract.ModelList, error) {
+	return ask[contract.ModelList](ctx, c, call{method: http.MethodGet, path: "v1/catalog/models", query: query, repeat: true})
 }
 
 // Model reads a model.
-func (c *Client) Model(ctx context.Context, id string) (m contract.Model, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: modelPath(id), repeat: true}, &m)
-	return m, err
+func (c *Client) Model(ctx context.Context, id string) (contract.Model, error) {
+	return ask[contract.Model](ctx, c, call{method: http.MethodGet, path: modelPath(id), repeat: true})
 }
 
 // VerifyModel verifies the signature of a model with the keys that the server trusts.
-func (c *Client) VerifyModel(ctx context.Context, id string) (v contract.ModelVerification, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: modelPath(id) + "/verify", body: struct{}{}, repeat: true}, &v)
-	return v, err
+func (c *Client) VerifyModel(ctx context.Context, id string) (contract.ModelVerification, error) {
+	return ask[contract.ModelVerification](ctx, c, call{method: http.MethodPost, path: modelPath(id) + "/verify", body: struct{}{}, repeat: true})
 }
 
 // SetModelState sets the state of a model.
-func (c *Client) SetModelState(ctx context.Context, id, state string) (m contract.Model, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: modelPath(id) + "/state", body: contract.ModelStateRequest{State: state}, repeat: true}, &m)
-	return m, err
+func (c *Client) SetModelState(ctx context.Context, id, state string) (contract.Model, error) {
+	return ask[contract.Model](ctx, c, call{method: http.MethodPost, path: modelPath(id) + "/state", body: contract.ModelStateRequest{State: state}, repeat: true})
 }
 
 // DeleteModel removes a model.
 func (c *Client) DeleteModel(ctx context.Context, id string) error {
-	var none []byte
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: modelPath(id)}, &none)
+	_, err := ask[[]byte](ctx, c, call{method: http.MethodDelete, path: modelPath(id)})
 	return err
 }
 

@@ -59,16 +59,13 @@ func (c *Client) ReloadPool(ctx context.Context, id string, reload contract.Pool
 
 // DeletePool removes a pool.
 func (c *Client) DeletePool(ctx context.Context, id string) error {
-	var none []byte
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: poolPath(id)}, &none)
+	_, err := ask[[]byte](ctx, c, call{method: http.MethodDelete, path: poolPath(id)})
 	return err
 }
 
 // PoolHealth reads the state of a pool.
 func (c *Client) PoolHealth(ctx context.Context, id string) (contract.PoolHealth, error) {
-	var health contract.PoolHealth
-	_, err := c.do(ctx, call{method: http.MethodGet, path: poolPath(id, "health"), repeat: true}, &health)
-	return health, err
+	return ask[contract.PoolHealth](ctx, c, call{method: http.MethodGet, path: poolPath(id, "health"), repeat: true})
 }
 
 func (c *Client) pool(ctx context.Context, what call) (Pool, error) {

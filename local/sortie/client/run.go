@@ -23,9 +23,7 @@ func (c *Client) Run(ctx context.Context, document json.RawMessage, key string) 
 
 // Task reads a task. The id is a task id or a run id.
 func (c *Client) Task(ctx context.Context, id string) (contract.Task, error) {
-	var task contract.Task
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id), repeat: true}, &task)
-	return task, err
+	return ask[contract.Task](ctx, c, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id), repeat: true})
 }
 
 // submit sends a request with an Idempotency-Key and retries if the response was lost. If the

@@ -55,9 +55,7 @@ type Page struct {
 
 // Tasks reads a page of tasks, newest first.
 func (c *Client) Tasks(ctx context.Context, page Page) (contract.TaskList, error) {
-	var list contract.TaskList
-	_, err := c.do(ctx, call{method: http.MethodGet, path: "v1/tasks", query: page.query(), repeat: true}, &list)
-	return list, err
+	return ask[contract.TaskList](ctx, c, call{method: http.MethodGet, path: "v1/tasks", query: page.query(), repeat: true})
 }
 
 func (p Page) query() url.Values {

@@ -11,35 +11,30 @@ import (
 
 // CreateWebhook subscribes an address to events. key is the Idempotency-Key, which makes
 // the call safe to repeat.
-func (c *Client) CreateWebhook(ctx context.Context, settings contract.WebhookSettings, key string) (w contract.WebhookDetail, err error) {
-	_, err = c.do(ctx, call{
+func (c *Client) CreateWebhook(ctx context.Context, settings contract.WebhookSettings, key string) (contract.WebhookDetail, error) {
+	return ask[contract.WebhookDetail](ctx, c, call{
 		method: http.MethodPost, path: "v1/webhooks", header: http.Header{"Idempotency-Key": {key}}, body: settings, repeat: true,
-	}, &w)
-	return w, err
+	})
 }
 
 // Webhooks reads a page of the webhooks, ordered by id.
-func (c *Client) Webhooks(ctx context.Context, cursor string) (list contract.WebhookList, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: "v1/webhooks", query: url.Values{"cursor": {cursor}}, repeat: true}, &list)
-	return list, err
+func (c *Client) Webhooks(ctx context.Context, cursor string) (contract.WebhookList, error) {
+	return ask[contract.WebhookList](ctx, c, call{method: http.MethodGet, path: "v1/webhooks", query: url.Values{"cursor": {cursor}}, repeat: true})
 }
 
 // Webhook reads a webhook.
-func (c *Client) Webhook(ctx context.Context, id string) (w contract.WebhookDetail, err error) {
-	_, err = c.do(ctx, call{method: http.MethodGet, path: webhookPath(id), repeat: true}, &w)
-	return w, err
+func (c *Client) Webhook(ctx context.Context, id string) (contract.WebhookDetail, error) {
+	return ask[contract.WebhookDetail](ctx, c, call{method: http.MethodGet, path: webhookPath(id), repeat: true})
 }
 
 // RotateWebhook adds a secret to a webhook. If revoke is true, it removes the older ones.
-func (c *Client) RotateWebhook(ctx context.Context, id string, revoke bool) (w contract.WebhookDetail, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "rotate"), body: contract.RotateWebhookRequest{RevokeOlder: revoke}}, &w)
-	return w, err
+func (c *Client) RotateWebhook(ctx context.Context, id string, revoke bool) (contract.WebhookDetail, error) {
+	return ask[contract.WebhookDetail](ctx, c, call{method: http.MethodPost, path: webhookPath(id, "rotate"), body: contract.RotateWebhookRequest{RevokeOlder: revoke}})
 }
 
 // TestWebhook sends a test event.
-func (c *Client) TestWebhook(ctx context.Context, id string) (attempt contract.WebhookAttempt, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "test"), body: struct{}{}}, &attempt)
-	return attempt, err
+func (c *Client) TestWebhook(ctx context.Context, id string) (contract.WebhookAttempt, error) {
+	return ask[contract.WebhookAttempt](ctx, c, call{method: http.MethodPost, path: webhookPath(id, "test"), body: struct{}{}})
 }
 
 // WebhookDeliveries reads a page of the delivery log, the newest events first. state may be
@@ -54,15 +49,13 @@ func (c *Client) WebhookDeliveries(ctx context.Context, id, state string, limit 
 }
 
 // Redeliver sends the selected events again.
-func (c *Client) Redeliver(ctx context.Context, id string, body contract.RedeliverRequest) (again contract.Redelivery, err error) {
-	_, err = c.do(ctx, call{method: http.MethodPost, path: webhookPath(id, "redeliver"), body: body}, &again)
-	return again, err
+func (c *Client) Redeliver(ctx context.Context, id string, body contract.RedeliverRequest) (contract.Redelivery, error) {
+	return ask[contract.Redelivery](ctx, c, call{method: http.MethodPost, path: webhookPath(id, "redeliver"), body: body})
 }
 
 // DeleteWebhook removes a webhook.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
-	var none []byte
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: webhookPath(id)}, &none)
+	_, err := ask[[]byte](ctx, c, call{method: http.MethodDelete, path: webhookPath(id)})
 	return err
 }
 
@@ -76,9 +69,8 @@ func webhookPath(id string, what ...string) string {
 
 // Replay sends events of the stream again. key is the Idempotency-Key, which makes the
 // call safe to repeat.
-func (c *Client) Replay(ctx context.Context, request contract.ReplayRequest, key string) (r contract.Replay, err error) {
-	_, err = c.do(ctx, call{
+func (c *Client) Replay(ctx context.Context, request contract.ReplayRequest, key string) (contract.Replay, error) {
+	return ask[contract.Replay](ctx, c, call{
 		method: http.MethodPost, path: "v1/events:replay", header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
-	}, &r)
-	return r, err
+	})
 }

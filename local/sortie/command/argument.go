@@ -51,9 +51,7 @@ func requiredFlags(cmd *cobra.Command) (err error) {
 
 // require marks a flag as required.
 func require(c *cobra.Command, flag string) {
-	if err := c.MarkFlagRequired(flag); err != nil {
-		panic(err) // the caller has defined the flag
-	}
+	must(c.MarkFlagRequired(flag))
 }
 
 // atLeastOne requires one or more arguments.

@@ -21,11 +21,8 @@ import (
 )
 
 func (a *app) artifacts() *cobra.Command {
-	commands := []*cobra.Command{a.artifactsCreate(), a.artifactsPut(), a.artifactsList(), a.artifactsShow(), a.artifactsGet()}
-	for _, c := range commands {
-		a.serverFlags(c)
-	}
-	return group("artifacts", "Store, list and show content-addressed documents", commands...)
+	return a.resources("artifacts", "Store, list and show content-addressed documents",
+		a.artifactsCreate(), a.artifactsPut(), a.artifactsList(), a.artifactsShow(), a.artifactsGet())
 }
 
 func (a *app) artifactsCreate() *cobra.Command {
@@ -36,7 +33,6 @@ func (a *app) artifactsCreate() *cobra.Command {
 		Long: `Store the JSON value in a file, and print its id: the SHA-256 of its canonical form. The
 same content again is the same artifact, with the tags that it has.`,
 		Example: "  sortie artifacts create note note.json --tag draft",
-		Args:    exactly("KIND", "FILE"),
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
@@ -54,10 +50,7 @@ same content again is the same artifact, with the tags that it has.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(created)
-		}
-		return a.say("%s\n", created.ID)
+		return a.result(created, "%s\n", created.ID)
 	})
 	return c
 }
@@ -85,34 +78,22 @@ func (a *app) artifactsList() *cobra.Command {
 	var kind, tag, parent string
 	most := 50
 	c := &cobra.Command{
-		Use: "list", Short: "List artifacts, the newest first", Example: "  sortie artifacts list --kind trace --tag task:inf_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly(),
+		Use: "list", Short: "List artifacts, the newest first", Example: "  sortie artifacts list --kind trace --tag task:inf_01KJM74XY0H3ZZ5T605S8SXKKV",
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			all := contract.ArtifactList{Artifacts: []contract.ArtifactSummary{}}
-			for {
-				query := url.Values{"limit": {strconv.Itoa(most - len(all.Artifacts))}}
-				for name, value := range map[string]string{"kind": kind, "tag": tag, "parent": parent, "cursor": all.NextCursor} {
-					if value != "" {
-						query.Set(name, value)
-					}
-				}
-				list, err := c.Artifacts(ctx, query)
-				if err != nil {
-					return err
-				}
+			err := pages(most, func(cursor string) (int, string, error) {
+				list, err := c.Artifacts(ctx, given(url.Values{"limit": {strconv.Itoa(most - len(all.Artifacts))}}, map[string]string{"kind": kind, "tag": tag, "parent": parent, "cursor": cursor}))
 				all.Artifacts, all.NextCursor = append(all.Artifacts, list.Artifacts...), list.NextCursor
-				if all.NextCursor == "" || len(all.Artifacts) >= most {
-					break
-				}
-			}
-			if a.json {
-				return a.print(all)
+				return len(all.Artifacts), list.NextCursor, err
+			})
+			if err != nil {
+				return err
 			}
 			t := display.NewTable("ARTIFACT", "KIND", "BYTES", "CREATED", "TAGS")
 			for _, each := range all.Artifacts {
 				t.Row(each.ID, display.Clean(each.Kind), strconv.FormatInt(each.Size, 10), a.moment(time.UnixMilli(each.CreatedMS)), display.Clean(strings.Join(each.Tags, ",")))
 			}
-			_, err := t.WriteTo(a.Stdout)
-			return err
+			return a.table(all, t)
 		}),
 	}
 	flags := c.Flags()
@@ -126,7 +107,6 @@ func (a *app) artifactsList() *cobra.Command {
 func (a *app) artifactsShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ARTIFACT", Short: "Print the JSON value that an artifact is, or with --json the artifact", Example: "  sortie artifacts show sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b",
-		Args: exactly("ARTIFACT"),
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			record, err := c.ArtifactRecord(ctx, args[0])
 			switch {
@@ -141,10 +121,7 @@ func (a *app) artifactsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.json {
-				return a.print(found)
-			}
-			return a.say("%s\n", found.Content)
+			return a.result(found, "%s\n", found.Content)
 		}),
 	}
 }

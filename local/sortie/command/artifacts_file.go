@@ -30,7 +30,6 @@ func (a *app) artifactsPut() *cobra.Command {
 same artifact, with the tags that it has. A JSON value is stored as one by
 "sortie artifacts create".`,
 		Example: "  sortie artifacts put model-card card.pdf --tag draft",
-		Args:    exactly("KIND", "FILE"),
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&tags, "tag", nil, "tags, separated by commas")
@@ -38,12 +37,7 @@ same artifact, with the tags that it has. A JSON value is stored as one by
 	flags.StringVar(&metadata, "metadata", "", "a JSON object that describes it")
 	flags.StringVar(&mediaType, "type", "", "media type; without it that of the extension, otherwise "+anyType)
 	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) (err error) {
-		query := url.Values{"kind": {args[0]}}
-		for name, value := range map[string]string{"tags": strings.Join(tags, " "), "parent": parent, "metadata": metadata} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
+		query := given(url.Values{"kind": {args[0]}}, map[string]string{"tags": strings.Join(tags, " "), "parent": parent, "metadata": metadata})
 		file, err := os.Open(args[1])
 		if err != nil {
 			return fmt.Errorf("cannot read the file: %w", err)
@@ -60,10 +54,7 @@ same artifact, with the tags that it has. A JSON value is stored as one by
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(created)
-		}
-		return a.say("%s\n", created.ID)
+		return a.result(created, "%s\n", created.ID)
 	})
 	return c
 }
@@ -87,7 +78,6 @@ func (a *app) artifactsGet() *cobra.Command {
 id. A file appears complete or not at all. Without -o the content is written to
 standard output.`,
 		Example: "  sortie artifacts get sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b -o card.pdf",
-		Args:    exactly("ARTIFACT"),
 	}
 	to.flags(c)
 	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {

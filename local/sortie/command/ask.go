@@ -46,7 +46,6 @@ With --reasoning the reasoning that an engine separates from the answer goes to
 standard error. With --json the command prints the task at its end with the members
 answer and, if there was any, reasoning.`,
 		Example: "  sortie ask mock 'Tell a story' --max-tokens 50\n  sortie ask llama - --system 'Translate to French.' < letter.txt",
-		Args:    exactly("MODEL", "PROMPT"),
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.system, "system", "", "instruction before the prompt; the prompt is then a message")
@@ -95,9 +94,7 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 	if given("deadline") {
 		q.DeadlineMS = new(f.deadline.Milliseconds())
 	}
-	if f.key == "" {
-		f.key = uuid.NewString()
-	}
+	f.key = cmp.Or(f.key, uuid.NewString())
 	return nil
 }
 

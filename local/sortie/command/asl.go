@@ -35,7 +35,6 @@ valid and probably not meant: a state from which no terminal state is reachable.
 
 Exit codes: 0 no mistakes, 1 mistakes, 2 the command line is wrong.`,
 		Example: "  sortie asl validate statemachines/run.asl.json",
-		Args:    atLeastOne("FILE"),
 		RunE:    does(func(_ context.Context, files []string) error { return a.validate(files) }),
 	}
 }
@@ -118,7 +117,6 @@ Waits, timeouts and retry delays use a virtual clock that starts now. The n-th
 call in a state gets its n-th result. A call without a result, or with an event
 that ends in TimedOut, gets no response.`,
 		Example: `  echo '{"name":"one","definition":{"StartAt":"A","States":{"A":{"Type":"Pass","End":true}}},"input":{"x":1}}' | sortie asl run`,
-		Args:    exactly(),
 		RunE: does(func(ctx context.Context, _ []string) error {
 			return scripted.Run(ctx, a.Stdin, a.Stdout, scripted.Options{Start: a.Clock.Now(), Random: a.Random})
 		}),

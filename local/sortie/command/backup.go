@@ -29,12 +29,9 @@ complete or not at all. It does not contain the outputs in the object store.
 To restore, stop the server and replace ` + stack.RecordsFile + ` in the data folder by the
 copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile + `-shm beside it.`,
 		Example: "  sortie backup sortie-$(date +%F).db\n  sortie backup copy.db --data /var/lib/sortie",
-		Args:    exactly("FILE"),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
-	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagDirname("data"))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		source := filepath.Join(data, stack.RecordsFile)
 		if _, err := os.Stat(source); err != nil {
@@ -51,11 +48,8 @@ copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile 
 		if err != nil {
 			return fmt.Errorf("cannot read the size of the copy: %w", err)
 		}
-		if a.json {
-			return a.print(map[string]any{"file": args[0], "bytes": info.Size()})
-		}
 		a.note("Copied %s.", display.Bytes(info.Size()))
-		return a.say("%s\n", args[0])
+		return a.result(map[string]any{"file": args[0], "bytes": info.Size()}, "%s\n", args[0])
 	})
 	return c
 }

@@ -18,33 +18,17 @@ import (
 )
 
 func (a *app) sessions() *cobra.Command {
-	show := &cobra.Command{
-		Use: "show SESSION", Short: "Show what a session has left", Example: "  sortie sessions show talk-1", Args: exactly("SESSION"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			s, err := c.Session(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(s)
-			}
-			return a.say("%s: %s, expires in %s without a further task\nleft: %s\n", s.SessionID, turnsOf(s), milliseconds(s.TTLMS), leftOf(s))
-		}),
-	}
-	remove := &cobra.Command{
-		Use: "delete SESSION", Short: "Close a session", Args: exactly("SESSION"), Example: "  sortie sessions delete talk-1",
-		Long: "Close a session. Its tasks end as they would; new ones are refused for a day.",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if err := c.DeleteSession(ctx, args[0]); err != nil {
-				return err
-			}
-			return a.say("closed %s\n", args[0])
-		}),
-	}
-	for _, c := range []*cobra.Command{show, remove} {
-		a.serverFlags(c)
-	}
-	return group("sessions", "Look at the sessions of inference tasks, and close them", show, remove)
+	return a.resources("sessions", "Look at the sessions of inference tasks, and close them",
+		&cobra.Command{
+			Use: "show SESSION", Short: "Show what a session has left", Example: "  sortie sessions show talk-1",
+			RunE: printed(a, byID((*client.Client).Session), func(s contract.Session) error {
+				return a.result(s, "%s: %s, expires in %s without a further task\nleft: %s\n", s.SessionID, turnsOf(s), milliseconds(s.TTLMS), leftOf(s))
+			}),
+		},
+		a.removal(&cobra.Command{
+			Use: "delete SESSION", Short: "Close a session", Example: "  sortie sessions delete talk-1",
+			Long: "Close a session. Its tasks end as they would; new ones are refused for a day.",
+		}, "closed", (*client.Client).DeleteSession))
 }
 
 // turnsOf returns the turns of a session for people.
@@ -82,22 +66,12 @@ func milliseconds(n int64) string {
 const scopes = `A scope is "tenant", "project:ID" or "session:ID".`
 
 func (a *app) budgets() *cobra.Command {
-	show := &cobra.Command{
-		Use: "show SCOPE", Short: "Show the budget of a scope", Long: "Show the limit of a budget and its use. " + scopes,
-		Example: "  sortie budgets show project:reports", Args: exactly("SCOPE"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			b, err := c.Budget(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.showBudget(b)
-		}),
-	}
-	set := a.budgetsSet()
-	for _, c := range []*cobra.Command{show, set} {
-		a.serverFlags(c)
-	}
-	return group("budgets", "Look at the budgets of inference tasks, and limit them", show, set)
+	return a.resources("budgets", "Look at the budgets of inference tasks, and limit them",
+		&cobra.Command{
+			Use: "show SCOPE", Short: "Show the budget of a scope", Long: "Show the limit of a budget and its use. " + scopes,
+			Example: "  sortie budgets show project:reports",
+			RunE:    printed(a, byID((*client.Client).Budget), a.showBudget),
+		}, a.budgetsSet())
 }
 
 func (a *app) budgetsSet() *cobra.Command {
@@ -105,7 +79,7 @@ func (a *app) budgetsSet() *cobra.Command {
 	var within time.Duration
 	var dollars float64
 	c := &cobra.Command{
-		Use: "set SCOPE", Short: "Limit the budget of a scope", Args: exactly("SCOPE"),
+		Use: "set SCOPE", Short: "Limit the budget of a scope",
 		Long: `Limit what the tasks of a scope may use. A part without a flag keeps its limit. Tasks that
 run keep what they hold. ` + scopes,
 		Example: "  sortie budgets set project:reports --tokens 1000000 --cost 20",
@@ -148,9 +122,6 @@ run keep what they hold. ` + scopes,
 }
 
 func (a *app) showBudget(b contract.Budget) error {
-	if a.json {
-		return a.print(b)
-	}
 	t := display.NewTable(b.Scope, "LIMIT", "HELD", "SPENT", "LEFT")
 	count := func(n int64) string { return strconv.FormatInt(n, 10) }
 	cost := func(n int64) string { return "$" + strconv.FormatFloat(float64(n)/1e9, 'f', -1, 64) }
@@ -175,6 +146,5 @@ func (a *app) showBudget(b contract.Budget) error {
 		}
 		t.Row(row.name, limit, row.text(row.held), row.text(row.spent), left)
 	}
-	_, err := t.WriteTo(a.Stdout)
-	return err
+	return a.table(b, t)
 }

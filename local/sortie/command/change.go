@@ -19,7 +19,7 @@ func (a *app) cancel() *cobra.Command {
 what happens next. A run that has ended before is unchanged, and the exit code
 is 1.`,
 		Example: `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
-		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
+		ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which the worker receives")
 	c.RunE = does(func(ctx context.Context, args []string) error {
@@ -34,11 +34,7 @@ is 1.`,
 		if answer.Result == contract.CancelTooLate {
 			return advised{error: fmt.Errorf("too late: %s", answer.Message), code: ExitFailed, taskID: answer.TaskID}
 		}
-		if a.json {
-			return a.print(answer)
-		}
-		_, err = fmt.Fprintf(a.Stdout, "%s: %s\n", answer.Result, answer.Message)
-		return err
+		return a.result(answer, "%s: %s\n", answer.Result, answer.Message)
 	})
 	return c
 }
@@ -54,7 +50,7 @@ func (a *app) retry() *cobra.Command {
 output has the id of the new run.`,
 		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1
   sortie retry job_01KAFYT2M3V5W7X9Z1B3D5F7H9 --param LEVEL=debug`,
-		Args: exactly("RUN"), ValidArgsFunction: a.runIDs(),
+		ValidArgsFunction: a.runIDs(),
 	}
 	flags := c.Flags()
 	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
@@ -69,18 +65,12 @@ output has the id of the new run.`,
 		if err != nil {
 			return err
 		}
-		if key == "" {
-			key = uuid.NewString()
-		}
+		key = cmp.Or(key, uuid.NewString())
 		answer, err := client.Retry(ctx, args[0], key, changes)
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(answer)
-		}
-		_, err = fmt.Fprintln(a.Stdout, answer.TaskID)
-		return err
+		return a.result(answer, "%s\n", answer.TaskID)
 	})
 	return c
 }

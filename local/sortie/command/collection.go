@@ -65,7 +65,6 @@ server. It is an error if the folder has nothing to serve.
 Names for --fault: ` + strings.Join(names, ", "),
 		Example: `  sortie collection serve --ead findingaids/
   sortie collection serve --generate 10000 --seed 7 --fault missing=3 --fault slow=10`,
-		Args: exactly(),
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:0", "address of the server; port 0 is any free port")
@@ -81,9 +80,7 @@ Names for --fault: ` + strings.Join(names, ", "),
 	flags.IntVar(&f.shape.Times, "times", 0, "number of wrong responses of busy and cut; 0 is 2")
 	flags.DurationVar(&f.shape.Delay, "delay", 0, "delay of slow responses; 0 is 100ms")
 	for _, name := range []string{"ead", "catalog"} {
-		if err := c.MarkFlagDirname(name); err != nil {
-			panic(err) // the flag is defined above
-		}
+		must(c.MarkFlagDirname(name))
 	}
 	complete(c, "fault", "=", names)
 	complete(c, "root-fault", "", names)

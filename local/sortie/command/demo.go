@@ -26,7 +26,6 @@ func (a *app) demo() *cobra.Command {
 the White House Tapes, 72 entities), show the states of the run, download the
 file, and stop. The data folder is not that of "sortie dev", so that both can run.`,
 		Example: "  sortie demo\n  sortie demo --data ~/.cache/sortie-demo --out ~/Downloads",
-		Args:    exactly(),
 	}
 	c.Flags().StringVar(&out, "out", "out", "folder of the file")
 	f.define(c)

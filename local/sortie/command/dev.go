@@ -47,9 +47,7 @@ func (f *stackFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.logFormat, "log-format", "", "human or json; json is the default with --json")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show more of the log, such as requests")
 	complete(c, "log-format", "", []string{logHuman, logJSON})
-	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagDirname("data"))
 }
 
 func (a *app) dev() *cobra.Command {
@@ -95,7 +93,6 @@ unless SORTIE_HEARTBEAT_INTERVAL or SORTIE_HEARTBEAT_TIMEOUT is set.`,
   sortie dev --source https://api.example.org
   sortie dev --engine mock
   sortie dev --engine llamacpp=http://127.0.0.1:8081`,
-		Args: exactly(),
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")

@@ -37,7 +37,7 @@ After a download the server may delete the output earlier; the command says when
 		Example: `  sortie download export_mods_1704857234567_a3f8c2d1
   sortie download export_mods_1704857234567_a3f8c2d1 -o exports/
   sortie download export_mods_1704857234567_a3f8c2d1 -o - | gzip > out.xml.gz`,
-		Args: exactly("RUN"), ValidArgsFunction: a.runIDs(),
+		ValidArgsFunction: a.runIDs(),
 	}
 	to.flags(c)
 	c.RunE = does(func(ctx context.Context, args []string) error {

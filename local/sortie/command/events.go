@@ -18,18 +18,11 @@ func (a *app) events() *cobra.Command {
 out once; the following events of the same fault have its code. The subcommands show
 and save the stream of all events of the tenant.`,
 		Example: `  sortie events export_mods_1704857234567_a3f8c2d1`,
-		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
-		RunE: does(func(ctx context.Context, args []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
+		ValidArgsFunction: a.runIDs(),
+		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			events, err := c.Events(ctx, args[0], 0)
 			if err != nil {
 				return err
-			}
-			if a.json {
-				return a.print(contract.TaskEvents{Events: events})
 			}
 			t := display.NewTable("SEQ", "TIME", "EVENT", "STATE", "ATTEMPT", "")
 			var last contract.Fault
@@ -45,8 +38,7 @@ and save the stream of all events of the tenant.`,
 				}
 				t.Row(fmt.Sprint(e.Seq), a.instant(e.OccurredAt), e.Type, e.State, fmt.Sprint(e.Attempt), about)
 			}
-			_, err = t.WriteTo(a.Stdout)
-			return err
+			return a.table(contract.TaskEvents{Events: events}, t)
 		}),
 	}
 	for _, stream := range []*cobra.Command{a.eventsTail(), a.eventsList(), a.eventsExport(), a.eventsReplay()} {

@@ -23,7 +23,6 @@ standard error, and in the JSON. With --key, the command can be repeated: it sho
 progress of the same replay.`,
 		Example: `  sortie events replay --from 2026-11-21T09:00:00Z --type job.failed --webhook whk_01KJM74XY0H3ZZ5T605S8SXKKV
   sortie events replay --from earliest --bus --key after-the-outage`,
-		Args: exactly(),
 	}
 	f.addFilter(c)
 	flags := c.Flags()
@@ -51,10 +50,7 @@ progress of the same replay.`,
 		if r.Next != "" {
 			a.note("the range has further events; continue with --from %s", r.Next)
 		}
-		if a.json {
-			return a.print(r)
-		}
-		return a.say("%s: %d of %d events are sent\n", r.ID, r.Sent, r.Events)
+		return a.result(r, "%s: %d of %d events are sent\n", r.ID, r.Sent, r.Events)
 	})
 	return c
 }

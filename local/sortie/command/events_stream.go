@@ -66,7 +66,6 @@ func (a *app) eventsTail() *cobra.Command {
 		Long: `Show the events of the tenant as they come, until an interrupt. The command connects
 again by itself, and continues where it was. With --json each line is an envelope.`,
 		Example: "  sortie events tail\n  sortie events tail --type job.failed,schedule.* --json\n  sortie events tail --run export_mods_1704857234567_a3f8c2d1 --after earliest",
-		Args:    exactly(),
 	}
 	f.add(c, latest)
 	c.RunE = does(func(ctx context.Context, _ []string) error {
@@ -140,7 +139,6 @@ func (a *app) eventsList() *cobra.Command {
 that cursor, oldest first. The cursor of what follows is on standard error, and in the
 JSON.`,
 		Example: "  sortie events list --type job.failed --limit 20\n  sortie events list --after CURSOR",
-		Args:    exactly(),
 	}
 	f.add(c, "")
 	c.Flags().IntVar(&limit, "limit", 100, "number of events, 1 to 1000")
@@ -196,7 +194,6 @@ on each line, up to the newest event. "sortie events verify" proves that the fil
 complete. FILE may be -, standard output. The last checkpoint of a stream is written
 within a minute after its last event.`,
 		Example: "  sortie events export events.ndjson",
-		Args:    exactly("FILE"),
 	}
 	c.Flags().StringVar(&after, "after", earliest, "begin behind this cursor")
 	c.RunE = does(func(ctx context.Context, args []string) error {
@@ -228,10 +225,7 @@ within a minute after its last event.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"file": args[0], "lines": count, "next": at})
-		}
-		return a.say("%s: %d lines, up to %s\n", args[0], count, display.Clean(at))
+		return a.result(map[string]any{"file": args[0], "lines": count, "next": at}, "%s: %d lines, up to %s\n", args[0], count, display.Clean(at))
 	})
 	return c
 }
@@ -260,7 +254,6 @@ A file that was cut behind a checkpoint proves what it has; --until names the po
 the cursor, that the proof must reach. The keys are a JSON Web Key set: a file, or the address of /.well-known/jwks.json. With a
 file the command needs no network.`,
 		Example: "  sortie events verify events.ndjson --keys keys.json --until 120\n  sortie events verify events.ndjson --keys http://127.0.0.1:8080/.well-known/jwks.json",
-		Args:    exactly("FILE"),
 	}
 	c.Flags().StringVar(&keys, "keys", "", "file or address of the public keys (required)")
 	c.Flags().StringVar(&until, "until", "", "position or cursor that the proof must reach")
@@ -290,14 +283,11 @@ file the command needs no network.`,
 		if err != nil {
 			return fmt.Errorf("%s is not proved: %w", args[0], err)
 		}
-		if a.json {
-			return a.print(proof)
-		}
 		text := fmt.Sprintf("%s: the events %d to %d of %s are complete and unchanged", args[0], proof.From+1, proof.To, proof.Origin)
 		if proof.Outside > 0 {
 			text += fmt.Sprintf("; %d more are signed, but are not between two checkpoints", proof.Outside)
 		}
-		return a.say("%s\n", display.Clean(text))
+		return a.result(proof, "%s\n", display.Clean(text))
 	})
 	return c
 }

@@ -18,19 +18,8 @@ func (a *app) explainRun() *cobra.Command {
 the runs that hold it, its position, when it is expected to start, and the single
 change that would let it start.`,
 		Example: "  sortie explain nightly-report:20270301T020000Z\n  sortie explain export_mods_1704857234567_a3f8c2d1 --json",
-		Args:    exactly("RUN"), ValidArgsFunction: a.runIDs(),
-		RunE: does(func(ctx context.Context, args []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			x, err := c.Explain(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(x)
-			}
+		ValidArgsFunction: a.runIDs(),
+		RunE: printed(a, byID((*client.Client).Explain), func(x contract.Explanation) error {
 			t := a.newFields()
 			t.row("run", x.RunID)
 			t.row("state", x.State)
@@ -41,8 +30,7 @@ change that would let it start.`,
 					t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", a.moment(p.StartedAt), *p.ErrorSeconds))
 				}
 			}
-			_, err = t.WriteTo(a.Stdout)
-			return err
+			return a.table(x, t.Table)
 		}),
 	}
 }
@@ -110,9 +98,6 @@ func (z times) between(p50, p90 time.Time) string {
 const planHelp = "explain the run without creating it"
 
 func (a *app) showPlan(p contract.Plan) error {
-	if a.json {
-		return a.print(p)
-	}
 	t := a.newFields()
 	t.row("accepted", map[bool]string{true: "yes", false: "no"}[p.Accepted])
 	t.reasons(p.RunReasons)
@@ -123,8 +108,7 @@ func (a *app) showPlan(p contract.Plan) error {
 		}
 		t.row(c.Constraint, met+": "+c.Message)
 	}
-	_, err := t.WriteTo(a.Stdout)
-	return err
+	return a.table(p, t.Table)
 }
 
 func (a *app) jobsExplain() *cobra.Command {
@@ -133,19 +117,7 @@ func (a *app) jobsExplain() *cobra.Command {
 		Long: `Explain what the schedule of a job waits for, how its last firing ended, and which
 of its firings were skipped and why.`,
 		Example: "  sortie jobs explain nightly-report",
-		Args:    exactly("JOB"),
-		RunE: does(func(ctx context.Context, args []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			x, err := c.ExplainJob(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(x)
-			}
+		RunE: printed(a, byID((*client.Client).ExplainJob), func(x contract.JobExplanation) error {
 			t := a.newFields()
 			t.row("job", x.JobID)
 			t.row("reason", x.Reason)
@@ -158,8 +130,7 @@ of its firings were skipped and why.`,
 				t.row("skipped", f.RunID+": "+f.Message)
 			}
 			t.change(x.Change)
-			_, err = t.WriteTo(a.Stdout)
-			return err
+			return a.table(x, t.Table)
 		}),
 	}
 }

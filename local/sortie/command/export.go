@@ -47,7 +47,6 @@ Options that are not given have the server's defaults.`,
 		Example: `  sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY -o - | xmllint --format -
   RUN=$(sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --no-wait)`,
-		Args: exactly("FORMAT"),
 		ValidArgsFunction: cobra.FixedCompletions(
 			limit.Formats(), cobra.ShellCompDirectiveNoFileComp),
 	}
@@ -118,9 +117,7 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 	if err != nil {
 		return err
 	}
-	if f.key == "" {
-		f.key = uuid.NewString()
-	}
+	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Export(ctx, format, request, f.key)
 	if client.Gone(err) { // the format is unknown
 		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(format, limit.Formats()), " ()")}
@@ -132,10 +129,7 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 		return err
 	}
 	if f.noWait {
-		if a.json {
-			return a.print(accepted)
-		}
-		return a.say("%s\n", accepted.TaskID)
+		return a.result(accepted, "%s\n", accepted.TaskID)
 	}
 	if err := a.announce(accepted.TaskID, f.to.path); err != nil {
 		return err

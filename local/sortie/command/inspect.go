@@ -32,12 +32,9 @@ export. Task tokens are replaced by "redacted".`,
 		Example: `  sortie inspect export_mods_1704857234567_a3f8c2d1 --data .sortie
   aws dynamodb get-item --table-name sortie-dev --key file://key.json | sortie inspect -
   gunzip -c export.json.gz | sortie inspect -`,
-		Args: exactly("RUN|JOB|WEBHOOK|STREAM|EVENT|-"),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
-	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagDirname("data"))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if args[0] == "-" {
 			return a.inspectItems()

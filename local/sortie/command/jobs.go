@@ -19,16 +19,31 @@ import (
 )
 
 func (a *app) jobs() *cobra.Command {
-	commands := []*cobra.Command{
-		a.jobsApply(), a.jobsDiff(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(), a.jobsPause(), a.jobsResume(), a.jobsClear(), a.jobsDelete(),
-	}
-	for _, c := range commands {
-		a.serverFlags(c)
-		if strings.HasSuffix(c.Use, " JOB") {
-			c.ValidArgsFunction = a.jobIDs()
+	switching := func(name, short string, call func(*client.Client, context.Context, string) (client.Job, error)) *cobra.Command {
+		return &cobra.Command{
+			Use: name + " JOB", Short: short, Long: short + ". The command is idempotent.",
+			Example: "  sortie jobs " + name + " nightly-report",
+			RunE: printed(a, byID(call), func(j client.Job) error {
+				return a.result(j, "%s: %s\n", j.ID, a.scheduleLine(j.JobAnswer))
+			}),
 		}
 	}
-	return group("jobs", "Store jobs, run them and look at them", append(commands, a.jobsInit(), a.jobsValidate(), a.jobsSimulate())...)
+	c := a.resources("jobs", "Store jobs, run them and look at them",
+		a.jobsApply(), a.jobsDiff(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsHistory(), a.jobsExplain(),
+		switching("pause", "Stop the schedule of a job", (*client.Client).PauseJob),
+		switching("resume", "Start the schedule of a paused job", (*client.Client).ResumeJob),
+		switching("clear", "Forget how the last run of a job ended, for requirePreviousSuccess", (*client.Client).ClearJob),
+		a.removal(&cobra.Command{
+			Use: "delete JOB", Short: "Delete a job with its versions", Long: "Delete a job with its versions. Its runs stay.",
+			Example: "  sortie jobs delete nightly-report",
+		}, "deleted", (*client.Client).DeleteJob))
+	for _, of := range c.Commands() {
+		if strings.HasSuffix(of.Use, " JOB") {
+			of.ValidArgsFunction = a.jobIDs()
+		}
+	}
+	c.AddCommand(a.jobsInit(), a.jobsValidate(), a.jobsSimulate())
+	return c
 }
 
 func (a *app) jobsList() *cobra.Command {
@@ -38,40 +53,22 @@ func (a *app) jobsList() *cobra.Command {
 An export by "sortie export", or a program by "sortie run", is a run of no stored
 job: "sortie runs" lists it.`,
 		Example: "  sortie jobs list\n  sortie jobs list --json",
-		Args:    exactly(),
-		RunE: does(func(ctx context.Context, _ []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			list, err := allJobs(ctx, c)
-			if err != nil {
-				return err
-			}
-			return a.showJobs(list)
-		}),
+		RunE: printed(a, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) { return allJobs(ctx, c) }, a.showJobs),
 	}
 }
 
 // allJobs reads all pages of the list of jobs.
 func allJobs(ctx context.Context, c *client.Client) (contract.JobList, error) {
 	list := contract.JobList{Jobs: []contract.JobSummary{}}
-	for page := (client.Page{Limit: 1000}); ; {
-		next, err := c.Jobs(ctx, page)
-		if err != nil {
-			return list, err
-		}
+	err := pages(0, func(cursor string) (int, string, error) {
+		next, err := c.Jobs(ctx, client.Page{Limit: 1000, Cursor: cursor})
 		list.Jobs = append(list.Jobs, next.Jobs...)
-		if page.Cursor = next.NextCursor; page.Cursor == "" {
-			return list, nil
-		}
-	}
+		return len(list.Jobs), next.NextCursor, err
+	})
+	return list, err
 }
 
 func (a *app) showJobs(list contract.JobList) error {
-	if a.json {
-		return a.print(list)
-	}
 	t := display.NewTable("JOB", "SCHEDULE", "NEXT", "VERSION")
 	for _, j := range list.Jobs {
 		next := a.moment(j.NextAt)
@@ -83,8 +80,7 @@ func (a *app) showJobs(list contract.JobList) error {
 	if len(list.Jobs) == 0 {
 		a.note("No jobs.")
 	}
-	_, err := t.WriteTo(a.Stdout)
-	return err
+	return a.table(list, t)
 }
 
 func (a *app) jobsShow() *cobra.Command {
@@ -94,14 +90,9 @@ func (a *app) jobsShow() *cobra.Command {
 		Long: `Show the definition of a job as a job file, with the state of its schedule in
 comments.`,
 		Example: "  sortie jobs show nightly-report\n  sortie jobs show nightly-report --version 2 > old.yaml",
-		Args:    exactly("JOB"),
 	}
 	c.Flags().Int64Var(&version, "version", 0, "number of a version; by default the current one")
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		c, err := a.client()
-		if err != nil {
-			return err
-		}
+	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		if version != 0 {
 			old, err := c.JobVersion(ctx, args[0], version)
 			if err != nil {
@@ -166,7 +157,6 @@ the firing of the job at that time, of which there is one. With --wait the exit 
 is the outcome of the run; Ctrl-C leaves it alone.`,
 		Example: "  sortie jobs run nightly-report --wait\n" +
 			"  sortie jobs run nightly-report --param LEVEL=debug --at 2027-03-01T08:00:00Z",
-		Args: exactly("JOB"),
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&given, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
@@ -198,9 +188,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 			}
 			return a.showPlan(p)
 		}
-		if key == "" {
-			key = uuid.NewString()
-		}
+		key = cmp.Or(key, uuid.NewString())
 		accepted, err := c.RunJob(ctx, args[0], request, key)
 		if err != nil {
 			return err
@@ -242,57 +230,3 @@ func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
 	return at, nil
 }
 
-func (a *app) jobsPause() *cobra.Command {
-	return a.jobsSwitch("pause", "Stop the schedule of a job", (*client.Client).PauseJob)
-}
-
-func (a *app) jobsResume() *cobra.Command {
-	return a.jobsSwitch("resume", "Start the schedule of a paused job", (*client.Client).ResumeJob)
-}
-
-func (a *app) jobsClear() *cobra.Command {
-	return a.jobsSwitch("clear", "Forget how the last run of a job ended, for requirePreviousSuccess", (*client.Client).ClearJob)
-}
-
-func (a *app) jobsSwitch(name, short string, call func(*client.Client, context.Context, string) (client.Job, error)) *cobra.Command {
-	return &cobra.Command{
-		Use: name + " JOB", Short: short, Long: short + ". The command is idempotent.",
-		Example: "  sortie jobs " + name + " nightly-report",
-		Args:    exactly("JOB"),
-		RunE: does(func(ctx context.Context, args []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			j, err := call(c, ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(j)
-			}
-			return a.say("%s: %s\n", j.ID, a.scheduleLine(j.JobAnswer))
-		}),
-	}
-}
-
-func (a *app) jobsDelete() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete JOB", Short: "Delete a job with its versions", Long: "Delete a job with its versions. Its runs stay.",
-		Example: "  sortie jobs delete nightly-report",
-		Args:    exactly("JOB"),
-		RunE: does(func(ctx context.Context, args []string) error {
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			if err := c.DeleteJob(ctx, args[0]); err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(map[string]any{"deleted": args[0]})
-			}
-			return a.say("deleted %s\n", args[0])
-		}),
-	}
-}

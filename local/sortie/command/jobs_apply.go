@@ -47,9 +47,7 @@ func (f *applyFlags) define(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (required, repeatable)`)
 	c.Flags().StringVar(&f.prune, "prune", "", "delete the jobs whose ids match this pattern, such as 'reports-*', and that no file has")
 	require(c, "file")
-	if err := c.MarkFlagFilename("file", jobExtensions...); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagFilename("file", jobExtensions...))
 }
 
 func (a *app) jobsApply() *cobra.Command {
@@ -70,7 +68,6 @@ belong to the files; jobs whose ids do not match are never deleted. Without --ye
 the command lists them and changes nothing.`,
 		Example: "  sortie jobs apply -f nightly-report.yaml --dry-run\n  sortie jobs apply -f nightly-report.yaml\n" +
 			"  sortie jobs apply -f jobs/ --prune 'reports-*' --yes",
-		Args: exactly(),
 	}
 	f.define(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and change nothing")
@@ -85,7 +82,6 @@ func (a *app) jobsDiff() *cobra.Command {
 		Use: "diff -f FILE", Short: "Show how job files differ from the stored jobs",
 		Long:    `Show what "sortie jobs apply" with the same flags would change. It changes nothing.`,
 		Example: "  sortie jobs diff -f jobs/ --exit-code",
-		Args:    exactly(),
 	}
 	f.define(c)
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with 1 if something differs")
@@ -99,7 +95,6 @@ func (a *app) jobsValidate() *cobra.Command {
 		Long: `Check the jobs of files and folders without a server. It cannot check what depends
 on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
 		Example: "  sortie jobs validate jobs/",
-		Args:    atLeastOne("FILE"),
 		RunE: does(func(_ context.Context, names []string) error {
 			files, err := a.readJobs(names)
 			if err != nil {

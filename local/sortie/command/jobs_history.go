@@ -32,7 +32,6 @@ func (a *app) jobsHistory() *cobra.Command {
 long it took, and why it was skipped or failed. Firings that were missed together
 are one line with their number. A summary and the next firing follow.`,
 		Example: "  sortie jobs history nightly-report --limit 100",
-		Args:    exactly("JOB"),
 	}
 	c.Flags().IntVar(&limit, "limit", limit, "how many, 1 to 1000")
 	c.RunE = does(func(ctx context.Context, args []string) error {

@@ -34,12 +34,9 @@ The first line of the file names its JSON Schema for editors with
 yaml-language-server. The command writes the schema beside it, as ` + schemaFile + `. It
 replaces no file of a job.`,
 		Example: "  sortie jobs init\n  printf 'python3 report.py\\nreport\\n' | sortie jobs init",
-		Args:    exactly(),
 	}
 	c.Flags().StringVar(&folder, "folder", ".", "folder of the file")
-	if err := c.MarkFlagDirname("folder"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagDirname("folder"))
 	c.RunE = does(func(context.Context, []string) error { return a.initJob(folder) })
 	return c
 }
@@ -212,10 +209,7 @@ func (a *app) writeJob(folder string, d job.Definition, command, retries string)
 	for _, next := range []string{"jobs simulate " + name, "jobs apply -f " + name, "jobs run " + d.ID + " --wait"} {
 		a.note("  %s %s", a.Name, next)
 	}
-	if a.json {
-		return a.print(map[string]string{"id": d.ID, "file": name})
-	}
-	return a.say("%s\n", name)
+	return a.result(map[string]string{"id": d.ID, "file": name}, "%s\n", name)
 }
 
 // createFile writes a new file. The error for an existing one is fs.ErrExist.

@@ -44,7 +44,6 @@ that were missed, with their number. The flag can be repeated.`,
 		Example: "  sortie jobs simulate nightly-report.yaml\n" +
 			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --until 2027-03-30T00:00:00Z --json\n" +
 			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --down 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z",
-		Args: exactly("FILE"),
 	}
 	flags := c.Flags()
 	flags.StringVar(&from, "from", "", "time after which firings are shown, RFC 3339; by default now")

@@ -101,7 +101,6 @@ func (a *app) secretsList() *cobra.Command {
 		Use: "list", Short: "List the names of the secrets of jobs",
 		Long:    "List the names of the secrets that jobs of a tenant can refer to.",
 		Example: "  sortie secrets list\n  sortie secrets list --stage prod --tenant acme --json",
-		Args:    exactly(),
 	}
 	at.define(c)
 	c.RunE = does(func(ctx context.Context, _ []string) error {

@@ -36,15 +36,12 @@ With --events the key signs events and checkpoints. Older keys stay published at
 /.well-known/jwks.json, because exported events are verified at any time. The key of
 a stage is replaced by "sortie secrets put events --stage STAGE".`,
 		Example: "  sortie keys rotate\n  sortie keys rotate --now\n  sortie keys rotate --events\n  sortie keys rotate --data /var/lib/sortie --json",
-		Args:    exactly(),
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
 	c.Flags().BoolVar(&ofEvents, "events", false, "rotate the key that signs events")
 	c.Flags().BoolVar(&atOnce, "now", false, "remove the older keys at once, with the tokens that they signed")
 	c.MarkFlagsMutuallyExclusive("events", "now")
-	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagDirname("data"))
 	c.RunE = does(func(context.Context, []string) error {
 		path, now := filepath.Join(data, stack.KeysFile), a.Clock.Now()
 		keep := limit.TokenLife
@@ -63,11 +60,8 @@ a stage is replaced by "sortie secrets put events --stage STAGE".`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(done)
-		}
 		a.note("%d older keys are still valid; removed: %s.", len(done.Kept), list(done.Dropped))
-		return a.say("%s\n", done.Made)
+		return a.result(done, "%s\n", done.Made)
 	})
 	return c
 }

@@ -41,7 +41,7 @@ without one belongs to the line before it.`,
   sortie logs export_mods_1704857234567_a3f8c2d1 --attempt 1 --tail 20
   sortie logs export_mods_1704857234567_a3f8c2d1 --since 10m
   sortie logs -f export_mods_1704857234567_a3f8c2d1`,
-		Args: exactly("RUN"), ValidArgsFunction: a.runIDs(),
+		ValidArgsFunction: a.runIDs(),
 	}
 	flags := c.Flags()
 	flags.IntVar(&f.attempt, "attempt", 0, "number of the attempt; 0 is the last one")

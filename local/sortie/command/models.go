@@ -19,48 +19,38 @@ import (
 )
 
 func (a *app) models() *cobra.Command {
-	commands := []*cobra.Command{
-		a.modelsList(), a.modelsAdd(), a.modelsShow(), a.modelsVerify(),
-		a.modelsState("retire", catalog.Retired, "Refuse new tasks for a model"), a.modelsState("activate", catalog.Active, "Permit tasks for a retired model"), a.modelsRemove(),
-	}
-	for _, c := range commands {
-		a.serverFlags(c)
-	}
-	return group("models", "Look at the catalog of models, and change it", commands...)
+	return a.resources("models", "Look at the catalog of models, and change it",
+		a.modelsList(), a.modelsAdd(),
+		&cobra.Command{
+			Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b",
+			RunE: printed(a, byID((*client.Client).Model), a.showModel),
+		},
+		a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new tasks for a model"), a.modelsState("activate", catalog.Active, "Permit tasks for a retired model"),
+		a.removal(&cobra.Command{
+			Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b",
+		}, "removed", (*client.Client).DeleteModel))
 }
 
 func (a *app) modelsList() *cobra.Command {
 	var engine, tag, state string
 	most := 50
 	c := &cobra.Command{
-		Use: "list", Short: "List models, the newest first", Example: "  sortie models list --engine vllm --state Active", Args: exactly(),
+		Use: "list", Short: "List models, the newest first", Example: "  sortie models list --engine vllm --state Active",
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			all := contract.ModelList{Models: []contract.Model{}}
-			for {
-				query := url.Values{"limit": {strconv.Itoa(most - len(all.Models))}}
-				for name, value := range map[string]string{"engine": engine, "tag": tag, "state": state, "cursor": all.NextCursor} {
-					if value != "" {
-						query.Set(name, value)
-					}
-				}
-				list, err := c.Models(ctx, query)
-				if err != nil {
-					return err
-				}
+			err := pages(most, func(cursor string) (int, string, error) {
+				list, err := c.Models(ctx, given(url.Values{"limit": {strconv.Itoa(most - len(all.Models))}}, map[string]string{"engine": engine, "tag": tag, "state": state, "cursor": cursor}))
 				all.Models, all.NextCursor = append(all.Models, list.Models...), list.NextCursor
-				if all.NextCursor == "" || len(all.Models) >= most {
-					break
-				}
-			}
-			if a.json {
-				return a.print(all)
+				return len(all.Models), list.NextCursor, err
+			})
+			if err != nil {
+				return err
 			}
 			t := display.NewTable("MODEL", "STATE", "TRUST", "ENGINES", "CONTEXT", "TAGS")
 			for _, m := range all.Models {
 				t.Row(m.ID, m.State, trustOf(m), strings.Join(m.Engines, ","), contextOf(m), display.Clean(strings.Join(m.Tags, ",")))
 			}
-			_, err := t.WriteTo(a.Stdout)
-			return err
+			return a.table(all, t)
 		}),
 	}
 	flags := c.Flags()
@@ -100,7 +90,6 @@ func (a *app) modelsAdd() *cobra.Command {
 		Long: `Add a model to the catalog. A signature is a DSSE envelope with a statement of in-toto
 about the digest of the model; the server verifies it with the keys that it trusts.`,
 		Example: "  sortie models add llama-3.1-8b --engine llamacpp --context 8192 --source hf:meta-llama/Llama-3.1-8B-Instruct",
-		Args:    exactly("MODEL"),
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&in.Engines, "engine", nil, "engines that serve the model, separated by commas: llamacpp, vllm, tgi, triton or mock")
@@ -137,87 +126,56 @@ about the digest of the model; the server verifies it with the keys that it trus
 }
 
 func (a *app) sayModel(m contract.Model) error {
-	if a.json {
-		return a.print(m)
-	}
-	return a.say("%s: %s, %s, for %s\n", m.ID, m.State, trustOf(m), strings.Join(m.Engines, ", "))
+	return a.result(m, "%s: %s, %s, for %s\n", m.ID, m.State, trustOf(m), strings.Join(m.Engines, ", "))
 }
 
-func (a *app) modelsShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b", Args: exactly("MODEL"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			m, err := c.Model(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if err := a.sayModel(m); err != nil || a.json {
-				return err
-			}
-			text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %d nano-dollars for a token of the prompt, %d for a generated one\n",
-				strings.Join(m.Workloads, ", "), contextOf(m), m.Price.Input, *m.Price.Output)
-			if v := m.Verified; v != nil {
-				text += fmt.Sprintf("verified: %s, by the key %s\n", a.moment(time.UnixMilli(v.AtMS)), v.Key)
-			}
-			for _, row := range []struct{ name, text string }{
-				{"digest", m.Digest}, {"source", m.Source}, {"name at the engine", m.EngineModel}, {"tokenizer", m.Tokenizer}, {"tags", strings.Join(m.Tags, ", ")},
-			} {
-				if row.text != "" {
-					text += row.name + ": " + display.Clean(row.text) + "\n"
-				}
-			}
-			return a.say("%schanged: %s, by %s\n", text, a.moment(time.UnixMilli(m.UpdatedMS)), display.Clean(cmp.Or(m.UpdatedBy, "unknown")))
-		}),
+func (a *app) showModel(m contract.Model) error {
+	if err := a.sayModel(m); err != nil || a.json {
+		return err
 	}
+	text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %d nano-dollars for a token of the prompt, %d for a generated one\n",
+		strings.Join(m.Workloads, ", "), contextOf(m), m.Price.Input, *m.Price.Output)
+	if v := m.Verified; v != nil {
+		text += fmt.Sprintf("verified: %s, by the key %s\n", a.moment(time.UnixMilli(v.AtMS)), v.Key)
+	}
+	for _, row := range []struct{ name, text string }{
+		{"digest", m.Digest}, {"source", m.Source}, {"name at the engine", m.EngineModel}, {"tokenizer", m.Tokenizer}, {"tags", strings.Join(m.Tags, ", ")},
+	} {
+		if row.text != "" {
+			text += row.name + ": " + display.Clean(row.text) + "\n"
+		}
+	}
+	return a.say("%schanged: %s, by %s\n", text, a.moment(time.UnixMilli(m.UpdatedMS)), display.Clean(cmp.Or(m.UpdatedBy, "unknown")))
 }
 
 func (a *app) modelsVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify MODEL", Short: "Verify the signature of a model with the keys that the server trusts",
 		Long:    "Verify the signature of a model with the keys that the server trusts. The exit code is 1 if none of them has signed it.",
-		Example: "  sortie models verify llama-3.1-8b", Args: exactly("MODEL"),
+		Example: "  sortie models verify llama-3.1-8b",
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			v, err := c.VerifyModel(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if a.json {
-				if err := a.print(v); err != nil {
-					return err
-				}
-			}
-			if !v.Trusted {
-				return fmt.Errorf("%s is not trusted: %s", args[0], display.Clean(v.Reason))
+			if v.Trusted {
+				return a.result(v, "%s: signed by the key %s\n", args[0], v.Model.Verified.Key)
 			}
 			if a.json {
-				return nil
+				err = a.print(v)
 			}
-			return a.say("%s: signed by the key %s\n", args[0], v.Model.Verified.Key)
+			return cmp.Or(err, fmt.Errorf("%s is not trusted: %s", args[0], display.Clean(v.Reason)))
 		}),
 	}
 }
 
 func (a *app) modelsState(use string, state catalog.State, short string) *cobra.Command {
+	set := func(ctx context.Context, c *client.Client, args []string) (contract.Model, error) {
+		return c.SetModelState(ctx, args[0], string(state))
+	}
 	return &cobra.Command{
-		Use: use + " MODEL", Short: short, Example: "  sortie models " + use + " llama-3.1-8b", Args: exactly("MODEL"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			m, err := c.SetModelState(ctx, args[0], string(state))
-			if err != nil {
-				return err
-			}
-			return a.sayModel(m)
-		}),
+		Use: use + " MODEL", Short: short, Example: "  sortie models " + use + " llama-3.1-8b",
+		RunE: printed(a, set, a.sayModel),
 	}
 }
 
-func (a *app) modelsRemove() *cobra.Command {
-	return &cobra.Command{
-		Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b", Args: exactly("MODEL"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if err := c.DeleteModel(ctx, args[0]); err != nil {
-				return err
-			}
-			return a.say("removed %s\n", args[0])
-		}),
-	}
-}

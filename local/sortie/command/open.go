@@ -20,7 +20,6 @@ func (a *app) open() *cobra.Command {
 token of this command, once. It is valid for ten minutes. If no browser can be
 started, or with --print, the command prints the address instead.`,
 		Example: "  sortie open\n  sortie open --print",
-		Args:    exactly(),
 	}
 	c.Flags().BoolVar(&printOnly, "print", false, "print the address and start no browser")
 	c.RunE = does(func(ctx context.Context, _ []string) error {

@@ -48,7 +48,6 @@ destroyed.`,
   settings:
     regions: [ams, fra]
   warm: {min: 2, max: 10, aheadSeconds: 300}`,
-		Args: exactly(),
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `definition of the pool in YAML or JSON, "-" for standard input (required)`)
 	require(c, "file")
@@ -130,9 +129,6 @@ func (f poolFile) explained(err error) error {
 
 // applied prints a pool and its changes.
 func (a *app) applied(p, before client.Pool) error {
-	if a.json {
-		return a.print(p)
-	}
 	what := "unchanged"
 	switch {
 	case before.Tag == "":
@@ -140,5 +136,5 @@ func (a *app) applied(p, before client.Pool) error {
 	case before.Tag != p.Tag:
 		what = "changed"
 	}
-	return a.say("%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.admission(p.Pool), bound(p.Limit), bound(p.QueueLimit), placement(p.Pool))
+	return a.result(p, "%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.admission(p.Pool), bound(p.Limit), bound(p.QueueLimit), placement(p.Pool))
 }

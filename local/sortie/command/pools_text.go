@@ -229,3 +229,23 @@ func runner(p contract.Pool) string {
 	}
 	return text
 }
+
+// poolText formats a pool and its state.
+func (z times) poolText(p contract.Pool, h contract.PoolHealth) string {
+	text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, z.admission(p), placement(p),
+		h.Held, bound(p.Limit), h.Machines, h.Queued, bound(p.QueueLimit))
+	if wait := h.Metrics.LongestWaitSeconds; wait > 0 {
+		text += ", the first for " + (time.Duration(wait) * time.Second).String()
+	}
+	for _, r := range h.Replicas {
+		text += "\n" + z.replica(r)
+	}
+	text += machineStates(h) + warmCounts(h.WarmMachines) + z.startFigures(h.Metrics) + expectedWait(h.Metrics.ExpectedWait) + z.remaining(p, h)
+	if p.Version > 0 {
+		text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, z.moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
+	}
+	if e := h.LastError; e != nil {
+		text += fmt.Sprintf("\nlast error: %s: %s", e.Code, display.Clean(e.Message))
+	}
+	return text + z.poolErrors(h.Errors)
+}

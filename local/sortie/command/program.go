@@ -125,7 +125,6 @@ another token.`,
   sortie export mods --pi 01K9XVBAQZF9EHDRXGBEADTZYY --recursive`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return a.showVersion()

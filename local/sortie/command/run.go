@@ -242,18 +242,13 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 		}
 		return a.showPlan(p)
 	}
-	if f.key == "" {
-		f.key = uuid.NewString()
-	}
+	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Run(ctx, document, f.key)
 	if err != nil {
 		return jobFile{}.explained(err)
 	}
 	if f.detach {
-		if a.json {
-			return a.print(accepted)
-		}
-		return a.say("%s\n", accepted.RunID)
+		return a.result(accepted, "%s\n", accepted.RunID)
 	}
 	a.note("%s", accepted.RunID)
 	t := &tail{app: a, client: c, taskID: accepted.TaskID}

@@ -47,7 +47,6 @@ as a table that is drawn again, elsewhere as a line for each change, and with
   sortie runs --batch nightly --format wide
   sortie runs --all --format json
   sortie runs --watch`,
-		Args: exactly(),
 	}
 	f.define(c)
 	flags := c.Flags()

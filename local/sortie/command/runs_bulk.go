@@ -38,9 +38,7 @@ of those that are Failed or Orphaned, and with --skipped of those that were
 skipped. At least one flag is required. The output has a line for each run, with
 its new run.`,
 		func() page {
-			if key == "" {
-				key = uuid.NewString()
-			}
+			key = cmp.Or(key, uuid.NewString())
 			return func(ctx context.Context, c *client.Client, request contract.BulkRequest) (contract.BulkAnswer, error) {
 				return c.RetryAll(ctx, request, key)
 			}

@@ -70,9 +70,7 @@ SHA-256. Account, region and credentials are those of the AWS command line.`, li
 	}
 	at.define(c)
 	c.Flags().StringVar(&file, "file", "", "file with the value; by default standard input")
-	if err := c.MarkFlagFilename("file"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagFilename("file"))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		name := args[0]
 		ofStage := at.stage != "" && slices.Contains(secrets.Kinds(), name)

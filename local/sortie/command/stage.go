@@ -148,10 +148,7 @@ retried by its client.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"stage": s.Name, "running": running})
-		}
-		return a.say("%s is drained; %d runs are left.\n", s.Name, running)
+		return a.result(map[string]any{"stage": s.Name, "running": running}, "%s is drained; %d runs are left.\n", s.Name, running)
 	})
 	return c
 }
@@ -180,10 +177,7 @@ func (a *app) stageChange(use, short, long, done string, do func(*stage.Stage, c
 		if err := do(s, ctx); err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"stage": s.Name})
-		}
-		return a.say(done, s.Name)
+		return a.result(map[string]any{"stage": s.Name}, done, s.Name)
 	})
 	return c
 }
@@ -208,10 +202,7 @@ on. "make destroy" runs it first. A stage that retains its data is refused.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"stage": s.Name, "deleted": deleted})
-		}
-		return a.say("Deleted %d objects of %s.\n", deleted, s.Name)
+		return a.result(map[string]any{"stage": s.Name, "deleted": deleted}, "Deleted %d objects of %s.\n", deleted, s.Name)
 	})
 	return c
 }
@@ -259,11 +250,8 @@ first time) or ALLOW_REMOVAL=tableStream.`,
 		if err := settings.Set(s.Name, "tableStream", stream); err != nil {
 			return fmt.Errorf("the table is restored; set stages.%s.tableStream to %s: %w", s.Name, stream, err)
 		}
-		if a.json {
-			return a.print(map[string]any{"stage": s.Name, "tableStream": stream})
-		}
 		a.note("Wrote stages.%s.tableStream to %s.", s.Name, flags.settings)
-		return a.say("%s\n", stream)
+		return a.result(map[string]any{"stage": s.Name, "tableStream": stream}, "%s\n", stream)
 	})
 	return c
 }

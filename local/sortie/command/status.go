@@ -23,15 +23,11 @@ func (a *app) status() *cobra.Command {
 with --wait it is the outcome of the run.`,
 		Example: `  sortie status export_mods_1704857234567_a3f8c2d1
   sortie status export_mods_1704857234567_a3f8c2d1 --wait --timeout 10m`,
-		Args: exactly("RUN"), ValidArgsFunction: a.runIDs(),
+		ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 90s; 0 is until the end")
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		c, err := a.client()
-		if err != nil {
-			return err
-		}
+	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		if !wait {
 			status, err := c.Status(ctx, args[0], 0)
 			if err != nil {

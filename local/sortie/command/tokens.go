@@ -37,9 +37,7 @@ func (p *place) define(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", defaultData, "data folder")
 	c.Flags().StringVar(&p.stage, "stage", "", "name of a deployed stage, instead of a data folder")
 	defineSettings(c, &p.settings)
-	if err := c.MarkFlagDirname("data"); err != nil {
-		panic(err) // the flag is defined above
-	}
+	must(c.MarkFlagDirname("data"))
 }
 
 // tenant returns the tenant of AUTH_TOKEN.
@@ -131,7 +129,6 @@ all rights of the user who started it; no token has it by default. The tenant se
 only the runs of its own. Change the list of a stage from one place at a time.`, secrets.DefaultTTL, scopeNames()),
 		Example: "  sortie tokens add ci --scope runs:read --scope runs:write --expires 720h\n" +
 			"  sortie tokens add acme --tenant acme --project web --stage prod",
-		Args: exactly("NAME"),
 	}
 	list.define(c)
 	flags := c.Flags()
@@ -196,16 +193,12 @@ func (a *app) tokensList() *cobra.Command {
 the first six digits of the token's SHA-256. The tokens of AUTH_TOKEN and the data
 folder's own token have no record.`,
 		Example: "  sortie tokens list\n  sortie tokens list --stage prod --json",
-		Args:    exactly(),
 	}
 	list.define(c)
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		tokens, err := a.readTokens(ctx, list)
 		if err != nil {
 			return err
-		}
-		if a.json {
-			return a.print(map[string]any{"records": slices.Concat([]access.Token{}, tokens)})
 		}
 		t := display.NewTable("NAME", "TENANT", "PROJECT", "SCOPES", "EXPIRES", "FINGERPRINT")
 		for _, record := range tokens {
@@ -222,8 +215,7 @@ folder's own token have no record.`,
 			}
 			t.Row(record.Name, record.Tenant, record.Project, strings.Join(scopes, ","), expires, record.Fingerprint())
 		}
-		_, err = t.WriteTo(a.Stdout)
-		return err
+		return a.table(map[string]any{"records": slices.Concat([]access.Token{}, tokens)}, t)
 	})
 	return c
 }
@@ -240,7 +232,6 @@ streams end %v later, WebSockets of a stage within another minute.
 After the last token was revoked, a server still needs one; to serve programs of
 this host without a token, remove the file %s from the data folder.`, tokenfile.CacheTime, secrets.DefaultTTL, httpkit.RecheckInterval, stack.TokensFile),
 		Example: "  sortie tokens revoke ci\n  sortie tokens revoke acme --stage prod",
-		Args:    exactly("NAME"),
 	}
 	list.define(c)
 	c.RunE = does(func(ctx context.Context, args []string) error {

@@ -60,14 +60,10 @@ func describe(b built) string {
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version of this program", Example: "  sortie version --json",
-		Args: exactly(),
 		RunE: does(func(context.Context, []string) error { return a.showVersion() }),
 	}
 }
 
 func (a *app) showVersion() error {
-	if a.json {
-		return a.print(build())
-	}
-	return a.say("%s\n", describe(build()))
+	return a.result(build(), "%s\n", describe(build()))
 }

@@ -15,25 +15,21 @@ import (
 )
 
 func (a *app) webhooks() *cobra.Command {
-	commands := []*cobra.Command{
-		a.webhooksCreate(), a.webhooksList(), a.webhooksShow(), a.webhooksTest(), a.webhooksRotate(), a.webhooksDeliveries(),
-		a.webhooksRedeliver(), a.webhooksRecover(), a.webhooksDelete(), a.webhooksListen(),
-	}
-	for _, c := range commands {
-		a.serverFlags(c)
-	}
-	return group("webhooks", "Subscribe addresses to events, and look at deliveries", commands...)
-}
-
-// withClient adapts an action that needs a client.
-func (a *app) withClient(action func(context.Context, *client.Client, []string) error) func(*cobra.Command, []string) error {
-	return does(func(ctx context.Context, args []string) error {
-		c, err := a.client()
-		if err != nil {
-			return err
-		}
-		return action(ctx, c, args)
-	})
+	return a.resources("webhooks", "Subscribe addresses to events, and look at deliveries",
+		a.webhooksCreate(), a.webhooksList(),
+		&cobra.Command{
+			Use: "show WEBHOOK", Short: "Show a webhook and the progress of its deliveries", Example: "  sortie webhooks show whk_01KJM74XY0H3ZZ5T605S8SXKKV",
+			RunE: printed(a, byID((*client.Client).Webhook), a.showWebhook),
+		},
+		&cobra.Command{
+			Use: "test WEBHOOK", Short: "Send a test event", Example: "  sortie webhooks test whk_01KJM74XY0H3ZZ5T605S8SXKKV",
+			RunE: printed(a, byID((*client.Client).TestWebhook), a.showTest),
+		},
+		a.webhooksRotate(), a.webhooksDeliveries(), a.webhooksRedeliver(), a.webhooksRecover(),
+		a.removal(&cobra.Command{
+			Use: "delete WEBHOOK", Short: "Delete a webhook with its log", Example: "  sortie webhooks delete whk_01KJM74XY0H3ZZ5T605S8SXKKV",
+		}, "deleted", (*client.Client).DeleteWebhook),
+		a.webhooksListen())
 }
 
 func (a *app) webhooksCreate() *cobra.Command {
@@ -43,7 +39,6 @@ func (a *app) webhooksCreate() *cobra.Command {
 		Long: `Subscribe an address to the events of the tenant from now on. The command prints the
 secret that signs the deliveries; it is not shown again.`,
 		Example: "  sortie webhooks create https://hooks.example.org/sortie --type job.completed,job.failed",
-		Args:    exactly("URL"),
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&in.EventTypes, "type", nil, "only these types, such as job.failed or schedule.*")
@@ -67,30 +62,22 @@ secret that signs the deliveries; it is not shown again.`,
 
 // webhookSecret prints a webhook with its new secret.
 func (a *app) webhookSecret(w contract.WebhookDetail) error {
-	if a.json {
-		return a.print(w)
-	}
 	a.note("the secret is shown this once")
-	return a.say("%s\n%s\n", w.ID, w.Secret)
+	return a.result(w, "%s\n%s\n", w.ID, w.Secret)
 }
 
 func (a *app) webhooksList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the webhooks, by id", Example: "  sortie webhooks list", Args: exactly(),
+		Use: "list", Short: "List the webhooks, by id", Example: "  sortie webhooks list",
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			all := contract.WebhookList{Webhooks: []contract.Webhook{}}
-			for cursor := ""; ; {
+			err := pages(0, func(cursor string) (int, string, error) {
 				list, err := c.Webhooks(ctx, cursor)
-				if err != nil {
-					return err
-				}
 				all.Webhooks = append(all.Webhooks, list.Webhooks...)
-				if cursor = list.NextCursor; cursor == "" {
-					break
-				}
-			}
-			if a.json {
-				return a.print(all)
+				return len(all.Webhooks), list.NextCursor, err
+			})
+			if err != nil {
+				return err
 			}
 			t := display.NewTable("WEBHOOK", "STATUS", "EVENTS", "URL", "DESCRIPTION")
 			for _, w := range all.Webhooks {
@@ -103,8 +90,7 @@ func (a *app) webhooksList() *cobra.Command {
 				}
 				t.Row(w.ID, status, eventTypes(w), display.Clean(w.URL), display.Clean(w.Description))
 			}
-			_, err := t.WriteTo(a.Stdout)
-			return err
+			return a.table(all, t)
 		}),
 	}
 }
@@ -116,51 +102,27 @@ func eventTypes(w contract.Webhook) string {
 	return display.Clean(strings.Join(w.EventTypes, ","))
 }
 
-func (a *app) webhooksShow() *cobra.Command {
-	return &cobra.Command{
-		Use: "show WEBHOOK", Short: "Show a webhook and the progress of its deliveries", Example: "  sortie webhooks show whk_01KJM74XY0H3ZZ5T605S8SXKKV",
-		Args: exactly("WEBHOOK"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			w, err := c.Webhook(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(w)
-			}
-			p := w.Progress
-			text := fmt.Sprintf("%s: %s\nurl: %s\nevents: %s\nposition %d, %d pending", w.ID, w.Status, display.Clean(w.URL), eventTypes(w.Webhook), p.Position, p.Pending)
-			if w.DisabledReason != "" {
-				text += fmt.Sprintf("\ndisabled since %s: %s", a.moment(w.DisabledAt), w.DisabledReason)
-			}
-			if p.Failures > 0 {
-				text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, a.moment(p.LastFailureAt))
-			}
-			for _, r := range p.Missed {
-				text += fmt.Sprintf("\nmissed: positions %d to %d", r.From, r.To)
-			}
-			return a.say("%s\n", text)
-		}),
+func (a *app) showWebhook(w contract.WebhookDetail) error {
+	p := w.Progress
+	text := fmt.Sprintf("%s: %s\nurl: %s\nevents: %s\nposition %d, %d pending", w.ID, w.Status, display.Clean(w.URL), eventTypes(w.Webhook), p.Position, p.Pending)
+	if w.DisabledReason != "" {
+		text += fmt.Sprintf("\ndisabled since %s: %s", a.moment(w.DisabledAt), w.DisabledReason)
 	}
+	if p.Failures > 0 {
+		text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, a.moment(p.LastFailureAt))
+	}
+	for _, r := range p.Missed {
+		text += fmt.Sprintf("\nmissed: positions %d to %d", r.From, r.To)
+	}
+	return a.result(w, "%s\n", text)
 }
 
-func (a *app) webhooksTest() *cobra.Command {
-	return &cobra.Command{
-		Use: "test WEBHOOK", Short: "Send a test event", Example: "  sortie webhooks test whk_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly("WEBHOOK"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			attempt, err := c.TestWebhook(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(attempt)
-			}
-			if attempt.Status < 200 || attempt.Status > 299 {
-				return fmt.Errorf("the receiver did not accept the event: %s", result(attempt))
-			}
-			return a.say("%s\n", result(attempt))
-		}),
+// showTest prints the result of a test event.
+func (a *app) showTest(attempt contract.WebhookAttempt) error {
+	if !a.json && (attempt.Status < 200 || attempt.Status > 299) {
+		return fmt.Errorf("the receiver did not accept the event: %s", result(attempt))
 	}
+	return a.result(attempt, "%s\n", result(attempt))
 }
 
 // result formats a delivery attempt.
@@ -178,7 +140,7 @@ func (a *app) webhooksRotate() *cobra.Command {
 		Long: `Add a secret to a webhook, which the command prints once. The older secret signs for 24
 hours more. With --now no older secret signs any more: for one that others have seen.
 Deliveries fail then until the receiver knows the new one.`,
-		Example: "  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV\n  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV --now", Args: exactly("WEBHOOK"),
+		Example: "  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV\n  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV --now",
 	}
 	c.Flags().BoolVar(&now, "now", false, "revoke the older secrets at once")
 	c.RunE = a.withClient(func(ctx context.Context, cl *client.Client, args []string) error {
@@ -196,7 +158,7 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use: "deliveries WEBHOOK", Short: "Show the newest deliveries of a webhook",
-		Example: "  sortie webhooks deliveries whk_01KJM74XY0H3ZZ5T605S8SXKKV --state failed", Args: exactly("WEBHOOK"),
+		Example: "  sortie webhooks deliveries whk_01KJM74XY0H3ZZ5T605S8SXKKV --state failed",
 	}
 	c.Flags().StringVar(&state, "state", "", "only those that are pending, delivered or failed")
 	c.Flags().IntVar(&limit, "limit", 50, "how many, 1 to 1000")
@@ -204,9 +166,6 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 		log, err := c.WebhookDeliveries(ctx, args[0], state, limit)
 		if err != nil {
 			return err
-		}
-		if a.json {
-			return a.print(log)
 		}
 		t := display.NewTable("POSITION", "EVENT", "RUN", "STATE", "TRIES", "NEXT", "LAST RESULT")
 		for _, d := range log.Deliveries {
@@ -219,8 +178,7 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 			}
 			t.Row(strconv.FormatInt(d.Position, 10), d.EventType, d.TaskID, d.State, strconv.Itoa(d.Tries), next, last)
 		}
-		_, err = t.WriteTo(a.Stdout)
-		return err
+		return a.table(log, t)
 	})
 	return c
 }
@@ -231,7 +189,7 @@ func (a *app) webhooksRedeliver() *cobra.Command {
 		Long: `Send the events of a webhook in a range of positions once more, also those that were
 delivered or missed. The command deliveries shows positions, the command show those that
 were missed.`,
-		Example: "  sortie webhooks redeliver whk_01KJM74XY0H3ZZ5T605S8SXKKV 17 17", Args: exactly("WEBHOOK", "FROM", "TO"),
+		Example: "  sortie webhooks redeliver whk_01KJM74XY0H3ZZ5T605S8SXKKV 17 17",
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			var ends [2]int64
 			for i, text := range args[1:] {
@@ -253,7 +211,6 @@ func (a *app) webhooksRecover() *cobra.Command {
 that it missed while it was paused or disabled. Events that were delivered are not sent
 again.`,
 		Example: "  sortie webhooks recover whk_01KJM74XY0H3ZZ5T605S8SXKKV --since 2h\n  sortie webhooks recover whk_01KJM74XY0H3ZZ5T605S8SXKKV --since 2026-03-01T12:00:00Z",
-		Args:    exactly("WEBHOOK"),
 	}
 	c.Flags().StringVar(&since, "since", "", "a duration such as 2h, or an RFC 3339 time (required)")
 	require(c, "since")
@@ -272,23 +229,6 @@ func (a *app) redeliver(ctx context.Context, c *client.Client, id string, what c
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.print(again)
-	}
-	return a.say("%d events are sent again\n", again.Events)
+	return a.result(again, "%d events are sent again\n", again.Events)
 }
 
-func (a *app) webhooksDelete() *cobra.Command {
-	return &cobra.Command{
-		Use: "delete WEBHOOK", Short: "Delete a webhook with its log", Example: "  sortie webhooks delete whk_01KJM74XY0H3ZZ5T605S8SXKKV", Args: exactly("WEBHOOK"),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
-			if err := c.DeleteWebhook(ctx, args[0]); err != nil {
-				return err
-			}
-			if a.json {
-				return a.print(map[string]any{"deleted": args[0]})
-			}
-			return a.say("deleted %s\n", args[0])
-		}),
-	}
-}

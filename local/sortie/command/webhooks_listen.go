@@ -26,7 +26,7 @@ func (a *app) webhooksListen() *cobra.Command {
 webhook signs it. No webhook is created, and the server needs no way to this machine.
 Without --secret the command makes a secret and prints it. An event that the address does
 not accept is reported and not repeated.`,
-		Example: "  sortie webhooks listen --forward http://127.0.0.1:9000/hook --type job.*", Args: exactly(),
+		Example: "  sortie webhooks listen --forward http://127.0.0.1:9000/hook --type job.*",
 	}
 	f.add(c, latest)
 	c.Flags().StringVar(&forward, "forward", "", "the address that gets the events")
