@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -18,7 +19,7 @@ func (a *app) cancel() *cobra.Command {
 		Long: `Cancel a run in any state. The request is final and idempotent; the output says
 what happens next. A run that has ended before is unchanged, and the exit code
 is 1.`,
-		Example: `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
+		Example:           `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
 		ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which the worker receives")

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -115,7 +116,7 @@ func brief(t contract.Task) string {
 		return subject(t)
 	}
 	var words []string
-	for _, word := range append([]string{strings.TrimPrefix(t.Program.Image, execScheme)}, t.Program.Command...) {
+	for _, word := range append([]string{strings.TrimPrefix(t.Program.Image, jobfile.Scheme)}, t.Program.Command...) {
 		if path.IsAbs(word) {
 			word = path.Base(word)
 		}

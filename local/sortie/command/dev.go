@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -158,7 +159,7 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	if err := f.check(settings); err != nil {
 		return nil, err
 	}
-	bound, err := images(f.images)
+	bound, err := jobfile.Images(f.images)
 	if err != nil {
 		return nil, err
 	}

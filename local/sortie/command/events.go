@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -17,7 +18,7 @@ func (a *app) events() *cobra.Command {
 		Long: `Show the events of a run, in order and numbered without gaps. A fault is written
 out once; the following events of the same fault have its code. The subcommands show
 and save the stream of all events of the tenant.`,
-		Example: `  sortie events export_mods_1704857234567_a3f8c2d1`,
+		Example:           `  sortie events export_mods_1704857234567_a3f8c2d1`,
 		ValidArgsFunction: a.runIDs(),
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 			events, err := c.Events(ctx, args[0], 0)

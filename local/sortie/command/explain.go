@@ -1,12 +1,12 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -17,7 +17,7 @@ func (a *app) explainRun() *cobra.Command {
 		Long: `Explain why a run is in its state: what it waits for, each limit that applies with
 the runs that hold it, its position, when it is expected to start, and the single
 change that would let it start.`,
-		Example: "  sortie explain nightly-report:20270301T020000Z\n  sortie explain export_mods_1704857234567_a3f8c2d1 --json",
+		Example:           "  sortie explain nightly-report:20270301T020000Z\n  sortie explain export_mods_1704857234567_a3f8c2d1 --json",
 		ValidArgsFunction: a.runIDs(),
 		RunE: printed(a, byID((*client.Client).Explain), func(x contract.Explanation) error {
 			t := a.newFields()

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -123,6 +124,9 @@ func (a *app) explain(err error) report {
 		r.Hint = "choose another file with -o, or replace it with --force"
 	default:
 		r.Hint = a.serverHint(err)
+	}
+	if _, ok := errors.AsType[jobfile.Invalid](err); ok {
+		r.Code = ExitUsage
 	}
 	if a, ok := errors.AsType[advised](err); ok {
 		r.Code, r.TaskID = a.code, a.taskID

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,9 @@ func (a *app) jobsList() *cobra.Command {
 An export by "sortie export", or a program by "sortie run", is a run of no stored
 job: "sortie runs" lists it.`,
 		Example: "  sortie jobs list\n  sortie jobs list --json",
-		RunE: printed(a, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) { return allJobs(ctx, c) }, a.showJobs),
+		RunE: printed(a, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) {
+			return allJobs(ctx, c)
+		}, a.showJobs),
 	}
 }
 
@@ -229,4 +232,3 @@ func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
 	}
 	return at, nil
 }
-

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
@@ -47,7 +48,7 @@ func (f *applyFlags) define(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (required, repeatable)`)
 	c.Flags().StringVar(&f.prune, "prune", "", "delete the jobs whose ids match this pattern, such as 'reports-*', and that no file has")
 	require(c, "file")
-	must(c.MarkFlagFilename("file", jobExtensions...))
+	must(c.MarkFlagFilename("file", jobfile.Extensions...))
 }
 
 func (a *app) jobsApply() *cobra.Command {
@@ -96,16 +97,16 @@ func (a *app) jobsValidate() *cobra.Command {
 on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
 		Example: "  sortie jobs validate jobs/",
 		RunE: does(func(_ context.Context, names []string) error {
-			files, err := a.readJobs(names)
+			files, err := jobfile.Read(a.readUpTo, names)
 			if err != nil {
 				return err
 			}
 			valid := []map[string]string{}
 			for _, f := range files {
-				f.warn(a)
-				valid = append(valid, map[string]string{"id": f.definition.ID, "file": f.name})
+				a.warn(f)
+				valid = append(valid, map[string]string{"id": f.Definition.ID, "file": f.Name})
 				if !a.json {
-					if err := a.say("valid %s, %s\n", f.definition.ID, display.Clean(f.name)); err != nil {
+					if err := a.say("valid %s, %s\n", f.Definition.ID, display.Clean(f.Name)); err != nil {
 						return err
 					}
 				}
@@ -124,7 +125,7 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if _, err := path.Match(flags.prune, ""); err != nil {
 		return wrong("--prune: malformed pattern %q, want one such as 'reports-*'", flags.prune)
 	}
-	files, err := a.readJobs(flags.files)
+	files, err := jobfile.Read(a.readUpTo, flags.files)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 		}
 	}
 	for _, f := range files {
-		f.warn(a)
+		a.warn(f)
 	}
 	if err := errors.Join(failed, a.showAll(results, len(files) == 1 && flags.prune == "")); err != nil {
 		return err
@@ -170,13 +171,13 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 }
 
 // surplus returns the ids of stored jobs that match the pattern and that no file has.
-func surplus(ctx context.Context, c *client.Client, pattern string, files []jobFile) (ids []string, err error) {
+func surplus(ctx context.Context, c *client.Client, pattern string, files []jobfile.File) (ids []string, err error) {
 	if pattern == "" {
 		return nil, nil
 	}
 	own := map[string]bool{}
 	for _, f := range files {
-		own[f.definition.ID] = true
+		own[f.Definition.ID] = true
 	}
 	jobs, err := allJobs(ctx, c)
 	for _, j := range jobs.Jobs {
@@ -188,11 +189,11 @@ func surplus(ctx context.Context, c *client.Client, pattern string, files []jobF
 }
 
 // apply stores the jobs, or previews that. It returns the results before the first error.
-func apply(ctx context.Context, c *client.Client, files []jobFile, dryRun bool) (results []applied, err error) {
+func apply(ctx context.Context, c *client.Client, files []jobfile.File, dryRun bool) (results []applied, err error) {
 	for _, f := range files {
-		one, err := f.apply(ctx, c, dryRun)
+		one, err := applyFile(ctx, c, f, dryRun)
 		if err != nil {
-			return results, f.explained(err)
+			return results, f.Explained(err)
 		}
 		results = append(results, one)
 	}
@@ -217,9 +218,9 @@ func (a *app) showAll(results []applied, single bool) error {
 	return a.print(map[string][]applied{"jobs": results})
 }
 
-func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (applied, error) {
-	id := f.definition.ID
-	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: append([]string{}, f.definition.Warnings()...)}
+func applyFile(ctx context.Context, c *client.Client, f jobfile.File, dryRun bool) (applied, error) {
+	id := f.Definition.ID
+	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: append([]string{}, f.Definition.Warnings()...)}
 	before, err := c.Job(ctx, id)
 	if client.Gone(err) {
 		result.Result, err = "created", nil
@@ -227,7 +228,7 @@ func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (appl
 	if err != nil {
 		return result, err
 	}
-	changes, err := job.Diff(before.Definition, f.definition)
+	changes, err := job.Diff(before.Definition, f.Definition)
 	if err != nil {
 		return result, err
 	}
@@ -245,7 +246,7 @@ func (f jobFile) apply(ctx context.Context, c *client.Client, dryRun bool) (appl
 	if dryRun {
 		put = c.PreviewJob
 	}
-	after, err := put(ctx, id, f.document, f.contentType(), before.Tag)
+	after, err := put(ctx, id, f.Document, f.ContentType(), before.Tag)
 	result.Version, result.NextAt = after.Version, after.NextAt
 	return result, err
 }
@@ -266,4 +267,11 @@ func (a *app) showApplied(r applied) error {
 		text += "\n  " + display.Clean(job.Change{Field: change.Field, Before: string(change.Before), After: string(change.After)}.String())
 	}
 	return a.say("%s\n", text)
+}
+
+// warn notes the warnings about a file.
+func (a *app) warn(f jobfile.File) {
+	for _, warning := range f.Definition.Warnings() {
+		a.note("%s: warning: %s", f.Name, warning)
+	}
 }

@@ -15,12 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
 )
-
-// schemaFile is the name of the JSON Schema beside the files that init writes.
-const schemaFile = "job.schema.json"
 
 func (a *app) jobsInit() *cobra.Command {
 	var folder string
@@ -31,7 +29,7 @@ and write a job file with comments about what else it can say. An empty answer, 
 the end of standard input, is the answer in brackets.
 
 The first line of the file names its JSON Schema for editors with
-yaml-language-server. The command writes the schema beside it, as ` + schemaFile + `. It
+yaml-language-server. The command writes the schema beside it, as ` + jobfile.SchemaName + `. It
 replaces no file of a job.`,
 		Example: "  sortie jobs init\n  printf 'python3 report.py\\nreport\\n' | sortie jobs init",
 	}
@@ -74,7 +72,7 @@ func (a *app) initJob(folder string) error {
 	i := interview{a, bufio.NewScanner(a.Stdin)}
 	var command []string
 	text, err := i.ask("Program with its arguments", "echo hello", func(answer string) (err error) {
-		if command, err = splitWords(answer); err == nil && len(command) == 0 {
+		if command, err = jobfile.SplitWords(answer); err == nil && len(command) == 0 {
 			err = errors.New("want a program, such as python3 report.py")
 		}
 		return err
@@ -82,9 +80,9 @@ func (a *app) initJob(folder string) error {
 	if err != nil {
 		return err
 	}
-	d := job.Definition{Image: execScheme + command[0], Command: command[1:], ID: "x", RetryConfig: &job.RetryConfig{}}
+	d := job.Definition{Image: jobfile.Scheme + command[0], Command: command[1:], ID: "x", RetryConfig: &job.RetryConfig{}}
 	located := d
-	if _, err := ownProgram(&located, folder); err != nil {
+	if _, err := jobfile.Absolute(&located, folder); err != nil {
 		return wrong("%s: %v", command[0], err)
 	}
 	// field returns a check of one field, by the rules of job files.
@@ -197,12 +195,12 @@ func (a *app) writeJob(folder string, d job.Definition, command, retries string)
 		}
 		return string(text)
 	}
-	text := fmt.Sprintf(jobText, schemaFile, d.ID, quoted(d.Image), quoted(append([]string{}, d.Command...)), quoted(d.Schedule), quoted(d.TimeZone), retries)
+	text := fmt.Sprintf(jobText, jobfile.SchemaName, d.ID, quoted(d.Image), quoted(append([]string{}, d.Command...)), quoted(d.Schedule), quoted(d.TimeZone), retries)
 	name := filepath.Join(folder, d.ID+".yaml")
 	if err := createFile(name, text); err != nil {
 		return err
 	}
-	if err := createFile(filepath.Join(folder, schemaFile), string(contract.JobSchema())); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := createFile(filepath.Join(folder, jobfile.SchemaName), string(contract.JobSchema())); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	a.note("%s runs %q. Next:\n", name, command)

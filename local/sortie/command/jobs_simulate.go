@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -69,15 +70,15 @@ that were missed, with their number. The flag can be repeated.`,
 		if err != nil {
 			return err
 		}
-		f, err := a.readJob(args[0])
+		f, err := jobfile.ReadOne(a.readUpTo, args[0])
 		if err != nil {
 			return err
 		}
-		if f.definition.Schedule == "" {
-			return wrong("%s: the job has no schedule, want one to simulate", f.name)
+		if f.Definition.Schedule == "" {
+			return wrong("%s: the job has no schedule, want one to simulate", f.Name)
 		}
-		f.warn(a)
-		return a.showFirings(job.Simulate(f.definition, after, last, most, outages...))
+		a.warn(f)
+		return a.showFirings(job.Simulate(f.Definition, after, last, most, outages...))
 	})
 	return c
 }

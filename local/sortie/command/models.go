@@ -178,4 +178,3 @@ func (a *app) modelsState(use string, state catalog.State, short string) *cobra.
 		RunE: printed(a, set, a.sayModel),
 	}
 }
-

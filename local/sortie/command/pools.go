@@ -20,7 +20,9 @@ func (a *app) pools() *cobra.Command {
 }
 
 func (a *app) poolsList() *cobra.Command {
-	list := func(ctx context.Context, c *client.Client, _ []string) (contract.PoolList, error) { return c.Pools(ctx) }
+	list := func(ctx context.Context, c *client.Client, _ []string) (contract.PoolList, error) {
+		return c.Pools(ctx)
+	}
 	return &cobra.Command{
 		Use: "list", Short: "List the pools, by id",
 		Example: "  sortie pools list\n  sortie pools list --json",

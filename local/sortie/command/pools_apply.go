@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
 )
@@ -108,7 +109,7 @@ func readPool(name string, text []byte) (poolFile, error) {
 func (f poolFile) wrong(problems []job.Problem) error {
 	lines := make([]string, len(problems))
 	for i, p := range problems {
-		lines[i] = jobFile{name: f.name}.at(p.Line, p.Field, p.Problem)
+		lines[i] = jobfile.File{Name: f.name}.At(p.Line, p.Field, p.Problem)
 	}
 	return wrong("%s", strings.Join(lines, "\n"))
 }

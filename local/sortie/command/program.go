@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // Program is the environment of a command: arguments, streams, clock and so on.
@@ -276,4 +277,24 @@ func (a *app) note(format string, args ...any) {
 	if !a.json {
 		a.screen.Line(fmt.Sprintf(format, args...))
 	}
+}
+
+// readFile reads a file up to one byte more than a document may have. "-" means standard input.
+func (a *app) readFile(name string) ([]byte, error) { return a.readUpTo(name, limit.JobDocument+1) }
+
+func (a *app) readUpTo(name string, most int64) ([]byte, error) {
+	source := a.Stdin
+	if name != "-" {
+		opened, err := os.Open(name)
+		if err != nil {
+			return nil, missing(name, err)
+		}
+		defer func() { _ = opened.Close() }()
+		source = opened
+	}
+	document, err := io.ReadAll(io.LimitReader(source, most))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	return document, nil
 }

@@ -1,21 +1,20 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -130,10 +129,10 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	if len(command) > 0 {
 		d.Command = command
 	}
-	if err := programPath(d.Image); err != nil {
+	if err := jobfile.CheckImage(d.Image); err != nil {
 		return d, err
 	}
-	if _, err := ownProgram(&d, "."); err != nil {
+	if _, err := jobfile.Absolute(&d, "."); err != nil {
 		return d, wrong("%s: %v", d.Image, err)
 	}
 	env, err := assignments("env", f.env)
@@ -164,36 +163,7 @@ func readDefinition(name string) (job.Definition, error) {
 	if err != nil {
 		return job.Definition{}, missing(name, err)
 	}
-	f, problems := parseJob(name, document)
-	problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "id" && f.definition.ID == "" })
-	if len(problems) > 0 {
-		return f.definition, wrong("%s", strings.Join(f.texts(problems), "\n"))
-	}
-	return single(f.definition), nil
-}
-
-// single removes the fields that only a stored job has: its id, its schedule, and the
-// constraints that compare its runs, with their actions.
-func single(d job.Definition) job.Definition {
-	d.ID, d.Schedule, d.TimeZone, d.Jitter = "", "", "", ""
-	if d.Constraints != nil {
-		c := *d.Constraints
-		c.MaxConcurrentRuns, c.RequirePreviousSuccess, c.CatchUp, c.CatchUpWindow = nil, nil, nil, ""
-		d.Constraints = &c
-	}
-	if d.Actions == nil {
-		return d
-	}
-	actions := *d.Actions
-	if of := actions.OnConstraintViolation; of != nil && (of.Type == run.ActionWait || of.Type == run.ActionKillOld) {
-		actions.OnConstraintViolation = nil
-	}
-	actions.OnViolationOf = maps.Clone(actions.OnViolationOf)
-	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow} {
-		delete(actions.OnViolationOf, name)
-	}
-	d.Actions = &actions
-	return d
+	return jobfile.Single(name, document)
 }
 
 // readInput returns the standard input of the program, from the flag or else from the
@@ -238,14 +208,14 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	if f.plan {
 		p, err := c.Plan(ctx, json.RawMessage(document))
 		if err != nil {
-			return jobFile{}.explained(err)
+			return jobfile.File{}.Explained(err)
 		}
 		return a.showPlan(p)
 	}
 	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Run(ctx, document, f.key)
 	if err != nil {
-		return jobFile{}.explained(err)
+		return jobfile.File{}.Explained(err)
 	}
 	if f.detach {
 		return a.result(accepted, "%s\n", accepted.RunID)
@@ -262,7 +232,7 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	if status.Status != contract.StatusSuccess {
 		ended := a.runEnded(status)
 		if _, missing := exec.LookPath(d.Image); missing == nil && status.ErrorCode == string(fault.Image) {
-			return advised{error: ended, code: ExitFailed, taskID: status.TaskID, hint: fmt.Sprintf("the program of that name is %s%s", execScheme, d.Image)}
+			return advised{error: ended, code: ExitFailed, taskID: status.TaskID, hint: fmt.Sprintf("the program of that name is %s%s", jobfile.Scheme, d.Image)}
 		}
 		return ended
 	}

@@ -231,4 +231,3 @@ func (a *app) redeliver(ctx context.Context, c *client.Client, id string, what c
 	}
 	return a.result(again, "%d events are sent again\n", again.Events)
 }
-

@@ -1,4 +1,4 @@
-package command
+package jobfile
 
 import (
 	"os"
@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
 func TestSplitWordsAsAShellDoes(t *testing.T) {
@@ -25,14 +23,14 @@ func TestSplitWordsAsAShellDoes(t *testing.T) {
 		"'it'\\''s'":             {"it's"},
 		`--flag="some value" -x`: {"--flag=some value", "-x"},
 	} {
-		got, err := splitWords(text)
+		got, err := SplitWords(text)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("splitWords(%q): %v\n%s", text, err, diff)
+			t.Errorf("SplitWords(%q): %v\n%s", text, err, diff)
 		}
 	}
 	for _, text := range []string{`'a`, `"a`, `a\`, `"a\"`} {
-		if got, err := splitWords(text); err == nil {
-			t.Errorf("splitWords(%q): got %q, want an error", text, got)
+		if got, err := SplitWords(text); err == nil {
+			t.Errorf("SplitWords(%q): got %q, want an error", text, got)
 		}
 	}
 }
@@ -42,7 +40,7 @@ func FuzzSplitWords(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		words, err := splitWords(text)
+		words, err := SplitWords(text)
 		if err != nil {
 			return
 		}
@@ -51,7 +49,7 @@ func FuzzSplitWords(f *testing.F) {
 		for i, w := range words {
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
-		again, err := splitWords(strings.Join(quoted, " "))
+		again, err := SplitWords(strings.Join(quoted, " "))
 		if err != nil || !cmp.Equal(words, again) {
 			t.Errorf("%q: got %q, and quoted %q, error %v", text, words, again, err)
 		}
@@ -64,7 +62,7 @@ func TestImagesAreBoundToPrograms(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // it has to be executable
 		t.Fatal(err)
 	}
-	got, err := images([]string{"registry/x:latest='" + program + "' --flag a=b", "sh=sh"})
+	got, err := Images([]string{"registry/x:latest='" + program + "' --flag a=b", "sh=sh"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +72,7 @@ func TestImagesAreBoundToPrograms(t *testing.T) {
 	if !filepath.IsAbs(got["sh"][0]) {
 		t.Errorf("program in PATH: got %q, want an absolute path", got["sh"])
 	}
-	if _, err := images([]string{"x=sh", "x=sh"}); err == nil {
+	if _, err := Images([]string{"x=sh", "x=sh"}); err == nil {
 		t.Error("image bound twice: got no error")
 	}
 }
@@ -88,7 +86,7 @@ func TestImageArgumentsAreRelativeToTheCaller(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := images([]string{"x=./run worker.py --name worker.py result.xml ./run"})
+	got, err := Images([]string{"x=./run worker.py --name worker.py result.xml ./run"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,29 +94,7 @@ func TestImageArgumentsAreRelativeToTheCaller(t *testing.T) {
 	if diff := cmp.Diff(want, got["x"]); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := images([]string{"x=sh ./none.sh"}); err == nil {
+	if _, err := Images([]string{"x=sh ./none.sh"}); err == nil {
 		t.Error("missing argument ./none.sh: got no error")
-	}
-}
-
-func TestSettingsHaveFastHeartbeats(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		env               map[string]string
-		interval, timeout string
-	}{
-		"defaults": {nil, "2s", "20s"},
-		"interval": {map[string]string{"SORTIE_HEARTBEAT_INTERVAL": "5s"}, "5s", ""},
-		"timeout":  {map[string]string{"SORTIE_HEARTBEAT_TIMEOUT": "3s"}, "", "3s"},
-	} {
-		a := &app{Program: Program{Env: func(name string) (string, bool) { value, ok := row.env[name]; return value, ok }}}
-		interval, _ := a.settings("SORTIE_HEARTBEAT_INTERVAL")
-		timeout, _ := a.settings("SORTIE_HEARTBEAT_TIMEOUT")
-		if interval != row.interval || timeout != row.timeout {
-			t.Errorf("%s: got %q and %q, want %q and %q", name, interval, timeout, row.interval, row.timeout)
-		}
-		if _, err := stack.SettingsFrom(a.settings, nil); err != nil {
-			t.Errorf("%s: got error %v", name, err)
-		}
 	}
 }

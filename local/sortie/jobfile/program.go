@@ -1,4 +1,4 @@
-package command
+package jobfile
 
 import (
 	"errors"
@@ -12,36 +12,36 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
-// images parses the values NAME=PROGRAM of --image. PROGRAM is a path, or a name in PATH, with
+// Images parses the values NAME=PROGRAM of --image. PROGRAM is a path, or a name in PATH, with
 // the first arguments separated by spaces. Machines run in other folders, so programs and
 // arguments that name a file become absolute.
-func images(bindings []string) (map[string][]string, error) {
+func Images(bindings []string) (map[string][]string, error) {
 	bound := map[string][]string{}
 	for _, binding := range bindings {
 		name, program, ok := strings.Cut(binding, "=")
 		if !ok || name == "" {
-			return nil, wrong("--image: malformed value %q, want NAME=PROGRAM", binding)
+			return nil, invalid("--image: malformed value %q, want NAME=PROGRAM", binding)
 		}
 		if _, twice := bound[name]; twice {
-			return nil, wrong("--image: %s is bound twice", name)
+			return nil, invalid("--image: %s is bound twice", name)
 		}
-		argv, err := splitWords(program)
+		argv, err := SplitWords(program)
 		if err != nil {
-			return nil, wrong("--image %s: %v", name, err)
+			return nil, invalid("--image %s: %v", name, err)
 		}
 		if len(argv) == 0 {
-			return nil, wrong("--image %s: missing program", name)
+			return nil, invalid("--image %s: missing program", name)
 		}
 		path, err := exec.LookPath(argv[0])
 		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return nil, wrong("--image %s: cannot run %s: %v", name, argv[0], errors.Unwrap(err))
+			return nil, invalid("--image %s: cannot run %s: %v", name, argv[0], errors.Unwrap(err))
 		}
 		if argv[0], err = filepath.Abs(path); err != nil {
 			return nil, fmt.Errorf("cannot find the program of image %s: %w", name, err)
 		}
 		for i, arg := range argv[1:] {
 			if argv[i+1], err = absolute(arg); err != nil {
-				return nil, wrong("--image %s: %v", name, err)
+				return nil, invalid("--image %s: %v", name, err)
 			}
 		}
 		bound[name] = argv
@@ -67,14 +67,14 @@ func absolute(arg string) (string, error) {
 	return filepath.Abs(arg)
 }
 
-// execScheme is the prefix of an image that is a program of the server's machine.
-const execScheme = "exec:"
+// Scheme is the prefix of an image that is a program of the server's machine.
+const Scheme = "exec:"
 
-// ownProgram makes the paths of a program exec: absolute: the program, which is a path or a name
+// Absolute makes the paths of a program exec: absolute: the program, which is a path or a name
 // in PATH, and the arguments that name existing files. Paths are relative to folder. It reports
 // whether something changed.
-func ownProgram(d *job.Definition, folder string) (changed bool, err error) {
-	program, ok := strings.CutPrefix(d.Image, execScheme)
+func Absolute(d *job.Definition, folder string) (changed bool, err error) {
+	program, ok := strings.CutPrefix(d.Image, Scheme)
 	if !ok {
 		return false, nil
 	}
@@ -89,7 +89,7 @@ func ownProgram(d *job.Definition, folder string) (changed bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("cannot find the program in %s and in PATH: %w", folder, errors.Unwrap(err))
 		}
-		if d.Image, changed = execScheme+found, true; !filepath.IsAbs(found) {
+		if d.Image, changed = Scheme+found, true; !filepath.IsAbs(found) {
 			return false, fmt.Errorf("cannot use the program %s of a relative folder in PATH, want an absolute one", found)
 		}
 	}
@@ -105,18 +105,18 @@ func ownProgram(d *job.Definition, folder string) (changed bool, err error) {
 	return changed, nil
 }
 
-// programPath returns an error for an image that is the path of a program.
-func programPath(image string) error {
+// CheckImage returns an error for an image that is the path of a program.
+func CheckImage(image string) error {
 	if _, err := exec.LookPath(image); err != nil || !filepath.IsAbs(image) && !strings.HasPrefix(image, "./") && !strings.HasPrefix(image, "../") {
 		return nil //nolint:nilerr // it is the name of an image
 	}
-	return wrong("IMAGE %s: this is a program of this machine, want %s%s", image, execScheme, image)
+	return invalid("IMAGE %s: this is a program of this machine, want %s%s", image, Scheme, image)
 }
 
-// splitWords splits a text at spaces, as a shell does. Single quotes preserve everything,
+// SplitWords splits a text at spaces, as a shell does. Single quotes preserve everything,
 // double quotes everything except \" and \\. Outside of quotes a backslash preserves the next
 // character. It expands nothing.
-func splitWords(text string) ([]string, error) {
+func SplitWords(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	quote, inWord, escaped := rune(0), false, false

@@ -1,0 +1,248 @@
+// Package jobfile reads and checks files of jobs, and finds the programs that they name.
+package jobfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// File is a job document that was read from a file.
+type File struct {
+	// Name is empty for a definition from the command line.
+	Name string
+	// Document is the text of one job, in YAML or JSON.
+	Document   []byte
+	Definition job.Definition
+	// lines has the lines of the fields in the file.
+	lines job.Document
+}
+
+// sizeLimit limits a file in bytes. A file of jobs has several documents.
+const sizeLimit = 16 << 20
+
+// SchemaName is the name of the JSON Schema beside job files. It is no job file.
+const SchemaName = "job.schema.json"
+
+// Invalid is a mistake in a file or in a value of the command line.
+type Invalid struct{ error }
+
+// Unwrap returns the description of the mistake.
+func (i Invalid) Unwrap() error { return i.error }
+
+func invalid(format string, args ...any) error { return Invalid{fmt.Errorf(format, args...)} }
+
+// Reader reads a file, up to a number of bytes. The name "-" means standard input.
+type Reader func(name string, most int64) ([]byte, error)
+
+// ReadOne reads and checks a file with one job; "-" means standard input.
+func ReadOne(read Reader, name string) (File, error) {
+	files, err := Read(read, []string{name})
+	if err == nil && len(files) > 1 {
+		err = invalid("%s: %d jobs, want one", name, len(files))
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return files[0], nil
+}
+
+// Read reads and checks the jobs of files and folders. A file has one job, or several
+// separated by lines "---". The error has the problems of all files.
+func Read(read Reader, names []string) (files []File, err error) {
+	var problems []string
+	from := map[string]string{}
+	for _, name := range names {
+		list, err := filesIn(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, each := range list {
+			text, err := read(each, sizeLimit)
+			if err != nil {
+				return nil, err
+			}
+			for _, document := range documentsOf(text) {
+				f, found := parse(each, document)
+				id := f.Definition.ID
+				if other, twice := from[id]; twice && id != "" {
+					found = append(found, job.Problem{Line: f.lines.LineOf("id"), Field: "id", Problem: fmt.Sprintf("%q is the id of a job in %s too", id, other)})
+				}
+				from[id], problems, files = each, append(problems, f.texts(found)...), append(files, f)
+			}
+		}
+	}
+	if len(problems) > 0 {
+		return files, invalid("%s", strings.Join(problems, "\n"))
+	}
+	return files, nil
+}
+
+// filesIn returns the job files in a folder, by name. It returns the name of a file itself.
+func filesIn(name string) ([]string, error) {
+	if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
+		return []string{name}, nil //nolint:nilerr // the error of reading the file names it
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	var files []string
+	for _, e := range entries {
+		if kind := filepath.Ext(e.Name()); slices.Contains(Extensions, strings.TrimPrefix(kind, ".")) && !e.IsDir() && !strings.HasSuffix(e.Name(), SchemaName) {
+			files = append(files, filepath.Join(name, e.Name()))
+		}
+	}
+	if len(files) == 0 {
+		return nil, invalid("%s: no job files, want names that end with .yaml, .yml or .json", name)
+	}
+	return files, nil
+}
+
+// Extensions are the extensions of job files.
+var Extensions = []string{"yaml", "yml", "json"}
+
+// documentsOf splits a file at lines "---". Each document keeps its line numbers by empty lines
+// before it. Documents without content are left out, unless there is no other.
+func documentsOf(text []byte) (documents [][]byte) {
+	if json.Valid(text) {
+		return [][]byte{text}
+	}
+	var current []byte
+	number, content := 0, false
+	end := func() {
+		if content {
+			documents = append(documents, current)
+		}
+		current, content = bytes.Repeat([]byte("\n"), number), false
+	}
+	for line := range bytes.Lines(text) {
+		if rest, marker := bytes.CutPrefix(line, []byte("---")); marker && (len(rest) == 0 || strings.IndexByte(" \t\r\n", rest[0]) >= 0) {
+			end()
+			line = rest
+		}
+		trimmed := bytes.TrimSpace(line)
+		content = content || len(trimmed) > 0 && trimmed[0] != '#'
+		current = append(current, line...)
+		number++
+	}
+	if end(); documents == nil {
+		return [][]byte{text}
+	}
+	return documents
+}
+
+// parse checks the job of a document, and makes the paths of its program absolute.
+func parse(name string, document []byte) (f File, problems []job.Problem) {
+	d, problems := job.Parse(document, nil)
+	var again job.Definition
+	lines, _ := job.Decode(document, &again) // the problems are those of Parse
+	f = File{Name: name, Document: document, Definition: d, lines: lines}
+	folder := "."
+	if name != "-" {
+		folder = filepath.Dir(name)
+	}
+	changed, err := Absolute(&f.Definition, folder)
+	if f.Definition.Image != d.Image { // it was relative, which is the problem of an image exec:
+		problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "image" })
+	}
+	for i := range problems {
+		if problems[i].Field == "image" && err != nil {
+			problems[i].Problem = err.Error()
+		}
+	}
+	if changed && len(problems) == 0 {
+		if f.Document, err = f.Definition.Canonical(); err != nil {
+			problems = []job.Problem{{Line: 1, Problem: err.Error()}}
+		}
+	}
+	return f, problems
+}
+
+// texts formats problems of the file.
+func (f File) texts(problems []job.Problem) []string {
+	lines := make([]string, len(problems))
+	for i, p := range problems {
+		lines[i] = f.At(p.Line, p.Field, p.Problem)
+	}
+	return lines
+}
+
+// At formats a problem of the file like a compiler. A definition from the command line has no
+// file name and no lines.
+func (f File) At(line int, field, problem string) string {
+	if field != "" {
+		problem = field + ": " + problem
+	}
+	if f.Name == "" {
+		return problem
+	}
+	return fmt.Sprintf("%s:%d: %s", f.Name, line, problem)
+}
+
+// Explained adds the file name to the problems in a server's error.
+func (f File) Explained(err error) error {
+	p, ok := errors.AsType[*client.Problem](err)
+	if !ok || len(p.Problems) == 0 {
+		return err
+	}
+	lines := make([]string, len(p.Problems))
+	for i, each := range p.Problems {
+		lines[i] = f.At(f.lines.LineOf(each.Field), each.Field, each.Problem)
+	}
+	return invalid("%s", strings.Join(lines, "\n"))
+}
+
+// ContentType returns the media type of the document.
+func (f File) ContentType() string {
+	if json.Valid(f.Document) {
+		return httpkit.TypeJSON
+	}
+	return httpkit.TypeYAML
+}
+
+// Single checks the job of a file for a single run, which needs no id. It returns the
+// definition without the fields that only a stored job has.
+func Single(name string, document []byte) (job.Definition, error) {
+	f, problems := parse(name, document)
+	problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "id" && f.Definition.ID == "" })
+	if len(problems) > 0 {
+		return f.Definition, invalid("%s", strings.Join(f.texts(problems), "\n"))
+	}
+	return single(f.Definition), nil
+}
+
+// single removes the fields that only a stored job has: its id, its schedule, and the
+// constraints that compare its runs, with their actions.
+func single(d job.Definition) job.Definition {
+	d.ID, d.Schedule, d.TimeZone, d.Jitter = "", "", "", ""
+	if d.Constraints != nil {
+		c := *d.Constraints
+		c.MaxConcurrentRuns, c.RequirePreviousSuccess, c.CatchUp, c.CatchUpWindow = nil, nil, nil, ""
+		d.Constraints = &c
+	}
+	if d.Actions == nil {
+		return d
+	}
+	actions := *d.Actions
+	if of := actions.OnConstraintViolation; of != nil && (of.Type == run.ActionWait || of.Type == run.ActionKillOld) {
+		actions.OnConstraintViolation = nil
+	}
+	actions.OnViolationOf = maps.Clone(actions.OnViolationOf)
+	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow} {
+		delete(actions.OnViolationOf, name)
+	}
+	d.Actions = &actions
+	return d
+}
