@@ -91,7 +91,7 @@ func (a *app) artifactsList() *cobra.Command {
 			}
 			t := display.NewTable("ARTIFACT", "KIND", "BYTES", "CREATED", "TAGS")
 			for _, each := range all.Artifacts {
-				t.Row(each.ID, display.Clean(each.Kind), strconv.FormatInt(each.Size, 10), a.moment(time.UnixMilli(each.CreatedMS)), display.Clean(strings.Join(each.Tags, ",")))
+				t.Row(each.ID, display.Clean(each.Kind), strconv.FormatInt(each.Size, 10), a.Moment(time.UnixMilli(each.CreatedMS)), display.Clean(strings.Join(each.Tags, ",")))
 			}
 			return a.table(all, t)
 		}),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/asl"
 	"github.com/sortie-dev/sortie/local/twin/asl/scripted"
 )
@@ -58,9 +59,9 @@ func (a *app) validate(files []string) error {
 	}
 	switch n := int64(len(mistakes)); {
 	case n > 0:
-		return fmt.Errorf("found %s", plural(n, "mistake", "mistakes"))
+		return fmt.Errorf("found %s", display.Plural(n, "mistake", "mistakes"))
 	case !a.json:
-		a.note("No mistakes in %s.", plural(int64(len(files)), "definition", "definitions"))
+		a.note("No mistakes in %s.", display.Plural(int64(len(files)), "definition", "definitions"))
 	}
 	return nil
 }

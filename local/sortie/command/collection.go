@@ -194,7 +194,7 @@ func (a *app) served(c *samples.Collection, url string) error {
 		a.note("skipped %s: %s", display.Clean(each.File), display.Clean(each.Reason))
 	}
 	if n := int64(len(skipped)); n > 0 {
-		a.note("%s skipped.", plural(n, "file was", "files were"))
+		a.note("%s skipped.", display.Plural(n, "file was", "files were"))
 	}
 	if err := a.say("%s\n\n", url); err != nil {
 		return err

@@ -103,7 +103,7 @@ func (a *app) summarize(status contract.Status, events []contract.TaskEvent, fil
 	if a.json {
 		return a.print(exported{status, file})
 	}
-	if err := a.say("\nExported %s.\n\n", summaryLine(status, size)); err != nil {
+	if err := a.say("\nExported %s.\n\n", display.Export(status, size)); err != nil {
 		return err
 	}
 	if err := display.WritePhases(a.Stdout, events); err != nil {

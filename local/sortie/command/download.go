@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -81,7 +82,7 @@ func (a *app) saved(ctx context.Context, follow *follower, status contract.Statu
 	case file == "":
 		return nil
 	}
-	a.note("%s", summaryLine(status, size))
+	a.note("%s", display.Export(status, size))
 	return a.say("%s\n", file)
 }
 
@@ -92,5 +93,5 @@ func (a *app) noteExpiry(ctx context.Context, follow *follower, before contract.
 		return
 	}
 	a.note("The server now keeps the output until %s (before the download: %s).",
-		a.moment(after.OutputExpiresAt), a.moment(before.OutputExpiresAt))
+		a.Moment(after.OutputExpiresAt), a.Moment(before.OutputExpiresAt))
 }

@@ -37,7 +37,7 @@ and save the stream of all events of the tenant.`,
 				default:
 					about, last = fmt.Sprintf("%s: %s", e.Fault.Code, e.Fault.Message), *e.Fault
 				}
-				t.Row(fmt.Sprint(e.Seq), a.instant(e.OccurredAt), e.Type, e.State, fmt.Sprint(e.Attempt), about)
+				t.Row(fmt.Sprint(e.Seq), a.Instant(e.OccurredAt), e.Type, e.State, fmt.Sprint(e.Attempt), about)
 			}
 			return a.table(contract.TaskEvents{Events: events}, t)
 		}),

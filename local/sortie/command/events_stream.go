@@ -16,15 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
-)
-
-// The names of positions in a stream.
-const (
-	earliest = "earliest"
-	latest   = "latest"
 )
 
 // eventFlags select events.
@@ -67,26 +62,26 @@ func (a *app) eventsTail() *cobra.Command {
 again by itself, and continues where it was. With --json each line is an envelope.`,
 		Example: "  sortie events tail\n  sortie events tail --type job.failed,schedule.* --json\n  sortie events tail --run export_mods_1704857234567_a3f8c2d1 --after earliest",
 	}
-	f.add(c, latest)
+	f.add(c, client.Latest)
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		query, err := f.query()
 		if err != nil {
 			return err
 		}
-		client, err := a.client()
+		c, err := a.client()
 		if err != nil {
 			return err
 		}
 		// Show events after this request, even if the stream opens later.
-		page, err := client.EventPage(ctx, query, latest, 1)
+		page, err := c.EventPage(ctx, query, client.Latest, 1)
 		if err != nil {
 			return err
 		}
 		at := f.after
-		if at == latest {
+		if at == client.Latest {
 			at = page.Next
 		}
-		retrying := client.WithRetry(math.MaxInt64, func(err error) { a.note("%v; trying again", err) })
+		retrying := c.WithRetry(math.MaxInt64, func(err error) { a.note("%v; trying again", err) })
 		err = retrying.FollowEvents(ctx, query, &at, a.showEvent)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an interrupt ends the command
@@ -114,7 +109,7 @@ func (a *app) showEvent(document json.RawMessage) error {
 }
 
 // describeEvent returns the time, the type, the subject and the details of an event.
-func (z times) describeEvent(e events.Envelope) []string {
+func (a *app) describeEvent(e events.Envelope) []string {
 	about, details := "", ""
 	switch {
 	case e.Job != nil:
@@ -127,7 +122,7 @@ func (z times) describeEvent(e events.Envelope) []string {
 	case e.Policy != nil:
 		about, details = e.Policy.Resource+" "+e.Policy.ID, e.Actor.Subject
 	}
-	return []string{z.instant(e.OccurredAt), display.Clean(string(e.EventType)), display.Clean(about), display.Clean(details)}
+	return []string{a.Instant(e.OccurredAt), display.Clean(string(e.EventType)), display.Clean(about), display.Clean(details)}
 }
 
 func (a *app) eventsList() *cobra.Command {
@@ -147,7 +142,7 @@ JSON.`,
 		if err != nil {
 			return err
 		}
-		client, err := a.client()
+		c, err := a.client()
 		if err != nil {
 			return err
 		}
@@ -157,15 +152,15 @@ JSON.`,
 		all := true
 		var page contract.EventPage
 		if f.after == "" {
-			page, all, err = newestEvents(ctx, client, f.filter, limit)
+			page, all, err = c.NewestEvents(ctx, f.filter, limit)
 		} else {
-			page, err = client.EventPage(ctx, query, f.after, limit)
+			page, err = c.EventPage(ctx, query, f.after, limit)
 		}
 		if err != nil {
 			return err
 		}
 		if !all {
-			a.note("Only the newest %d events were searched; --after earliest begins with the oldest.", eventPage*eventPages)
+			a.note("Only the newest %d events were searched; --after earliest begins with the oldest.", client.SearchedEvents)
 		}
 		if a.json {
 			return a.print(page)
@@ -186,7 +181,7 @@ JSON.`,
 }
 
 func (a *app) eventsExport() *cobra.Command {
-	after := earliest
+	after := client.Earliest
 	c := &cobra.Command{
 		Use: "export FILE", Short: "Save signed events to a file",
 		Long: `Save the signed events of the tenant with the checkpoints of the stream to a file, one
@@ -195,16 +190,16 @@ complete. FILE may be -, standard output. The last checkpoint of a stream is wri
 within a minute after its last event.`,
 		Example: "  sortie events export events.ndjson",
 	}
-	c.Flags().StringVar(&after, "after", earliest, "begin behind this cursor")
+	c.Flags().StringVar(&after, "after", client.Earliest, "begin behind this cursor")
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		client, err := a.client()
+		c, err := a.client()
 		if err != nil {
 			return err
 		}
 		at := after
 		export := func(to io.Writer) (count int, err error) {
 			for {
-				lines, next, err := client.SignedEvents(ctx, at)
+				lines, next, err := c.SignedEvents(ctx, at)
 				if err != nil {
 					return count, err
 				}

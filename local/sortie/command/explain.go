@@ -27,7 +27,7 @@ change that would let it start.`,
 			if p := x.Prediction; p != nil {
 				t.row("predicted", a.between(p.P50, p.P90))
 				if p.ErrorSeconds != nil {
-					t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", a.moment(p.StartedAt), *p.ErrorSeconds))
+					t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", a.Moment(p.StartedAt), *p.ErrorSeconds))
 				}
 			}
 			return a.table(x, t.Table)
@@ -38,10 +38,10 @@ change that would let it start.`,
 // fields is a table of names and values.
 type fields struct {
 	*display.Table
-	times
+	*app
 }
 
-func (a *app) newFields() fields { return fields{display.NewTable(), a.times} }
+func (a *app) newFields() fields { return fields{display.NewTable(), a} }
 
 // row adds a value unless it is empty.
 func (t fields) row(name, value string) {
@@ -53,7 +53,7 @@ func (t fields) row(name, value string) {
 func (t fields) reasons(x contract.RunReasons) {
 	t.row("reason", x.Reason)
 	t.row("because", x.Message)
-	t.row("until", t.moment(x.Until))
+	t.row("until", t.Moment(x.Until))
 	if x.Position != nil {
 		t.row("queued before it", display.Count(int64(*x.Position)))
 	}
@@ -68,7 +68,7 @@ func (t fields) reasons(x contract.RunReasons) {
 		}
 		t.row(name, text)
 		for _, h := range l.Holders {
-			t.row("  held by", fmt.Sprintf("%s, %s since %s", h.RunID, h.State, t.moment(h.Since)))
+			t.row("  held by", fmt.Sprintf("%s, %s since %s", h.RunID, h.State, t.Moment(h.Since)))
 		}
 	}
 	if e := x.Expected; e != nil {
@@ -78,7 +78,7 @@ func (t fields) reasons(x contract.RunReasons) {
 		t.row("fallback", t.fellBack(f))
 	}
 	for _, f := range x.Fallback {
-		t.row("would fall back", "to "+fallbackText(f))
+		t.row("would fall back", "to "+display.Fallback(f))
 	}
 	t.change(x.Change)
 }
@@ -90,8 +90,8 @@ func (t fields) change(c *contract.Change) {
 }
 
 // between describes an expected time with its 50th and 90th percentiles.
-func (z times) between(p50, p90 time.Time) string {
-	return z.moment(p50) + ", in nine of ten cases until " + z.moment(p90)
+func (a *app) between(p50, p90 time.Time) string {
+	return a.Moment(p50) + ", in nine of ten cases until " + a.Moment(p90)
 }
 
 // planHelp is the help of the flag --plan.
@@ -122,7 +122,7 @@ of its firings were skipped and why.`,
 			t.row("job", x.JobID)
 			t.row("reason", x.Reason)
 			t.row("because", x.Message)
-			t.row("next firing", a.moment(x.NextAt))
+			t.row("next firing", a.Moment(x.NextAt))
 			if f := x.Last; f != nil {
 				t.row("last firing", fmt.Sprintf("%s, %s: %s", f.RunID, f.State, f.Message))
 			}

@@ -74,7 +74,7 @@ func allJobs(ctx context.Context, c *client.Client) (contract.JobList, error) {
 func (a *app) showJobs(list contract.JobList) error {
 	t := display.NewTable("JOB", "SCHEDULE", "NEXT", "VERSION")
 	for _, j := range list.Jobs {
-		next := a.moment(j.NextAt)
+		next := a.Moment(j.NextAt)
 		if j.Paused {
 			next = "paused"
 		}
@@ -112,22 +112,22 @@ comments.`,
 	return c
 }
 
-func (z times) versionLine(v contract.JobVersion) string {
-	line := fmt.Sprintf("Version %d, of %s", v.Version, z.moment(v.UpdatedAt))
+func (a *app) versionLine(v contract.JobVersion) string {
+	line := fmt.Sprintf("Version %d, of %s", v.Version, a.Moment(v.UpdatedAt))
 	if v.UpdatedBy != "" {
 		line += ", by " + v.UpdatedBy
 	}
 	return line
 }
 
-func (z times) scheduleLine(j api.JobAnswer) string {
+func (a *app) scheduleLine(j api.JobAnswer) string {
 	switch {
 	case j.Paused:
-		return "Paused since " + z.moment(j.PausedAt)
+		return "Paused since " + a.Moment(j.PausedAt)
 	case j.NextAt.IsZero():
 		return "No firing follows"
 	}
-	return "Next firing " + z.moment(j.NextAt)
+	return "Next firing " + a.Moment(j.NextAt)
 }
 
 func (a *app) showDefinition(answer any, d job.Definition, comments ...string) error {

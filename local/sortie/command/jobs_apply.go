@@ -261,7 +261,7 @@ func (a *app) showApplied(r applied) error {
 		text += fmt.Sprintf(", version %d", r.Version)
 	}
 	if !r.NextAt.IsZero() {
-		text += ", next firing " + a.moment(r.NextAt)
+		text += ", next firing " + a.Moment(r.NextAt)
 	}
 	for _, change := range r.Changes {
 		text += "\n  " + display.Clean(job.Change{Field: change.Field, Before: string(change.Before), After: string(change.After)}.String())

@@ -97,10 +97,10 @@ func firings(r contract.Task) int {
 }
 
 // reasonOf returns why a run failed or was skipped, or "".
-func (z times) reasonOf(r contract.Task) string {
+func (a *app) reasonOf(r contract.Task) string {
 	switch {
 	case r.Missed != nil && r.Missed.Count > 1:
-		return fmt.Sprintf("%s, %d firings until %s", r.Missed.Reason, r.Missed.Count, z.moment(r.Missed.Until))
+		return fmt.Sprintf("%s, %d firings until %s", r.Missed.Reason, r.Missed.Count, a.Moment(r.Missed.Until))
 	case r.Missed != nil:
 		return r.Missed.Reason
 	case r.Overflowed != nil:

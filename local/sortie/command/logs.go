@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -90,7 +88,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 // the added lines.
 func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logFlags, since time.Time) error {
 	from := client.LogPosition{Attempt: f.attempt, Stream: f.stream}
-	out := newOutput(a.Stdout)
+	out := display.NewOutput(a.Stdout)
 	if !f.follow || f.tail >= 0 || !since.IsZero() {
 		log, err := c.Log(ctx, task, from)
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
@@ -106,7 +104,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		if err != nil {
 			return err
 		}
-		if err := out.write(text); err != nil {
+		if err := out.Print(text); err != nil {
 			return err
 		}
 		if n := len(log.Lines); n > 0 {
@@ -114,11 +112,11 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		}
 	}
 	if !f.follow {
-		return out.close()
+		return out.Close()
 	}
 	c = a.patient(c, task)
-	err := c.FollowLog(ctx, task, &from, func(line contract.LogLine) error { return out.write(lineText(line)) })
-	return errors.Join(err, out.close())
+	err := c.FollowLog(ctx, task, &from, func(line contract.LogLine) error { return out.Print(lineText(line)) })
+	return errors.Join(err, out.Close())
 }
 
 // textOf returns the concatenated text of the lines.
@@ -136,37 +134,6 @@ func lineText(line contract.LogLine) []byte {
 		return limit.CutMark(line.Cut)
 	}
 	return line.Data
-}
-
-// output writes a program's output in a form that is safe for a terminal. A character that is
-// split over two writes is written with the second.
-type output struct {
-	to   io.Writer
-	held []byte
-}
-
-func newOutput(to io.Writer) *output { return &output{to: to} }
-
-func (o *output) write(text []byte) error {
-	text = append(o.held, text...)
-	whole := len(text)
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if first := text[len(text)-n]; utf8.RuneStart(first) {
-			if !utf8.FullRune(text[len(text)-n:]) {
-				whole -= n
-			}
-			break
-		}
-	}
-	o.held = bytes.Clone(text[whole:])
-	_, err := o.to.Write(display.Escape(text[:whole]))
-	return err
-}
-
-func (o *output) close() error {
-	_, err := o.to.Write(display.Escape(o.held))
-	o.held = nil
-	return err
 }
 
 // noLog returns the error for a log that does not exist. It may appear later if the run has not

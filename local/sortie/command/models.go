@@ -136,7 +136,7 @@ func (a *app) showModel(m contract.Model) error {
 	text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %d nano-dollars for a token of the prompt, %d for a generated one\n",
 		strings.Join(m.Workloads, ", "), contextOf(m), m.Price.Input, *m.Price.Output)
 	if v := m.Verified; v != nil {
-		text += fmt.Sprintf("verified: %s, by the key %s\n", a.moment(time.UnixMilli(v.AtMS)), v.Key)
+		text += fmt.Sprintf("verified: %s, by the key %s\n", a.Moment(time.UnixMilli(v.AtMS)), v.Key)
 	}
 	for _, row := range []struct{ name, text string }{
 		{"digest", m.Digest}, {"source", m.Source}, {"name at the engine", m.EngineModel}, {"tokenizer", m.Tokenizer}, {"tags", strings.Join(m.Tags, ", ")},
@@ -145,7 +145,7 @@ func (a *app) showModel(m contract.Model) error {
 			text += row.name + ": " + display.Clean(row.text) + "\n"
 		}
 	}
-	return a.say("%schanged: %s, by %s\n", text, a.moment(time.UnixMilli(m.UpdatedMS)), display.Clean(cmp.Or(m.UpdatedBy, "unknown")))
+	return a.say("%schanged: %s, by %s\n", text, a.Moment(time.UnixMilli(m.UpdatedMS)), display.Clean(cmp.Or(m.UpdatedBy, "unknown")))
 }
 
 func (a *app) modelsVerify() *cobra.Command {

@@ -29,7 +29,7 @@ func (a *app) poolsList() *cobra.Command {
 		RunE: printed(a, list, func(list contract.PoolList) error {
 			t := display.NewTable("POOL", "HELD", "LIMIT", "QUEUED", "QUEUE LIMIT", "STATE")
 			for _, p := range list.Pools {
-				t.Row(p.ID, fmt.Sprint(p.Held), bound(p.Limit), fmt.Sprint(p.Queued), bound(p.QueueLimit), a.admission(p))
+				t.Row(p.ID, fmt.Sprint(p.Held), display.Bound(p.Limit), fmt.Sprint(p.Queued), display.Bound(p.QueueLimit), a.Admission(p))
 			}
 			return a.table(list, t)
 		}),
@@ -52,7 +52,7 @@ func (a *app) poolsShow() *cobra.Command {
 			return a.result(struct {
 				contract.Pool
 				Health contract.PoolHealth `json:"health"`
-			}{p.Pool, health}, "%s\n", a.poolText(p.Pool, health))
+			}{p.Pool, health}, "%s\n", a.Times.Pool(p.Pool, health))
 		}),
 	}
 }
@@ -106,7 +106,7 @@ func storedPool(ctx context.Context, c *client.Client, id string) (client.Pool, 
 
 // showPool prints a changed pool.
 func (a *app) showPool(p client.Pool) error {
-	return a.result(p, "%s: %s, %d of %s slots held, %d queued of %s\n", p.ID, a.admission(p.Pool), p.Held, bound(p.Limit), p.Queued, bound(p.QueueLimit))
+	return a.result(p, "%s: %s, %d of %s slots held, %d queued of %s\n", p.ID, a.Admission(p.Pool), p.Held, display.Bound(p.Limit), p.Queued, display.Bound(p.QueueLimit))
 }
 
 func (a *app) poolsDrain() *cobra.Command {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -137,5 +138,5 @@ func (a *app) applied(p, before client.Pool) error {
 	case before.Tag != p.Tag:
 		what = "changed"
 	}
-	return a.result(p, "%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.admission(p.Pool), bound(p.Limit), bound(p.QueueLimit), placement(p.Pool))
+	return a.result(p, "%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.Admission(p.Pool), display.Bound(p.Limit), display.Bound(p.QueueLimit), display.Placement(p.Pool))
 }

@@ -60,7 +60,7 @@ type Program struct {
 // app is one invocation of the program.
 type app struct {
 	Program
-	times
+	display.Times
 	screen *display.Screen
 	utc    bool
 	url    string
@@ -95,7 +95,7 @@ func Main(ctx context.Context, p Program) int {
 // unless NO_COLOR is set.
 func (a *app) forReader() {
 	if a.Size != nil && !a.utc {
-		a.zone = a.Zone
+		a.Times.Zone = a.Program.Zone
 	}
 	if plain, _ := a.Env("NO_COLOR"); a.Size != nil && plain == "" {
 		a.Stdout = display.Colored{Writer: a.Stdout}

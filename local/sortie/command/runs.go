@@ -137,11 +137,11 @@ func (f runsFlags) read(ctx context.Context, c *client.Client, filter contract.R
 }
 
 // stateReason returns why a run failed or was skipped.
-func (z times) stateReason(task contract.Task) string {
+func (a *app) stateReason(task contract.Task) string {
 	if task.Skipped {
-		return strings.TrimSuffix("skipped: "+z.reasonOf(task), ": ")
+		return strings.TrimSuffix("skipped: "+a.reasonOf(task), ": ")
 	}
-	return z.reasonOf(task)
+	return a.reasonOf(task)
 }
 
 // The columns of a table without a terminal, and the least of those for what a run is of.
@@ -189,7 +189,7 @@ func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 		}
 		old := a.age(task)
 		if f.format == formatWide {
-			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), subject(task), batch, a.moment(task.CreatedAt), old, took, a.stateReason(task))
+			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), subject(task), batch, a.Moment(task.CreatedAt), old, took, a.stateReason(task))
 		} else {
 			t.Row(task.TaskID, task.State, old, runewidth.Truncate(display.Clean(brief(task)), room, "…"), a.stateReason(task))
 		}

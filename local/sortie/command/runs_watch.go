@@ -206,7 +206,7 @@ func (w *watcher) showRun(t contract.Task) error {
 	case w.json:
 		return w.printLine(map[string]any{"run": t})
 	}
-	words := []string{w.moment(w.Clock.Now()), t.RunID, t.State}
+	words := []string{w.Moment(w.Clock.Now()), t.RunID, t.State}
 	if what := brief(t); what != "" {
 		words = append(words, what)
 	}
@@ -229,7 +229,7 @@ func (w *watcher) showPool(p contract.Pool) error {
 	case w.json:
 		return w.printLine(map[string]any{"pool": p})
 	}
-	return w.say("%s\n", display.Clean(w.moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
+	return w.say("%s\n", display.Clean(w.Moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
 }
 
 // poolUse formats the use of a pool.
@@ -247,7 +247,7 @@ func poolUse(p contract.Pool) string {
 // page returns the lines for a terminal.
 func (w *watcher) page() []string {
 	now := w.Clock.Now()
-	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.url, w.moment(now))}
+	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.url, w.Moment(now))}
 	if w.trouble != "" {
 		lines[0] = w.trouble + "; waiting for the server"
 	}

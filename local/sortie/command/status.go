@@ -107,10 +107,10 @@ func (a *app) showStatus(ctx context.Context, c *client.Client, s contract.Statu
 	if s.OutputFileName != "" && s.OutputFileSize != nil {
 		row("output", fmt.Sprintf("%s, %s bytes", s.OutputFileName, display.Count(*s.OutputFileSize)))
 	}
-	row("created", a.moment(s.CreatedAt))
-	row("started", a.moment(s.StartedAt))
-	row("ended", a.moment(s.CompletedAt))
-	row("output until", a.moment(s.OutputExpiresAt))
+	row("created", a.Moment(s.CreatedAt))
+	row("started", a.Moment(s.StartedAt))
+	row("ended", a.Moment(s.CompletedAt))
+	row("output until", a.Moment(s.OutputExpiresAt))
 	_, err := t.WriteTo(a.Stdout)
 	return err
 }
@@ -124,6 +124,6 @@ func relative(r contract.JobRunRef) string {
 }
 
 // fellBack formats a run's change to a fallback pool.
-func (z times) fellBack(f contract.FellBack) string {
-	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, z.moment(f.At), f.Reason, display.Clean(f.Message))
+func (a *app) fellBack(f contract.FellBack) string {
+	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, a.Moment(f.At), f.Reason, display.Clean(f.Message))
 }

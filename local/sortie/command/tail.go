@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -52,7 +53,7 @@ func (t *tail) follow(ctx context.Context) (contract.Status, error) {
 
 // show prints the log from the current position until the run ends.
 func (t *tail) show(ctx context.Context, c *client.Client) error {
-	outputs := map[string]*output{"stdout": newOutput(t.app.Stdout), "stderr": newOutput(t.app.Stderr)}
+	outputs := map[string]*display.Output{"stdout": display.NewOutput(t.app.Stdout), "stderr": display.NewOutput(t.app.Stderr)}
 	err := c.FollowLog(ctx, t.taskID, &t.at, func(line contract.LogLine) error {
 		text := lineText(line)
 		t.text.Write(text)
@@ -60,10 +61,10 @@ func (t *tail) show(ctx context.Context, c *client.Client) error {
 		if t.app.json || to == nil {
 			return nil
 		}
-		return to.write(text)
+		return to.Print(text)
 	})
 	for _, to := range outputs {
-		err = errors.Join(err, to.close())
+		err = errors.Join(err, to.Close())
 	}
 	if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
 		return nil // the run has ended without a log

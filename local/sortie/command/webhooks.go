@@ -106,10 +106,10 @@ func (a *app) showWebhook(w contract.WebhookDetail) error {
 	p := w.Progress
 	text := fmt.Sprintf("%s: %s\nurl: %s\nevents: %s\nposition %d, %d pending", w.ID, w.Status, display.Clean(w.URL), eventTypes(w.Webhook), p.Position, p.Pending)
 	if w.DisabledReason != "" {
-		text += fmt.Sprintf("\ndisabled since %s: %s", a.moment(w.DisabledAt), w.DisabledReason)
+		text += fmt.Sprintf("\ndisabled since %s: %s", a.Moment(w.DisabledAt), w.DisabledReason)
 	}
 	if p.Failures > 0 {
-		text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, a.moment(p.LastFailureAt))
+		text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, a.Moment(p.LastFailureAt))
 	}
 	for _, r := range p.Missed {
 		text += fmt.Sprintf("\nmissed: positions %d to %d", r.From, r.To)
@@ -171,7 +171,7 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 		for _, d := range log.Deliveries {
 			next, last := "", ""
 			if !d.NextAttemptAt.IsZero() {
-				next = a.moment(d.NextAttemptAt)
+				next = a.Moment(d.NextAttemptAt)
 			}
 			if n := len(d.Attempts); n > 0 {
 				last = result(d.Attempts[n-1])

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/hook"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
@@ -28,7 +29,7 @@ Without --secret the command makes a secret and prints it. An event that the add
 not accept is reported and not repeated.`,
 		Example: "  sortie webhooks listen --forward http://127.0.0.1:9000/hook --type job.*",
 	}
-	f.add(c, latest)
+	f.add(c, client.Latest)
 	c.Flags().StringVar(&forward, "forward", "", "the address that gets the events")
 	c.Flags().StringVar(&secret, "secret", "", "the secret that signs, whsec_ and base64 of 32 bytes")
 	_ = c.MarkFlagRequired("forward") // the flag exists
@@ -41,12 +42,12 @@ not accept is reported and not repeated.`,
 		if err != nil {
 			return err
 		}
-		client, err := a.client()
+		c, err := a.client()
 		if err != nil {
 			return err
 		}
 		a.note("secret: %s", to.secret)
-		err = client.FollowEvents(ctx, query, &f.after, func(event json.RawMessage) error { return to.send(ctx, event) })
+		err = c.FollowEvents(ctx, query, &f.after, func(event json.RawMessage) error { return to.send(ctx, event) })
 		if errors.Is(err, context.Canceled) {
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
+	"github.com/sortie-dev/sortie/local/sortie/display"
 )
 
 func (a *app) worker() *cobra.Command {
@@ -107,7 +108,7 @@ func (a *app) check(ctx context.Context, c conformance.Config) error {
 		a.note("The worker conforms.")
 		return nil
 	}
-	return fmt.Errorf("the worker does not conform: %s", plural(int64(len(failures)), "requirement", "requirements"))
+	return fmt.Errorf("the worker does not conform: %s", display.Plural(int64(len(failures)), "requirement", "requirements"))
 }
 
 // printVerdicts prints the result of one scenario.

@@ -1,63 +1,62 @@
-package command
+package display
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// bound formats a limit; 0 means no limit.
-func bound(limit int) string {
+// Bound formats a limit; 0 means no limit.
+func Bound(limit int) string {
 	if limit == 0 {
 		return "no limit"
 	}
 	return fmt.Sprint(limit)
 }
 
-// admission describes whether the pool admits runs.
-func (z times) admission(p contract.Pool) string {
+// Admission describes whether the pool admits runs.
+func (z Times) Admission(p contract.Pool) string {
 	switch {
 	case !p.Draining:
 		return "open"
 	case p.DrainBy.IsZero():
 		return "draining"
 	}
-	return "draining until " + z.moment(p.DrainBy)
+	return "draining until " + z.Moment(p.DrainBy)
 }
 
 // replica describes a replica of an engine.
-func (z times) replica(r contract.ReplicaHealth) string {
+func (z Times) replica(r contract.ReplicaHealth) string {
 	state := "ready"
 	if !r.Ready {
-		state = "not ready: " + display.Clean(r.Reason)
+		state = "not ready: " + Clean(r.Reason)
 	}
 	if r.EngineVersion != "" {
-		state += ", version " + display.Clean(r.EngineVersion)
+		state += ", version " + Clean(r.EngineVersion)
 	}
-	text := fmt.Sprintf("replica %s: %d tasks, %s", display.Clean(r.ID), r.Held, state)
+	text := fmt.Sprintf("replica %s: %d tasks, %s", Clean(r.ID), r.Held, state)
 	m := r.Machine
 	if m == nil {
 		return text
 	}
-	text += ", " + display.Clean(m.State)
+	text += ", " + Clean(m.State)
 	if m.RunID != "" {
-		text += ", run " + display.Clean(m.RunID)
+		text += ", run " + Clean(m.RunID)
 	}
 	if m.URL != "" {
-		text += " at " + display.Clean(m.URL)
+		text += " at " + Clean(m.URL)
 	}
 	if m.Failures > 0 {
 		text += fmt.Sprintf(", failed %d times", m.Failures)
 	}
 	if !m.RetryAt.IsZero() {
-		text += ", next run at " + z.moment(m.RetryAt)
+		text += ", next run at " + z.Moment(m.RetryAt)
 	}
 	if e := m.LastError; e != nil {
-		text += fmt.Sprintf("\n  last run %s: %s: %s", display.Clean(m.LastRunID), display.Clean(e.Code), display.Clean(e.Message))
+		text += fmt.Sprintf("\n  last run %s: %s: %s", Clean(m.LastRunID), Clean(e.Code), Clean(e.Message))
 	}
 	return text
 }
@@ -87,13 +86,13 @@ func expectedWait(w *contract.PoolWait) string {
 const textWidth = 80
 
 // poolErrors formats the last failures of a pool's platform.
-func (z times) poolErrors(groups []contract.PoolErrorGroup) (text string) {
+func (z Times) poolErrors(groups []contract.PoolErrorGroup) (text string) {
 	for _, g := range groups {
-		text += fmt.Sprintf("\nerror: %s, %d times, last at %s", g.Code, g.Count, z.moment(g.LastAt))
+		text += fmt.Sprintf("\nerror: %s, %d times, last at %s", g.Code, g.Count, z.Moment(g.LastAt))
 		if g.Count > 1 {
-			text += "\n  first at " + z.moment(g.FirstAt)
+			text += "\n  first at " + z.Moment(g.FirstAt)
 		}
-		for _, line := range wrapped(display.Clean(g.Message), textWidth-2) {
+		for _, line := range wrapped(Clean(g.Message), textWidth-2) {
 			text += "\n  " + line
 		}
 	}
@@ -122,14 +121,14 @@ func wrapped(text string, width int) (lines []string) {
 }
 
 // startFigures formats the start metrics of a pool.
-func (z times) startFigures(m contract.PoolMetrics) (text string) {
+func (z Times) startFigures(m contract.PoolMetrics) (text string) {
 	if m.StartP50Seconds != nil && m.StartP99Seconds != nil {
 		text += fmt.Sprintf("\nstarts: %.1f s for half of %d, %.1f s for 99 of 100", *m.StartP50Seconds, m.MeasuredStarts, *m.StartP99Seconds)
 	}
 	if m.StartsPerSecond != nil {
 		text += fmt.Sprintf("\nstarts a second: %.2g in the last minute, %.2g permitted", m.RecentStartsPerSecond, *m.StartsPerSecond)
 		if !m.NextStartAt.IsZero() {
-			text += "\nnext start: " + z.moment(m.NextStartAt)
+			text += "\nnext start: " + z.Moment(m.NextStartAt)
 		}
 	} else if m.RecentStartsPerSecond > 0 {
 		text += fmt.Sprintf("\nstarts a second: %.2g in the last minute", m.RecentStartsPerSecond)
@@ -138,7 +137,7 @@ func (z times) startFigures(m contract.PoolMetrics) (text string) {
 }
 
 // remaining lists the runs that block the drain of a pool.
-func (z times) remaining(p contract.Pool, h contract.PoolHealth) (text string) {
+func (z Times) remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 	if !p.Draining {
 		return ""
 	}
@@ -146,7 +145,7 @@ func (z times) remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 		text += fmt.Sprintf("\ndrain: %s, %d runs and %d warm machines remain", d.Phase, d.Runs, d.WarmMachines)
 	}
 	for _, r := range h.Remaining {
-		text += fmt.Sprintf("\nremains: %s, %s since %s", r.RunID, r.State, z.moment(r.Since))
+		text += fmt.Sprintf("\nremains: %s, %s since %s", r.RunID, r.State, z.Moment(r.Since))
 		if r.Cancelling {
 			text += ", asked to end"
 		}
@@ -157,8 +156,8 @@ func (z times) remaining(p contract.Pool, h contract.PoolHealth) (text string) {
 	return text
 }
 
-// fallbackText formats a fallback of a pool.
-func fallbackText(f contract.PoolFallback) string {
+// Fallback formats a fallback of a pool.
+func Fallback(f contract.PoolFallback) string {
 	text := f.Pool + " on " + strings.Join(f.On, ", ")
 	if f.ThrottledSeconds != nil {
 		text += " for " + (time.Duration(*f.ThrottledSeconds) * time.Second).String()
@@ -166,11 +165,11 @@ func fallbackText(f contract.PoolFallback) string {
 	return text
 }
 
-// placement formats the runner of the pool, its settings and its fallbacks.
-func placement(p contract.Pool) string {
+// Placement formats the runner of the pool, its settings and its fallbacks.
+func Placement(p contract.Pool) string {
 	text := runner(p)
 	for _, f := range p.Fallback {
-		text += "\nfallback: " + fallbackText(f)
+		text += "\nfallback: " + Fallback(f)
 	}
 	return text + warmText(p.Warm)
 }
@@ -182,7 +181,7 @@ func warmText(w *contract.PoolWarm) string {
 	}
 	text := fmt.Sprintf("\nwarm machines: %d to %d", w.Min, w.Max)
 	if w.Image != "" {
-		text += " of " + display.Clean(w.Image)
+		text += " of " + Clean(w.Image)
 	}
 	if w.AheadSeconds > 0 {
 		text += fmt.Sprintf(", %s ahead of firings", time.Duration(w.AheadSeconds)*time.Second)
@@ -224,16 +223,16 @@ func runner(p contract.Pool) string {
 		{"network", s.Network},
 	} {
 		if setting.value != "" {
-			text += "\n  " + setting.name + ": " + display.Clean(setting.value)
+			text += "\n  " + setting.name + ": " + Clean(setting.value)
 		}
 	}
 	return text
 }
 
-// poolText formats a pool and its state.
-func (z times) poolText(p contract.Pool, h contract.PoolHealth) string {
-	text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, z.admission(p), placement(p),
-		h.Held, bound(p.Limit), h.Machines, h.Queued, bound(p.QueueLimit))
+// Pool formats a pool and its state.
+func (z Times) Pool(p contract.Pool, h contract.PoolHealth) string {
+	text := fmt.Sprintf("%s: %s%s\nslots: %d of %s held, %d with a machine\nqueue: %d of %s", p.ID, z.Admission(p), Placement(p),
+		h.Held, Bound(p.Limit), h.Machines, h.Queued, Bound(p.QueueLimit))
 	if wait := h.Metrics.LongestWaitSeconds; wait > 0 {
 		text += ", the first for " + (time.Duration(wait) * time.Second).String()
 	}
@@ -242,10 +241,10 @@ func (z times) poolText(p contract.Pool, h contract.PoolHealth) string {
 	}
 	text += machineStates(h) + warmCounts(h.WarmMachines) + z.startFigures(h.Metrics) + expectedWait(h.Metrics.ExpectedWait) + z.remaining(p, h)
 	if p.Version > 0 {
-		text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, z.moment(p.UpdatedAt), display.Clean(p.UpdatedBy))
+		text += fmt.Sprintf("\nversion %d, of %s, by %s", p.Version, z.Moment(p.UpdatedAt), Clean(p.UpdatedBy))
 	}
 	if e := h.LastError; e != nil {
-		text += fmt.Sprintf("\nlast error: %s: %s", e.Code, display.Clean(e.Message))
+		text += fmt.Sprintf("\nlast error: %s: %s", e.Code, Clean(e.Message))
 	}
 	return text + z.poolErrors(h.Errors)
 }

@@ -1,4 +1,4 @@
-package command
+package display
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -28,36 +27,37 @@ func metricsOf(status contract.Status) metrics {
 	return m
 }
 
-// summaryLine summarizes an export: "72 entities, 1,748,234 bytes in 2.9 s, at
+// Export summarizes an export: "72 entities, 1,748,234 bytes in 2.9 s, at
 // most 30 MB of memory".
-func summaryLine(status contract.Status, size int64) string {
+func Export(status contract.Status, size int64) string {
 	m := metricsOf(status)
 	var what []string
 	if m.EntitiesExported != nil {
-		what = append(what, plural(*m.EntitiesExported, "entity", "entities"))
+		what = append(what, Plural(*m.EntitiesExported, "entity", "entities"))
 	}
 	for _, part := range []struct {
 		count int64
 		words string
 	}{{m.EntitiesIncomplete, "incomplete"}, {m.EntitiesFailed, "failed"}} {
 		if part.count > 0 {
-			what = append(what, fmt.Sprintf("%s %s", display.Count(part.count), part.words))
+			what = append(what, fmt.Sprintf("%s %s", Count(part.count), part.words))
 		}
 	}
-	what = append(what, plural(size, "byte", "bytes"))
+	what = append(what, Plural(size, "byte", "bytes"))
 	text := strings.Join(what, ", ")
 	if m.TotalTimeMS != nil {
-		text += " in " + display.Duration(time.Duration(*m.TotalTimeMS)*time.Millisecond)
+		text += " in " + Duration(time.Duration(*m.TotalTimeMS)*time.Millisecond)
 	}
 	if m.PeakMemoryMB > 0 {
-		text += fmt.Sprintf(", at most %s MB of memory", display.Count(m.PeakMemoryMB))
+		text += fmt.Sprintf(", at most %s MB of memory", Count(m.PeakMemoryMB))
 	}
 	return text
 }
 
-func plural(n int64, one, many string) string {
+// Plural formats a number of things.
+func Plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return display.Count(n) + " " + many
+	return Count(n) + " " + many
 }

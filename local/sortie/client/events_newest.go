@@ -1,4 +1,4 @@
-package command
+package client
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/stream"
@@ -17,20 +16,28 @@ import (
 const (
 	eventPage  = 1000
 	eventPages = 20
+	// SearchedEvents is the number of events that NewestEvents searches at most.
+	SearchedEvents = eventPage * eventPages
 )
 
-// newestEvents returns the newest events that the filter selects, newest first. Next is the end
+// The names of positions in a stream.
+const (
+	Earliest = "earliest"
+	Latest   = "latest"
+)
+
+// NewestEvents returns the newest events that the filter selects, newest first. Next is the end
 // of the stream. all reports whether older events were searched as far as needed.
-func newestEvents(ctx context.Context, c *client.Client, wanted events.Filter, limit int) (page contract.EventPage, all bool, err error) {
+func (c *Client) NewestEvents(ctx context.Context, wanted events.Filter, limit int) (page contract.EventPage, all bool, err error) {
 	page.Events = []json.RawMessage{}
-	end, err := c.EventPage(ctx, nil, latest, 1)
+	end, err := c.EventPage(ctx, nil, Latest, 1)
 	if err != nil {
 		return page, false, err
 	}
 	page.Next = end.Next
 	at, _ := stream.ParseCursor(end.Next) // an unknown form has no position, so no events
 	for range eventPages {
-		found, first, err := eventsBefore(ctx, c, at)
+		found, first, err := c.eventsBefore(ctx, at)
 		if err != nil {
 			return page, false, err
 		}
@@ -52,12 +59,12 @@ func newestEvents(ctx context.Context, c *client.Client, wanted events.Filter, l
 
 // eventsBefore returns up to a page of events before a cursor, oldest first, and the cursor
 // before them. The stream may have lost its oldest events.
-func eventsBefore(ctx context.Context, c *client.Client, end stream.Cursor) (found []json.RawMessage, first stream.Cursor, err error) {
+func (c *Client) eventsBefore(ctx context.Context, end stream.Cursor) (found []json.RawMessage, first stream.Cursor, err error) {
 	first = stream.Cursor{Epoch: end.Epoch, Position: max(end.Position-eventPage, 0)}
 	for at := first; at.Position < end.Position; {
 		page, err := c.EventPage(ctx, nil, at.String(), int(end.Position-at.Position))
-		if p, ok := errors.AsType[*client.Problem](err); ok && p.Code == fault.CursorExpired && at == first {
-			if page, err = c.EventPage(ctx, nil, earliest, 1); err == nil { // the oldest is after first
+		if p, ok := errors.AsType[*Problem](err); ok && p.Code == fault.CursorExpired && at == first {
+			if page, err = c.EventPage(ctx, nil, Earliest, 1); err == nil { // the oldest is after first
 				at, _ = stream.ParseCursor(page.Next)
 				at.Position -= int64(len(page.Events))
 				if first = at; len(page.Events) > 0 {
