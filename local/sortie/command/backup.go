@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -31,7 +32,7 @@ copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile 
 		Example: "  sortie backup sortie-$(date +%F).db\n  sortie backup copy.db --data /var/lib/sortie",
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
-	must(c.MarkFlagDirname("data"))
+	argument.Must(c.MarkFlagDirname("data"))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		source := filepath.Join(data, stack.RecordsFile)
 		if _, err := os.Stat(source); err != nil {

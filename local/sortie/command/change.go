@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/shared/contract"
 )
 
@@ -59,7 +60,7 @@ output has the id of the new run.`,
 	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
 	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
 	c.RunE = does(func(ctx context.Context, args []string) (err error) {
-		if changes.Parameters, err = assignments("param", given); err != nil {
+		if changes.Parameters, err = argument.Assignments("param", given); err != nil {
 			return err
 		}
 		client, err := a.client()

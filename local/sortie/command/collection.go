@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 )
@@ -80,10 +81,10 @@ Names for --fault: ` + strings.Join(names, ", "),
 	flags.IntVar(&f.shape.Times, "times", 0, "number of wrong responses of busy and cut; 0 is 2")
 	flags.DurationVar(&f.shape.Delay, "delay", 0, "delay of slow responses; 0 is 100ms")
 	for _, name := range []string{"ead", "catalog"} {
-		must(c.MarkFlagDirname(name))
+		argument.Must(c.MarkFlagDirname(name))
 	}
-	complete(c, "fault", "=", names)
-	complete(c, "root-fault", "", names)
+	argument.Complete(c, "fault", "=", names)
+	argument.Complete(c, "root-fault", "", names)
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		given := 0
 		for _, name := range []string{"ead", "catalog", "sample", "generate"} {
@@ -112,7 +113,7 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 		return nil, wrong("--generate: %d is out of range, want 1 or more", f.generate)
 	}
 	if f.rootFault != "" {
-		if _, err := choice("--root-fault", f.rootFault, defectNames()); err != nil {
+		if _, err := argument.Choice("--root-fault", f.rootFault, defectNames()); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +125,7 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 		if err != nil {
 			return nil, wrong("--fault: malformed value %q, want NAME=COUNT", text)
 		}
-		defect, err := choice("--fault", name, defectNames())
+		defect, err := argument.Choice("--fault", name, defectNames())
 		if err != nil {
 			return nil, err
 		}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -65,21 +65,11 @@ func (a *app) jobIDs() cobra.CompletionFunc {
 	})
 }
 
-// completeNames completes a flag like an argument.
-func completeNames(c *cobra.Command, flag string, names cobra.CompletionFunc) {
-	err := c.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return names(cmd, nil, typed)
-	})
-	if err != nil {
-		panic(err) // the caller has defined the flag
-	}
-}
-
 // completeFlags registers the completions of the flags for jobs, runs and types of events.
 func (a *app) completeFlags(c *cobra.Command) {
 	for flag, names := range map[string]cobra.CompletionFunc{"job": a.jobIDs(), "run": a.runIDs()} {
 		if c.Flags().Lookup(flag) != nil && c.Flags().Lookup("url") != nil {
-			completeNames(c, flag, names)
+			argument.CompleteNames(c, flag, names)
 		}
 	}
 	if c.Flags().Lookup("type") != nil {
@@ -87,7 +77,7 @@ func (a *app) completeFlags(c *cobra.Command) {
 		for _, info := range eventtype.All() {
 			types = append(types, string(info.Type))
 		}
-		completeList(c, "type", types)
+		argument.CompleteList(c, "type", types)
 	}
 	for _, of := range c.Commands() {
 		a.completeFlags(of)
@@ -123,40 +113,6 @@ func brief(t contract.Task) string {
 		words = append(words, word)
 	}
 	return strings.Join(words, " ")
-}
-
-// complete registers values as completions of a flag, each with suffix appended.
-func complete(c *cobra.Command, flag, suffix string, values []string) {
-	completions := make([]cobra.Completion, 0, len(values))
-	for _, v := range values {
-		completions = append(completions, v+suffix)
-	}
-	directive := cobra.ShellCompDirectiveNoFileComp
-	if suffix != "" {
-		directive |= cobra.ShellCompDirectiveNoSpace
-	}
-	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(completions, directive)); err != nil {
-		panic(err) // the caller has defined the flag
-	}
-}
-
-// completeList registers completions of a flag that accepts several values, separated by
-// commas.
-func completeList(c *cobra.Command, flag string, values []string) {
-	err := c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		before := typed[:strings.LastIndex(typed, ",")+1]
-		given := strings.Split(before, ",")
-		var rest []cobra.Completion
-		for _, v := range values {
-			if !slices.Contains(given, v) {
-				rest = append(rest, before+v)
-			}
-		}
-		return rest, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	})
-	if err != nil {
-		panic(err) // the caller has defined the flag
-	}
 }
 
 func states() []string {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -47,8 +48,8 @@ func (f *stackFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.data, "data", f.data, "folder of all data")
 	c.Flags().StringVar(&f.logFormat, "log-format", "", "human or json; json is the default with --json")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show more of the log, such as requests")
-	complete(c, "log-format", "", []string{logHuman, logJSON})
-	must(c.MarkFlagDirname("data"))
+	argument.Complete(c, "log-format", "", []string{logHuman, logJSON})
+	argument.Must(c.MarkFlagDirname("data"))
 }
 
 func (a *app) dev() *cobra.Command {
@@ -114,7 +115,7 @@ func (a *app) logger(f stackFlags, level slog.Level) (*slog.Logger, error) {
 	case format == "":
 		format = logHuman
 	}
-	format, err := choice("--log-format", format, []string{logHuman, logJSON})
+	format, err := argument.Choice("--log-format", format, []string{logHuman, logJSON})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -252,7 +253,7 @@ file the command needs no network.`,
 	}
 	c.Flags().StringVar(&keys, "keys", "", "file or address of the public keys (required)")
 	c.Flags().StringVar(&until, "until", "", "position or cursor that the proof must reach")
-	require(c, "keys")
+	argument.Require(c, "keys")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		end, err := reached(until)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -63,8 +64,8 @@ Options that are not given have the server's defaults.`,
 	f.to.flags(c)
 	flags.BoolVar(&f.noWait, "no-wait", false, "print the run's id and return")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is unlimited")
-	require(c, "pi")
-	complete(c, "cheimarros-mode", "", limit.CheimarrosModes())
+	argument.Require(c, "pi")
+	argument.Complete(c, "cheimarros-mode", "", limit.CheimarrosModes())
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		return a.runExport(ctx, args[0], f, f.request(flags))
 	})
@@ -121,10 +122,10 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Export(ctx, format, request, f.key)
 	if client.Gone(err) { // the format is unknown
-		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(format, limit.Formats()), " ()")}
+		return advised{error: err, code: ExitUsage, hint: strings.Trim(argument.Similar(format, limit.Formats()), " ()")}
 	}
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Field == "options.cheimarrosMode" {
-		return advised{error: err, code: ExitUsage, hint: strings.Trim(didYouMean(f.cheimarros, limit.CheimarrosModes()), " ()")}
+		return advised{error: err, code: ExitUsage, hint: strings.Trim(argument.Similar(f.cheimarros, limit.CheimarrosModes()), " ()")}
 	}
 	if err != nil {
 		return err

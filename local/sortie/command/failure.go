@@ -11,10 +11,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
-	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -125,7 +125,7 @@ func (a *app) explain(err error) report {
 	default:
 		r.Hint = a.serverHint(err)
 	}
-	if _, ok := errors.AsType[jobfile.Invalid](err); ok {
+	if _, ok := errors.AsType[argument.Error](err); ok {
 		r.Code = ExitUsage
 	}
 	if a, ok := errors.AsType[advised](err); ok {

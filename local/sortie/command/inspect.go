@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -34,7 +35,7 @@ export. Task tokens are replaced by "redacted".`,
   gunzip -c export.json.gz | sortie inspect -`,
 	}
 	c.Flags().StringVar(&data, "data", defaultData, "data folder")
-	must(c.MarkFlagDirname("data"))
+	argument.Must(c.MarkFlagDirname("data"))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if args[0] == "-" {
 			return a.inspectItems()

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -170,7 +171,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 	flags.BoolVar(&plan, "plan", false, planHelp)
 	flags.BoolVar(&wait, "wait", false, "wait for the end of the run, and show its states")
 	c.RunE = does(func(ctx context.Context, args []string) error {
-		parameters, err := assignments("param", given)
+		parameters, err := argument.Assignments("param", given)
 		if err != nil {
 			return err
 		}

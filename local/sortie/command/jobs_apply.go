@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -47,8 +48,8 @@ type applyFlags struct {
 func (f *applyFlags) define(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (required, repeatable)`)
 	c.Flags().StringVar(&f.prune, "prune", "", "delete the jobs whose ids match this pattern, such as 'reports-*', and that no file has")
-	require(c, "file")
-	must(c.MarkFlagFilename("file", jobfile.Extensions...))
+	argument.Require(c, "file")
+	argument.Must(c.MarkFlagFilename("file", jobfile.Extensions...))
 }
 
 func (a *app) jobsApply() *cobra.Command {

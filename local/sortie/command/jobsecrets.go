@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
@@ -60,8 +61,8 @@ func (s jobSecrets) check(name string) error {
 		return wrong("malformed name of a secret, want 1 to 63 lower-case letters, digits and hyphens, or with --stage one of %s", strings.Join(kinds, ", "))
 	case slices.Contains(kinds, name):
 		return wrong("%s is the name of a stage's own secret, want another name, or --stage to write it", name)
-	case s.stage != "" && s.owner == "" && didYouMean(name, kinds) != "":
-		return wrong("unknown name of a stage's own secret %q%s; for a secret of jobs add --tenant %s", name, didYouMean(name, kinds), s.tenant())
+	case s.stage != "" && s.owner == "" && argument.Similar(name, kinds) != "":
+		return wrong("unknown name of a stage's own secret %q%s; for a secret of jobs add --tenant %s", name, argument.Similar(name, kinds), s.tenant())
 	}
 	return s.checkPlace()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/limit"
@@ -41,7 +42,7 @@ a stage is replaced by "sortie secrets put events --stage STAGE".`,
 	c.Flags().BoolVar(&ofEvents, "events", false, "rotate the key that signs events")
 	c.Flags().BoolVar(&atOnce, "now", false, "remove the older keys at once, with the tokens that they signed")
 	c.MarkFlagsMutuallyExclusive("events", "now")
-	must(c.MarkFlagDirname("data"))
+	argument.Must(c.MarkFlagDirname("data"))
 	c.RunE = does(func(context.Context, []string) error {
 		path, now := filepath.Join(data, stack.KeysFile), a.Clock.Now()
 		keep := limit.TokenLife

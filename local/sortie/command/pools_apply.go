@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -52,7 +53,7 @@ destroyed.`,
   warm: {min: 2, max: 10, aheadSeconds: 300}`,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `definition of the pool in YAML or JSON, "-" for standard input (required)`)
-	require(c, "file")
+	argument.Require(c, "file")
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		text, err := a.readFile(file)
 		if err != nil {

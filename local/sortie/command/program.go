@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
@@ -140,7 +141,7 @@ another token.`,
 	)
 	// Cobra's version flag would need text/template for a custom text.
 	root.Flags().BoolVarP(&version, "version", "v", false, "show the version of this program")
-	root.SetFlagErrorFunc(wrongFlag)
+	root.SetFlagErrorFunc(argument.FlagError)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON, errors too")
 	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "print times in UTC, as without a terminal")
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.forReader() }
@@ -159,6 +160,7 @@ another token.`,
 	}
 	root.AddCommand(a.version())
 	a.completeFlags(root)
+	argument.Check(root)
 	return root
 }
 
@@ -178,7 +180,7 @@ func (a *app) serverFlags(c *cobra.Command) {
 // group returns a command that only has subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
-		Use: use, Short: short, Args: exactly(),
+		Use: use, Short: short, Args: argument.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(commands...)

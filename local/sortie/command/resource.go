@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"net/url"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,13 +63,6 @@ func (a *app) removal(c *cobra.Command, done string, remove func(*client.Client,
 	return c
 }
 
-// must panics for an error that only a mistake of the program causes.
-func must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
-
 // pages reads pages until the last one, or until most elements are read; 0 means all. read
 // returns the number of elements so far and the cursor of the next page.
 func pages(most int, read func(cursor string) (count int, next string, err error)) error {
@@ -108,31 +100,4 @@ func (a *app) table(v any, t *display.Table) error {
 	}
 	_, err := t.WriteTo(a.Stdout)
 	return err
-}
-
-// argumentsOf returns the check of the arguments that the usage line of a command shows before
-// its flags.
-func argumentsOf(use string) cobra.PositionalArgs {
-	var names []string
-	for _, word := range strings.Fields(use)[1:] {
-		if strings.HasPrefix(word, "-") {
-			break
-		}
-		if name, more := strings.CutSuffix(word, "..."); more {
-			return atLeastOne(name)
-		}
-		names = append(names, word)
-	}
-	return exactly(names...)
-}
-
-// checkArguments sets the checks of the arguments of a command and of those below it, where
-// they have none.
-func checkArguments(c *cobra.Command) {
-	if c.Args == nil && c.RunE != nil {
-		c.Args = argumentsOf(c.Use)
-	}
-	for _, of := range c.Commands() {
-		checkArguments(of)
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -135,7 +136,7 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	if _, err := jobfile.Absolute(&d, "."); err != nil {
 		return d, wrong("%s: %v", d.Image, err)
 	}
-	env, err := assignments("env", f.env)
+	env, err := argument.Assignments("env", f.env)
 	if err != nil {
 		return d, err
 	}

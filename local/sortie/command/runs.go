@@ -9,6 +9,7 @@ import (
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -56,7 +57,7 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 	flags.IntVar(&f.limit, "limit", 20, "how many, 1 to 1000")
 	flags.BoolVar(&f.all, "all", false, "all of them")
 	flags.BoolVar(&f.watch, "watch", false, "show changes until interrupted")
-	complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
+	argument.Complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
 	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns()} {
 		a.serverFlags(of)
@@ -73,7 +74,7 @@ func (a *app) listRuns(ctx context.Context, f runsFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.format, err = choice("--format", f.format, []string{formatTable, formatWide, formatJSON}); err != nil {
+	if f.format, err = argument.Choice("--format", f.format, []string{formatTable, formatWide, formatJSON}); err != nil {
 		return err
 	}
 	if a.json {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -56,7 +57,7 @@ func (a *app) bulk(name, short, long string, change func() page) *cobra.Command 
 	var f runsFilter
 	var dryRun bool
 	c := &cobra.Command{
-		Use: name, Short: short, Long: long, Args: exactly(),
+		Use: name, Short: short, Long: long, Args: argument.Exactly(),
 		Example: fmt.Sprintf("  sortie runs %s --job nightly-report --dry-run\n  sortie runs %s --kind job --since 2h", name, name),
 	}
 	f.define(c)

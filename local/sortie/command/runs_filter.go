@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -34,9 +35,9 @@ func (f *runsFilter) define(c *cobra.Command) {
 	flags.StringVar(&f.text, "error", "", "only runs whose failure message has this text")
 	flags.DurationVar(&f.since, "since", 0, "only runs that were created within this time, such as 2h")
 	flags.StringVar(&f.before, "before", "", "only runs that were created before this time (RFC 3339)")
-	completeList(c, "state", states())
-	complete(c, "kind", "", kinds())
-	complete(c, "trigger", "", triggers())
+	argument.CompleteList(c, "state", states())
+	argument.Complete(c, "kind", "", kinds())
+	argument.Complete(c, "trigger", "", triggers())
 }
 
 func kinds() []string { return run.FilterKinds() }
@@ -55,19 +56,19 @@ func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) 
 		filter.Skipped = &f.skipped
 	}
 	for _, name := range f.states {
-		state, err := choice("--state", name, states())
+		state, err := argument.Choice("--state", name, states())
 		if err != nil {
 			return filter, err
 		}
 		filter.States = append(filter.States, state)
 	}
 	if f.kind != "" {
-		if filter.Kind, err = choice("--kind", f.kind, kinds()); err != nil {
+		if filter.Kind, err = argument.Choice("--kind", f.kind, kinds()); err != nil {
 			return filter, err
 		}
 	}
 	if f.trigger != "" {
-		if filter.Trigger, err = choice("--trigger", f.trigger, triggers()); err != nil {
+		if filter.Trigger, err = argument.Choice("--trigger", f.trigger, triggers()); err != nil {
 			return filter, err
 		}
 	}

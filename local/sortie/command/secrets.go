@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/limit"
 )
@@ -70,7 +71,7 @@ SHA-256. Account, region and credentials are those of the AWS command line.`, li
 	}
 	at.define(c)
 	c.Flags().StringVar(&file, "file", "", "file with the value; by default standard input")
-	must(c.MarkFlagFilename("file"))
+	argument.Must(c.MarkFlagFilename("file"))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		name := args[0]
 		ofStage := at.stage != "" && slices.Contains(secrets.Kinds(), name)
@@ -103,7 +104,7 @@ func secretName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("got %d arguments, want the name of the secret", len(args))
 	}
-	return requiredFlags(cmd)
+	return argument.Required(cmd)
 }
 
 // document reads the file, or standard input if file is empty.

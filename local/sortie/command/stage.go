@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 )
 
@@ -30,9 +31,9 @@ type stageFlags struct{ name, settings string }
 func (f *stageFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "stage", "", "name of the deployed stage (required)")
 	defineSettings(c, &f.settings)
-	require(c, "stage")
+	argument.Require(c, "stage")
 	c.Args = func(cmd *cobra.Command, args []string) error {
-		return errors.Join(exactly()(cmd, args), requiredFlags(cmd))
+		return errors.Join(argument.Exactly()(cmd, args), argument.Required(cmd))
 	}
 }
 
@@ -87,7 +88,7 @@ Each kind has a word that permits it: ` + strings.Join(stage.Words(), ", ") + `.
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		for _, word := range allowed {
 			if !slices.Contains(stage.Words(), word) {
-				return wrong("--allow-removal: unknown word %q%s, want some of %s", word, didYouMean(word, stage.Words()), strings.Join(stage.Words(), ", "))
+				return wrong("--allow-removal: unknown word %q%s, want some of %s", word, argument.Similar(word, stage.Words()), strings.Join(stage.Words(), ", "))
 			}
 		}
 		planned, err := stage.ReadAssembly(assembly, flags.name)
@@ -226,7 +227,7 @@ first time) or ALLOW_REMOVAL=tableStream.`,
 	flags.add(c)
 	c.Flags().StringVar(&at, "at", "", "the moment, such as 2026-11-22T09:00:00Z; by default the latest possible one")
 	c.Flags().StringVar(&target, "to", "", "name of the new table (required)")
-	require(c, "to")
+	argument.Require(c, "to")
 	c.RunE = does(func(ctx context.Context, _ []string) error {
 		r := stage.Restoration{Target: target}
 		if !tableName.MatchString(target) {

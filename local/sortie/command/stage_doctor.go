@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
@@ -49,9 +50,9 @@ Exit codes:
 		Example: "  sortie stage doctor prod\n  sortie stage doctor prod --skip lifecycle --json",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if x.name != "" {
-				return exactly()(cmd, args)
+				return argument.Exactly()(cmd, args)
 			}
-			return exactly("STAGE")(cmd, args)
+			return argument.Exactly("STAGE")(cmd, args)
 		},
 	}
 	c.Flags().StringVar(&x.name, "stage", "", "name of the stage, in the place of STAGE")
@@ -64,7 +65,7 @@ Exit codes:
 		}
 		for _, name := range x.skip {
 			if !slices.Contains(doctor.Checks(), name) {
-				return wrong("--skip: unknown check %q%s, want some of %s", name, didYouMean(name, doctor.Checks()), strings.Join(doctor.Checks(), ", "))
+				return wrong("--skip: unknown check %q%s, want some of %s", name, argument.Similar(name, doctor.Checks()), strings.Join(doctor.Checks(), ", "))
 			}
 		}
 		return a.examine(ctx, x)

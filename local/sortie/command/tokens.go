@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -37,7 +38,7 @@ func (p *place) define(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", defaultData, "data folder")
 	c.Flags().StringVar(&p.stage, "stage", "", "name of a deployed stage, instead of a data folder")
 	defineSettings(c, &p.settings)
-	must(c.MarkFlagDirname("data"))
+	argument.Must(c.MarkFlagDirname("data"))
 }
 
 // tenant returns the tenant of AUTH_TOKEN.
@@ -136,7 +137,7 @@ only the runs of its own. Change the list of a stage from one place at a time.`,
 	flags.StringVar(&record.Tenant, "tenant", "", `tenant of the token; by default that of AUTH_TOKEN, "default"`)
 	flags.StringVar(&record.Project, "project", "", "project of the runs that the token creates; by default the tenant's name")
 	flags.DurationVar(&expires, "expires", 0, "time until the token expires, such as 720h; 0 is never")
-	complete(c, "scope", "", strings.Split(scopeNames(), ", "))
+	argument.Complete(c, "scope", "", strings.Split(scopeNames(), ", "))
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if expires < 0 {
 			return wrong("--expires: %v is negative, want a duration such as 720h", expires)

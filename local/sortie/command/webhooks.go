@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -213,7 +214,7 @@ again.`,
 		Example: "  sortie webhooks recover whk_01KJM74XY0H3ZZ5T605S8SXKKV --since 2h\n  sortie webhooks recover whk_01KJM74XY0H3ZZ5T605S8SXKKV --since 2026-03-01T12:00:00Z",
 	}
 	c.Flags().StringVar(&since, "since", "", "a duration such as 2h, or an RFC 3339 time (required)")
-	require(c, "since")
+	argument.Require(c, "since")
 	c.RunE = a.withClient(func(ctx context.Context, cl *client.Client, args []string) error {
 		from, err := sinceTime(since, a.Clock.Now())
 		if err != nil {

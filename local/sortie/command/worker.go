@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 )
@@ -47,7 +48,7 @@ Exit codes: 0 the worker conforms, 1 it does not, 2 wrong command line.
 
 Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 		Example: "  sortie worker check -- python3 worker.py\n  sortie worker check -- sortie-exec sleep 3",
-		Args:    atLeastOne("CMD"),
+		Args:    argument.AtLeastOne("CMD"),
 		RunE: does(func(ctx context.Context, command []string) error {
 			c.Command, c.Clock = command, a.Clock
 			c.Report = func(scenario string, verdicts []conformance.Verdict) { a.printVerdicts(scenario, verdicts, verbose) }
@@ -62,7 +63,7 @@ Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 	flags.DurationVar(&c.Abort, "abort", 2*time.Second, "how long \"at once\" may take")
 	flags.DurationVar(&c.Limit, "limit", time.Minute, "how long one scenario may last")
 	flags.StringSliceVar(&c.Only, "only", nil, "run only these scenarios")
-	completeList(cmd, "only", conformance.Scenarios())
+	argument.CompleteList(cmd, "only", conformance.Scenarios())
 	flags.BoolVarP(&verbose, "verbose", "v", false, "also list the requirements that are met")
 	return cmd
 }
@@ -74,7 +75,7 @@ func (a *app) check(ctx context.Context, c conformance.Config) error {
 		}
 	}
 	for i, name := range c.Only {
-		scenario, err := choice("--only", name, conformance.Scenarios())
+		scenario, err := argument.Choice("--only", name, conformance.Scenarios())
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
@@ -35,14 +36,6 @@ const sizeLimit = 16 << 20
 // SchemaName is the name of the JSON Schema beside job files. It is no job file.
 const SchemaName = "job.schema.json"
 
-// Invalid is a mistake in a file or in a value of the command line.
-type Invalid struct{ error }
-
-// Unwrap returns the description of the mistake.
-func (i Invalid) Unwrap() error { return i.error }
-
-func invalid(format string, args ...any) error { return Invalid{fmt.Errorf(format, args...)} }
-
 // Reader reads a file, up to a number of bytes. The name "-" means standard input.
 type Reader func(name string, most int64) ([]byte, error)
 
@@ -50,7 +43,7 @@ type Reader func(name string, most int64) ([]byte, error)
 func ReadOne(read Reader, name string) (File, error) {
 	files, err := Read(read, []string{name})
 	if err == nil && len(files) > 1 {
-		err = invalid("%s: %d jobs, want one", name, len(files))
+		err = argument.Invalid("%s: %d jobs, want one", name, len(files))
 	}
 	if err != nil {
 		return File{}, err
@@ -84,7 +77,7 @@ func Read(read Reader, names []string) (files []File, err error) {
 		}
 	}
 	if len(problems) > 0 {
-		return files, invalid("%s", strings.Join(problems, "\n"))
+		return files, argument.Invalid("%s", strings.Join(problems, "\n"))
 	}
 	return files, nil
 }
@@ -105,7 +98,7 @@ func filesIn(name string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, invalid("%s: no job files, want names that end with .yaml, .yml or .json", name)
+		return nil, argument.Invalid("%s: no job files, want names that end with .yaml, .yml or .json", name)
 	}
 	return files, nil
 }
@@ -201,7 +194,7 @@ func (f File) Explained(err error) error {
 	for i, each := range p.Problems {
 		lines[i] = f.At(f.lines.LineOf(each.Field), each.Field, each.Problem)
 	}
-	return invalid("%s", strings.Join(lines, "\n"))
+	return argument.Invalid("%s", strings.Join(lines, "\n"))
 }
 
 // ContentType returns the media type of the document.
@@ -218,7 +211,7 @@ func Single(name string, document []byte) (job.Definition, error) {
 	f, problems := parse(name, document)
 	problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "id" && f.Definition.ID == "" })
 	if len(problems) > 0 {
-		return f.Definition, invalid("%s", strings.Join(f.texts(problems), "\n"))
+		return f.Definition, argument.Invalid("%s", strings.Join(f.texts(problems), "\n"))
 	}
 	return single(f.Definition), nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
@@ -20,28 +21,28 @@ func Images(bindings []string) (map[string][]string, error) {
 	for _, binding := range bindings {
 		name, program, ok := strings.Cut(binding, "=")
 		if !ok || name == "" {
-			return nil, invalid("--image: malformed value %q, want NAME=PROGRAM", binding)
+			return nil, argument.Invalid("--image: malformed value %q, want NAME=PROGRAM", binding)
 		}
 		if _, twice := bound[name]; twice {
-			return nil, invalid("--image: %s is bound twice", name)
+			return nil, argument.Invalid("--image: %s is bound twice", name)
 		}
 		argv, err := SplitWords(program)
 		if err != nil {
-			return nil, invalid("--image %s: %v", name, err)
+			return nil, argument.Invalid("--image %s: %v", name, err)
 		}
 		if len(argv) == 0 {
-			return nil, invalid("--image %s: missing program", name)
+			return nil, argument.Invalid("--image %s: missing program", name)
 		}
 		path, err := exec.LookPath(argv[0])
 		if err != nil && !errors.Is(err, exec.ErrDot) {
-			return nil, invalid("--image %s: cannot run %s: %v", name, argv[0], errors.Unwrap(err))
+			return nil, argument.Invalid("--image %s: cannot run %s: %v", name, argv[0], errors.Unwrap(err))
 		}
 		if argv[0], err = filepath.Abs(path); err != nil {
 			return nil, fmt.Errorf("cannot find the program of image %s: %w", name, err)
 		}
 		for i, arg := range argv[1:] {
 			if argv[i+1], err = absolute(arg); err != nil {
-				return nil, invalid("--image %s: %v", name, err)
+				return nil, argument.Invalid("--image %s: %v", name, err)
 			}
 		}
 		bound[name] = argv
@@ -110,7 +111,7 @@ func CheckImage(image string) error {
 	if _, err := exec.LookPath(image); err != nil || !filepath.IsAbs(image) && !strings.HasPrefix(image, "./") && !strings.HasPrefix(image, "../") {
 		return nil //nolint:nilerr // it is the name of an image
 	}
-	return invalid("IMAGE %s: this is a program of this machine, want %s%s", image, Scheme, image)
+	return argument.Invalid("IMAGE %s: this is a program of this machine, want %s%s", image, Scheme, image)
 }
 
 // SplitWords splits a text at spaces, as a shell does. Single quotes preserve everything,

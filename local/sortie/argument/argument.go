@@ -1,4 +1,5 @@
-package command
+// Package argument checks and completes the arguments and flags of commands.
+package argument
 
 import (
 	"errors"
@@ -10,22 +11,31 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// assignments parses the values NAME=VALUE of a repeatable flag into a map. A later value
+// Error is a mistake in an argument or a flag.
+type Error struct{ error }
+
+// Unwrap returns the description of the mistake.
+func (e Error) Unwrap() error { return e.error }
+
+// Invalid returns an Error with a formatted description.
+func Invalid(format string, args ...any) error { return Error{fmt.Errorf(format, args...)} }
+
+// Assignments parses the values NAME=VALUE of a repeatable flag into a map. A later value
 // replaces an earlier one with the same name.
-func assignments(flag string, texts []string) (map[string]string, error) {
+func Assignments(flag string, texts []string) (map[string]string, error) {
 	values := make(map[string]string, len(texts))
 	for _, text := range texts {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, wrong("--%s: malformed value %q, want NAME=VALUE", flag, text)
+			return nil, Invalid("--%s: malformed value %q, want NAME=VALUE", flag, text)
 		}
 		values[name] = value
 	}
 	return values, nil
 }
 
-// exactly accepts one argument for each name, and requires the required flags.
-func exactly(names ...string) cobra.PositionalArgs {
+// Exactly accepts one argument for each name, and requires the required flags.
+func Exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
@@ -35,12 +45,12 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) > len(names):
 			return fmt.Errorf("unexpected argument %q, want %s", args[len(names)], strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 		}
-		return requiredFlags(cmd)
+		return Required(cmd)
 	}
 }
 
-// requiredFlags returns an error for missing required flags, before cobra reports its own.
-func requiredFlags(cmd *cobra.Command) (err error) {
+// Required returns an error for missing required flags, before cobra reports its own.
+func Required(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if required := f.Annotations[cobra.BashCompOneRequiredFlag]; len(required) > 0 && !f.Changed {
 			err = errors.Join(err, fmt.Errorf("missing --%s, want the %s", f.Name, strings.TrimSuffix(f.Usage, " (required)")))
@@ -49,13 +59,13 @@ func requiredFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// require marks a flag as required.
-func require(c *cobra.Command, flag string) {
-	must(c.MarkFlagRequired(flag))
+// Require marks a flag as required.
+func Require(c *cobra.Command, flag string) {
+	Must(c.MarkFlagRequired(flag))
 }
 
-// atLeastOne requires one or more arguments.
-func atLeastOne(name string) cobra.PositionalArgs {
+// AtLeastOne requires one or more arguments.
+func AtLeastOne(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return fmt.Errorf("missing %s", name)
@@ -81,7 +91,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 			names = append(names, c.Name())
 		}
 	}
-	hint := didYouMean(name, names)
+	hint := Similar(name, names)
 	if other := others[name]; other != "" && !cmd.HasParent() {
 		hint = " (did you mean " + other + "?)"
 	}
@@ -94,8 +104,8 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q%s", name, hint)
 }
 
-// wrongFlag describes an error of the flag parser.
-func wrongFlag(cmd *cobra.Command, err error) error {
+// FlagError describes an error of the flag parser.
+func FlagError(cmd *cobra.Command, err error) error {
 	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
 	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
 	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
@@ -112,7 +122,7 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 			}
 		})
 		name := "--" + unknown.GetSpecifiedName()
-		return fmt.Errorf("unknown flag %s%s", name, didYouMean(name, names))
+		return fmt.Errorf("unknown flag %s%s", name, Similar(name, names))
 	case isMissing:
 		return fmt.Errorf("--%s: missing value, want %s", missing.GetFlag().Name, wantOf(missing.GetFlag()))
 	case isInvalid:
@@ -136,18 +146,18 @@ func wantOf(f *pflag.Flag) string {
 	return "a text"
 }
 
-// choice returns the value of an enumeration that equals value regardless of case.
-func choice(name, value string, values []string) (string, error) {
+// Choice returns the value of an enumeration that equals value regardless of case.
+func Choice(name, value string, values []string) (string, error) {
 	for _, v := range values {
 		if strings.EqualFold(v, value) {
 			return v, nil
 		}
 	}
-	return "", wrong("%s: unknown value %q%s, want one of %s", name, value, didYouMean(value, values), strings.Join(values, ", "))
+	return "", Invalid("%s: unknown value %q%s, want one of %s", name, value, Similar(value, values), strings.Join(values, ", "))
 }
 
-// didYouMean returns a suggestion of the most similar name, to append to an error, or "".
-func didYouMean(name string, names []string) string {
+// Similar returns a suggestion of the most similar name, to append to an error, or "".
+func Similar(name string, names []string) string {
 	best, distance := "", min(max(2, len(name)/3), len(name)-1)+1
 	for _, n := range slices.Sorted(slices.Values(names)) {
 		if d := editDistance(strings.ToLower(name), strings.ToLower(n)); d < distance {
@@ -182,4 +192,38 @@ func editDistance(a, b string) int {
 		}
 	}
 	return rows[len(a)][len(b)]
+}
+
+// usage returns the check of the arguments that the usage line of a command shows before
+// its flags.
+func usage(use string) cobra.PositionalArgs {
+	var names []string
+	for _, word := range strings.Fields(use)[1:] {
+		if strings.HasPrefix(word, "-") {
+			break
+		}
+		if name, more := strings.CutSuffix(word, "..."); more {
+			return AtLeastOne(name)
+		}
+		names = append(names, word)
+	}
+	return Exactly(names...)
+}
+
+// Check sets the checks of the arguments of a command and of those below it, where
+// they have none.
+func Check(c *cobra.Command) {
+	if c.Args == nil && c.RunE != nil {
+		c.Args = usage(c.Use)
+	}
+	for _, of := range c.Commands() {
+		Check(of)
+	}
+}
+
+// Must panics for an error that only a mistake of the program causes.
+func Must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

@@ -1,0 +1,104 @@
+package jobfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
+)
+
+// ProposeID proposes the id of a job from its command: the name of the script, else of the program.
+func ProposeID(command []string) string {
+	name := filepath.Base(command[0])
+	if len(command) > 1 && strings.Contains(command[1], ".") {
+		name = filepath.Base(command[1])
+	}
+	name = strings.TrimSuffix(name, filepath.Ext(name))
+	id := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name)), "-")
+	if id == "" {
+		return "job"
+	}
+	return id[:min(len(id), 63)]
+}
+
+// jobText is the file that Create writes. JSON strings are strings of YAML.
+const jobText = `# yaml-language-server: $schema=./%[1]s
+# The job %[2]s. Every field is in shared/job/README.md; an editor completes them.
+id: %[2]s
+
+# A name in PATH, or a path. It and arguments that name files are relative to this folder.
+image: %[3]s
+command: %[4]s
+
+# Minute, hour, day of the month, month, day of the week. See "sortie jobs simulate".
+schedule: %[5]s
+timeZone: %[6]s
+
+# A failed attempt is repeated after a growing delay.
+retryConfig: {maxRetries: %[7]s, initialDelay: 30s}
+
+constraints:
+  # A run waits for the end of the one before it.
+  maxConcurrentRuns: 1
+  # A longer run is stopped, and fails.
+  maxAllowedRunTime: 1h
+
+# What the program has in its environment.
+# env: {LEVEL: info}
+
+# The file that the program writes is kept and can be downloaded.
+# output: {path: report.csv, contentType: text/csv}
+
+# Each end of a run can call an address.
+# actions:
+#   onFailure: {type: webhook, parameters: {url: "https://example.org/alert"}}
+`
+
+// Create writes a new file of a job, with comments about what else it can say, and the schema
+// beside it. It returns the name of the file. The error for an existing file is fs.ErrExist.
+func Create(folder string, d job.Definition, retries string) (string, error) {
+	quoted := func(v any) string {
+		text, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // strings and lists of them
+		}
+		return string(text)
+	}
+	text := fmt.Sprintf(jobText, SchemaName, d.ID, quoted(d.Image), quoted(append([]string{}, d.Command...)), quoted(d.Schedule), quoted(d.TimeZone), retries)
+	name := filepath.Join(folder, d.ID+".yaml")
+	if err := createFile(name, text); err != nil {
+		return "", err
+	}
+	if err := createFile(filepath.Join(folder, SchemaName), string(contract.JobSchema())); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return name, nil
+}
+
+// createFile writes a new file. The error for an existing one is fs.ErrExist.
+func createFile(name, text string) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // G302: a file of the user's project
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: %w, want another id or folder", name, fs.ErrExist)
+	}
+	if err == nil {
+		_, err = io.WriteString(file, text)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", name, err)
+	}
+	return nil
+}
