@@ -3,8 +3,11 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
+	"strings"
+	"time"
 
 	"github.com/tmaxmax/go-sse"
 
@@ -35,4 +38,46 @@ func (c *Client) FollowAnswer(ctx context.Context, taskID string, after *string,
 			return err
 		}
 	}
+}
+
+// ErrAnswered is the result of Answer.Add for the last event of a stream.
+var ErrAnswered = errors.New("the stream has its last event")
+
+// Answer is the part of a task's answer that a reader has received.
+type Answer struct {
+	// Text is the answer, and Thought the reasoning before it.
+	Text, Thought strings.Builder
+	// Tokens and Took are those of the whole answer, after its last event.
+	Tokens  int
+	Took    time.Duration
+	Failure *struct{ Code, Message, Engine string }
+}
+
+// Add adds an event. It returns the text that the event adds to the answer or to the reasoning.
+func (w *Answer) Add(name string, data json.RawMessage) (text, thought string, err error) {
+	switch name {
+	case "token":
+		var token struct{ T string }
+		err = json.Unmarshal(data, &token)
+		text = token.T
+	case "reasoning":
+		var piece struct{ T string }
+		err = json.Unmarshal(data, &piece)
+		thought = piece.T
+	case "end":
+		var end struct {
+			TokensOut int   `json:"tokens_out"`
+			DecodeMS  int64 `json:"decode_ms"`
+		}
+		if err = json.Unmarshal(data, &end); err == nil {
+			w.Tokens, w.Took, err = end.TokensOut, time.Duration(end.DecodeMS)*time.Millisecond, ErrAnswered
+		}
+	case "error":
+		if err = json.Unmarshal(data, &w.Failure); err == nil {
+			err = ErrAnswered
+		}
+	}
+	w.Text.WriteString(text)
+	w.Thought.WriteString(thought)
+	return text, thought, err
 }

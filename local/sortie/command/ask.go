@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -99,47 +98,6 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 	return nil
 }
 
-// errAnswered ends the stream of a task after its last event.
-var errAnswered = errors.New("the stream has its last event")
-
-// answer is the part of a task's answer that a reader has received.
-type answer struct {
-	text    strings.Builder
-	thought strings.Builder
-	tokens  int
-	took    time.Duration
-	failure *struct{ Code, Message, Engine string }
-}
-
-// add adds an event. It returns the text that the event adds to the answer or to the reasoning.
-func (w *answer) add(name string, data json.RawMessage) (text, thought string, err error) {
-	switch name {
-	case "token":
-		var token struct{ T string }
-		err = json.Unmarshal(data, &token)
-		text = token.T
-	case "reasoning":
-		var piece struct{ T string }
-		err = json.Unmarshal(data, &piece)
-		thought = piece.T
-	case "end":
-		var end struct {
-			TokensOut int   `json:"tokens_out"`
-			DecodeMS  int64 `json:"decode_ms"`
-		}
-		if err = json.Unmarshal(data, &end); err == nil {
-			w.tokens, w.took, err = end.TokensOut, time.Duration(end.DecodeMS)*time.Millisecond, errAnswered
-		}
-	case "error":
-		if err = json.Unmarshal(data, &w.failure); err == nil {
-			err = errAnswered
-		}
-	}
-	w.text.WriteString(text)
-	w.thought.WriteString(thought)
-	return text, thought, err
-}
-
 // showAnswer creates a task and shows its answer.
 func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 	c, err := a.client()
@@ -150,14 +108,14 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 	if err != nil {
 		return err
 	}
-	var got answer
+	var got client.Answer
 	after := ""
 	patient := c.WithRetry(outage, func(err error) { a.note("%v; trying again", err) })
 	err = patient.FollowAnswer(ctx, task.TaskID, &after, func(name string, data json.RawMessage) error {
-		begins := got.text.Len() == 0
-		text, thought, err := got.add(name, data)
+		begins := got.Text.Len() == 0
+		text, thought, err := got.Add(name, data)
 		if !a.json && f.reasoning {
-			if begins && text != "" && got.thought.Len() > 0 {
+			if begins && text != "" && got.Thought.Len() > 0 {
 				thought = "\n"
 			}
 			if _, err := a.Stderr.Write(display.Escape([]byte(thought))); err != nil {
@@ -172,7 +130,7 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 		return err
 	})
 	interrupted := ctx.Err() != nil
-	if !a.json && got.text.Len() > 0 {
+	if !a.json && got.Text.Len() > 0 {
 		if err := a.say("\n"); err != nil && !interrupted {
 			return err
 		}
@@ -180,11 +138,11 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 	if interrupted {
 		return a.cancelAnswer(context.WithoutCancel(ctx), c, task.TaskID)
 	}
-	if !errors.Is(err, errAnswered) {
+	if !errors.Is(err, client.ErrAnswered) {
 		return err
 	}
-	if got.failure != nil {
-		return advised{error: fmt.Errorf("%s: %s", got.failure.Code, got.failure.Message), code: ExitFailed, taskID: task.TaskID}
+	if got.Failure != nil {
+		return advised{error: fmt.Errorf("%s: %s", got.Failure.Code, got.Failure.Message), code: ExitFailed, taskID: task.TaskID}
 	}
 	if a.json {
 		record, err := a.endedTask(ctx, c, task.TaskID)
@@ -195,9 +153,9 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 			contract.Task
 			Answer    string `json:"answer"`
 			Reasoning string `json:"reasoning,omitempty"`
-		}{record, got.text.String(), got.thought.String()})
+		}{record, got.Text.String(), got.Thought.String()})
 	}
-	a.note("%d tokens in %.1f s, task %s", got.tokens, got.took.Seconds(), task.TaskID)
+	a.note("%d tokens in %.1f s, task %s", got.Tokens, got.Took.Seconds(), task.TaskID)
 	return nil
 }
 

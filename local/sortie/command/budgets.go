@@ -3,10 +3,8 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,45 +20,13 @@ func (a *app) sessions() *cobra.Command {
 		&cobra.Command{
 			Use: "show SESSION", Short: "Show what a session has left", Example: "  sortie sessions show talk-1",
 			RunE: printed(a, byID((*client.Client).Session), func(s contract.Session) error {
-				return a.result(s, "%s: %s, expires in %s without a further task\nleft: %s\n", s.SessionID, turnsOf(s), milliseconds(s.TTLMS), leftOf(s))
+				return a.result(s, "%s\n", display.Session(s))
 			}),
 		},
 		a.removal(&cobra.Command{
 			Use: "delete SESSION", Short: "Close a session", Example: "  sortie sessions delete talk-1",
 			Long: "Close a session. Its tasks end as they would; new ones are refused for a day.",
 		}, "closed", (*client.Client).DeleteSession))
-}
-
-// turnsOf returns the turns of a session for people.
-func turnsOf(s contract.Session) string {
-	if s.TurnsRemaining == nil {
-		return fmt.Sprintf("%d turns", s.Turns)
-	}
-	return fmt.Sprintf("%d of %d turns", s.Turns, s.Turns+*s.TurnsRemaining)
-}
-
-// leftOf returns what remains of the other limits of a session for people.
-func leftOf(s contract.Session) string {
-	var left []string
-	if s.TokensRemaining != nil {
-		left = append(left, fmt.Sprintf("%d tokens", *s.TokensRemaining))
-	}
-	if s.TimeRemainingMS != nil {
-		left = append(left, milliseconds(*s.TimeRemainingMS))
-	}
-	if s.CostRemaining != nil {
-		left = append(left, "$"+strconv.FormatFloat(*s.CostRemaining, 'f', -1, 64))
-	}
-	if left == nil {
-		return "any number of tokens, no limit"
-	}
-	return strings.Join(left, ", ")
-}
-
-// milliseconds returns a duration for people.
-func milliseconds(n int64) string {
-	const most = int64(math.MaxInt64 / time.Millisecond)
-	return (time.Duration(min(n, most)) * time.Millisecond).String()
 }
 
 const scopes = `A scope is "tenant", "project:ID" or "session:ID".`
@@ -70,7 +36,7 @@ func (a *app) budgets() *cobra.Command {
 		&cobra.Command{
 			Use: "show SCOPE", Short: "Show the budget of a scope", Long: "Show the limit of a budget and its use. " + scopes,
 			Example: "  sortie budgets show project:reports",
-			RunE:    printed(a, byID((*client.Client).Budget), a.showBudget),
+			RunE:    printed(a, byID((*client.Client).Budget), func(b contract.Budget) error { return a.table(b, display.Budget(b)) }),
 		}, a.budgetsSet())
 }
 
@@ -116,35 +82,7 @@ run keep what they hold. ` + scopes,
 		if err != nil {
 			return err
 		}
-		return a.showBudget(b)
+		return a.table(b, display.Budget(b))
 	})
 	return c
-}
-
-func (a *app) showBudget(b contract.Budget) error {
-	t := display.NewTable(b.Scope, "LIMIT", "HELD", "SPENT", "LEFT")
-	count := func(n int64) string { return strconv.FormatInt(n, 10) }
-	cost := func(n int64) string { return "$" + strconv.FormatFloat(float64(n)/1e9, 'f', -1, 64) }
-	for _, row := range []struct {
-		name        string
-		limit       *int64
-		held, spent int64
-		left        *int64
-		text        func(int64) string
-	}{
-		{"turns", b.Limit.Turns, b.Held.Turns, b.Spent.Turns, b.Remaining.Turns, count},
-		{"tokens", b.Limit.Tokens, b.Held.Tokens, b.Spent.Tokens, b.Remaining.Tokens, count},
-		{"time", b.Limit.TimeMS, b.Held.TimeMS, b.Spent.TimeMS, b.Remaining.TimeMS, milliseconds},
-		{"cost", b.Limit.CostNano, b.Held.CostNano, b.Spent.CostNano, b.Remaining.CostNano, cost},
-	} {
-		limit, left := "none", "any"
-		if row.limit != nil {
-			limit = row.text(*row.limit)
-		}
-		if row.left != nil {
-			left = row.text(*row.left)
-		}
-		t.Row(row.name, limit, row.text(row.held), row.text(row.spent), left)
-	}
-	return a.table(b, t)
 }

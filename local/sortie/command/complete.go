@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/local/sortie/jobfile"
-	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -47,7 +44,7 @@ func (a *app) runIDs() cobra.CompletionFunc {
 	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
 		list, err := c.Tasks(ctx, client.Page{Limit: 50})
 		for _, t := range list.Tasks {
-			about := fmt.Sprintf("%s, %s, %s ago", t.State, subject(t), age(a.Clock.Now().Sub(t.CreatedAt)))
+			about := fmt.Sprintf("%s, %s, %s ago", t.State, display.Subject(t), display.Age(a.Clock.Now().Sub(t.CreatedAt)))
 			ids = append(ids, cobra.CompletionWithDesc(t.TaskID, display.Clean(about)))
 		}
 		return ids, err
@@ -84,54 +81,10 @@ func (a *app) completeFlags(c *cobra.Command) {
 	}
 }
 
-// subject says in a few words what a task is of.
-func subject(t contract.Task) string {
-	switch {
-	case t.JobID != "":
-		return "job " + t.JobID
-	case t.Program != nil:
-		return strings.Join(append([]string{t.Program.Image}, t.Program.Command...), " ")
-	case t.Inference != nil:
-		return "model " + t.Inference.Model
-	}
-	if t.Format == "" {
-		return ""
-	}
-	return t.Format + " of " + t.PI
-}
-
-// brief is like subject, without the folders of programs and files on this machine.
-func brief(t contract.Task) string {
-	if t.JobID != "" || t.Program == nil {
-		return subject(t)
-	}
-	var words []string
-	for _, word := range append([]string{strings.TrimPrefix(t.Program.Image, jobfile.Scheme)}, t.Program.Command...) {
-		if path.IsAbs(word) {
-			word = path.Base(word)
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
-}
-
 func states() []string {
 	var names []string
 	for _, s := range run.States() {
 		names = append(names, string(s))
 	}
 	return names
-}
-
-// age formats a duration in one short word: "45s", "12m", "3h", "9d".
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(d, 0)/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }

@@ -106,24 +106,7 @@ func (a *app) showEvent(document json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("cannot read an event: %w", err)
 	}
-	return a.say("%s\n", strings.Join(a.describeEvent(e), "  "))
-}
-
-// describeEvent returns the time, the type, the subject and the details of an event.
-func (a *app) describeEvent(e events.Envelope) []string {
-	about, details := "", ""
-	switch {
-	case e.Job != nil:
-		about, details = fmt.Sprintf("%s #%d", e.Job.ID, e.Job.Attempt), e.Job.Message
-		if e.Job.Fault != nil {
-			details = e.Job.Fault.Code + ": " + e.Job.Fault.Message
-		}
-	case e.Schedule != nil:
-		about, details = e.Schedule.DefinitionID, e.Schedule.Reason
-	case e.Policy != nil:
-		about, details = e.Policy.Resource+" "+e.Policy.ID, e.Actor.Subject
-	}
-	return []string{a.Instant(e.OccurredAt), display.Clean(string(e.EventType)), display.Clean(about), display.Clean(details)}
+	return a.say("%s\n", strings.Join(a.Event(e), "  "))
 }
 
 func (a *app) eventsList() *cobra.Command {
@@ -172,7 +155,7 @@ JSON.`,
 			if err != nil {
 				return fmt.Errorf("cannot read an event: %w", err)
 			}
-			t.Row(a.describeEvent(e)...)
+			t.Row(a.Event(e)...)
 		}
 		_, err = t.WriteTo(a.Stdout)
 		a.note("what follows: --after %s", display.Clean(page.Next))

@@ -190,7 +190,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 			if err != nil {
 				return err
 			}
-			return a.showPlan(p)
+			return a.table(p, a.Plan(p))
 		}
 		key = cmp.Or(key, uuid.NewString())
 		accepted, err := c.RunJob(ctx, args[0], request, key)

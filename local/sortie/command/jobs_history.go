@@ -73,8 +73,8 @@ func (a *app) showHistory(h history, next string) error {
 			seconds := r.Measured.TotalSeconds - r.Measured.PreRunSeconds
 			took = display.Duration(time.Duration(seconds * float64(time.Second)))
 		}
-		outcomes[state] += firings(r)
-		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), age(a.Clock.Now().Sub(r.CreatedAt)), took, a.reasonOf(r))
+		outcomes[state] += display.Firings(r)
+		t.Row(r.RunID, state, r.Trigger, fmt.Sprint(r.JobVersion), display.Age(a.Clock.Now().Sub(r.CreatedAt)), took, a.Reason(r))
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {
 		return err
@@ -85,34 +85,4 @@ func (a *app) showHistory(h history, next string) error {
 	}
 	a.note("%s. %s.", strings.Join(counts, ", "), next)
 	return nil
-}
-
-// firings returns the number of firings that a run records. One run records all firings that
-// were missed together.
-func firings(r contract.Task) int {
-	if r.Missed != nil {
-		return r.Missed.Count
-	}
-	return 1
-}
-
-// reasonOf returns why a run failed or was skipped, or "".
-func (a *app) reasonOf(r contract.Task) string {
-	switch {
-	case r.Missed != nil && r.Missed.Count > 1:
-		return fmt.Sprintf("%s, %d firings until %s", r.Missed.Reason, r.Missed.Count, a.Moment(r.Missed.Until))
-	case r.Missed != nil:
-		return r.Missed.Reason
-	case r.Overflowed != nil:
-		return "full queue of its key, " + r.Overflowed.Rule
-	case r.Skipped:
-		var violated []string
-		for _, v := range r.Violations {
-			violated = append(violated, v.Constraint)
-		}
-		return strings.Join(violated, ", ")
-	case r.Fault != nil:
-		return r.Fault.Code
-	}
-	return ""
 }

@@ -1,12 +1,10 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,9 +98,9 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		if err != nil {
 			return err
 		}
-		text, err := part(textOf(log.Lines), f.tail, since)
-		if err != nil {
-			return err
+		text, timed := display.Part(textOf(log.Lines), f.tail, since)
+		if !timed {
+			return wrong("--since: the log has no line with an RFC 3339 time")
 		}
 		if err := out.Print(text); err != nil {
 			return err
@@ -160,36 +158,4 @@ func exitCode(err error) int {
 		return a.code
 	}
 	return ExitFailed
-}
-
-var lineTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)`)
-
-// part returns the last tail lines of those since a time.
-func part(log []byte, tail int, since time.Time) ([]byte, error) {
-	lines := bytes.SplitAfter(log, []byte("\n"))
-	if n := len(lines); len(lines[n-1]) == 0 {
-		lines = lines[:n-1]
-	}
-	if !since.IsZero() && len(lines) > 0 {
-		from, timed := len(lines), false
-		for i, line := range lines {
-			at, err := time.Parse(time.RFC3339, string(bytes.Replace(lineTime.Find(line[:min(len(line), 200)]), []byte(" "), []byte("T"), 1)))
-			if err != nil {
-				continue
-			}
-			timed = true
-			if !at.Before(since) {
-				from = i
-				break
-			}
-		}
-		if !timed {
-			return nil, wrong("--since: the log has no line with an RFC 3339 time")
-		}
-		lines = lines[from:]
-	}
-	if tail >= 0 && tail < len(lines) {
-		lines = lines[len(lines)-tail:]
-	}
-	return bytes.Join(lines, nil), nil
 }

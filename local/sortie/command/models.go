@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +47,7 @@ func (a *app) modelsList() *cobra.Command {
 			}
 			t := display.NewTable("MODEL", "STATE", "TRUST", "ENGINES", "CONTEXT", "TAGS")
 			for _, m := range all.Models {
-				t.Row(m.ID, m.State, trustOf(m), strings.Join(m.Engines, ","), contextOf(m), display.Clean(strings.Join(m.Tags, ",")))
+				t.Row(m.ID, m.State, display.Trust(m), strings.Join(m.Engines, ","), display.Context(m), display.Clean(strings.Join(m.Tags, ",")))
 			}
 			return a.table(all, t)
 		}),
@@ -59,25 +58,6 @@ func (a *app) modelsList() *cobra.Command {
 	flags.StringVar(&state, "state", "", "only models in this state: Active or Retired")
 	flags.IntVar(&most, "limit", most, "at most this many models, up to 1000")
 	return c
-}
-
-// trustOf describes the signature of a model.
-func trustOf(m contract.Model) string {
-	switch {
-	case m.Verified != nil:
-		return "verified"
-	case m.Signed != nil && *m.Signed:
-		return "signed"
-	}
-	return "unsigned"
-}
-
-// contextOf describes the context of a model.
-func contextOf(m contract.Model) string {
-	if m.ContextTokens == 0 {
-		return "of the engine"
-	}
-	return strconv.Itoa(m.ContextTokens)
 }
 
 func (a *app) modelsAdd() *cobra.Command {
@@ -126,26 +106,14 @@ about the digest of the model; the server verifies it with the keys that it trus
 }
 
 func (a *app) sayModel(m contract.Model) error {
-	return a.result(m, "%s: %s, %s, for %s\n", m.ID, m.State, trustOf(m), strings.Join(m.Engines, ", "))
+	return a.result(m, "%s: %s, %s, for %s\n", m.ID, m.State, display.Trust(m), strings.Join(m.Engines, ", "))
 }
 
 func (a *app) showModel(m contract.Model) error {
 	if err := a.sayModel(m); err != nil || a.json {
 		return err
 	}
-	text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %d nano-dollars for a token of the prompt, %d for a generated one\n",
-		strings.Join(m.Workloads, ", "), contextOf(m), m.Price.Input, *m.Price.Output)
-	if v := m.Verified; v != nil {
-		text += fmt.Sprintf("verified: %s, by the key %s\n", a.Moment(time.UnixMilli(v.AtMS)), v.Key)
-	}
-	for _, row := range []struct{ name, text string }{
-		{"digest", m.Digest}, {"source", m.Source}, {"name at the engine", m.EngineModel}, {"tokenizer", m.Tokenizer}, {"tags", strings.Join(m.Tags, ", ")},
-	} {
-		if row.text != "" {
-			text += row.name + ": " + display.Clean(row.text) + "\n"
-		}
-	}
-	return a.say("%schanged: %s, by %s\n", text, a.Moment(time.UnixMilli(m.UpdatedMS)), display.Clean(cmp.Or(m.UpdatedBy, "unknown")))
+	return a.say("%s\n", a.Model(m))
 }
 
 func (a *app) modelsVerify() *cobra.Command {

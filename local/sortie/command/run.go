@@ -211,7 +211,7 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 		if err != nil {
 			return jobfile.File{}.Explained(err)
 		}
-		return a.showPlan(p)
+		return a.table(p, a.Plan(p))
 	}
 	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Run(ctx, document, f.key)

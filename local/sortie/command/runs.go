@@ -137,14 +137,6 @@ func (f runsFlags) read(ctx context.Context, c *client.Client, filter contract.R
 	}
 }
 
-// stateReason returns why a run failed or was skipped.
-func (a *app) stateReason(task contract.Task) string {
-	if task.Skipped {
-		return strings.TrimSuffix("skipped: "+a.reasonOf(task), ": ")
-	}
-	return a.reasonOf(task)
-}
-
 // The columns of a table without a terminal, and the least of those for what a run is of.
 const (
 	tableColumns = 80
@@ -159,7 +151,7 @@ func (a *app) whatRoom(tasks []contract.Task) int {
 	}
 	widths := make([]int, 4)
 	for _, task := range tasks {
-		for i, cell := range []string{task.TaskID, task.State, a.age(task), a.stateReason(task)} {
+		for i, cell := range []string{task.TaskID, task.State, a.age(task), a.StateReason(task)} {
 			widths[i] = max(widths[i], runewidth.StringWidth(cell))
 		}
 	}
@@ -169,7 +161,7 @@ func (a *app) whatRoom(tasks []contract.Task) int {
 	return max(columns, leastWhat)
 }
 
-func (a *app) age(task contract.Task) string { return age(a.Clock.Now().Sub(task.CreatedAt)) }
+func (a *app) age(task contract.Task) string { return display.Age(a.Clock.Now().Sub(task.CreatedAt)) }
 
 func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 	if f.format == formatJSON {
@@ -190,9 +182,9 @@ func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 		}
 		old := a.age(task)
 		if f.format == formatWide {
-			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), subject(task), batch, a.Moment(task.CreatedAt), old, took, a.stateReason(task))
+			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), display.Subject(task), batch, a.Moment(task.CreatedAt), old, took, a.StateReason(task))
 		} else {
-			t.Row(task.TaskID, task.State, old, runewidth.Truncate(display.Clean(brief(task)), room, "…"), a.stateReason(task))
+			t.Row(task.TaskID, task.State, old, runewidth.Truncate(display.Clean(display.Brief(task)), room, "…"), a.StateReason(task))
 		}
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {

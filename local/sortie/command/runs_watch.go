@@ -207,7 +207,7 @@ func (w *watcher) showRun(t contract.Task) error {
 		return w.printLine(map[string]any{"run": t})
 	}
 	words := []string{w.Moment(w.Clock.Now()), t.RunID, t.State}
-	if what := brief(t); what != "" {
+	if what := display.Brief(t); what != "" {
 		words = append(words, what)
 	}
 	if t.Attempt > 1 {
@@ -216,7 +216,7 @@ func (w *watcher) showRun(t contract.Task) error {
 	if t.Cancel != nil && !ended(t) {
 		words = append(words, "cancel requested")
 	}
-	if reason := w.stateReason(t); reason != "" {
+	if reason := w.StateReason(t); reason != "" {
 		words = append(words, reason)
 	}
 	return w.say("%s\n", display.Clean(strings.Join(words, "  ")))
@@ -263,7 +263,7 @@ func (w *watcher) page() []string {
 		if r.QueuePosition != nil {
 			queue = fmt.Sprint(*r.QueuePosition)
 		}
-		t.Row(r.RunID, r.State, fmt.Sprint(r.Attempt), queue, w.age(r), brief(r), w.stateReason(r))
+		t.Row(r.RunID, r.State, fmt.Sprint(r.Attempt), queue, w.age(r), display.Brief(r), w.StateReason(r))
 	}
 	var table bytes.Buffer
 	_, _ = t.WriteTo(&table) // a buffer accepts everything

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ func (a *app) webhooks() *cobra.Command {
 		a.webhooksCreate(), a.webhooksList(),
 		&cobra.Command{
 			Use: "show WEBHOOK", Short: "Show a webhook and the progress of its deliveries", Example: "  sortie webhooks show whk_01KJM74XY0H3ZZ5T605S8SXKKV",
-			RunE: printed(a, byID((*client.Client).Webhook), a.showWebhook),
+			RunE: printed(a, byID((*client.Client).Webhook), func(w contract.WebhookDetail) error { return a.result(w, "%s\n", a.Webhook(w)) }),
 		},
 		&cobra.Command{
 			Use: "test WEBHOOK", Short: "Send a test event", Example: "  sortie webhooks test whk_01KJM74XY0H3ZZ5T605S8SXKKV",
@@ -89,49 +88,19 @@ func (a *app) webhooksList() *cobra.Command {
 				case w.Paused:
 					status = contract.WebhookPaused
 				}
-				t.Row(w.ID, status, eventTypes(w), display.Clean(w.URL), display.Clean(w.Description))
+				t.Row(w.ID, status, display.EventTypes(w), display.Clean(w.URL), display.Clean(w.Description))
 			}
 			return a.table(all, t)
 		}),
 	}
 }
 
-func eventTypes(w contract.Webhook) string {
-	if len(w.EventTypes) == 0 {
-		return "all"
-	}
-	return display.Clean(strings.Join(w.EventTypes, ","))
-}
-
-func (a *app) showWebhook(w contract.WebhookDetail) error {
-	p := w.Progress
-	text := fmt.Sprintf("%s: %s\nurl: %s\nevents: %s\nposition %d, %d pending", w.ID, w.Status, display.Clean(w.URL), eventTypes(w.Webhook), p.Position, p.Pending)
-	if w.DisabledReason != "" {
-		text += fmt.Sprintf("\ndisabled since %s: %s", a.Moment(w.DisabledAt), w.DisabledReason)
-	}
-	if p.Failures > 0 {
-		text += fmt.Sprintf("\n%d failures in a row, the last one at %s", p.Failures, a.Moment(p.LastFailureAt))
-	}
-	for _, r := range p.Missed {
-		text += fmt.Sprintf("\nmissed: positions %d to %d", r.From, r.To)
-	}
-	return a.result(w, "%s\n", text)
-}
-
 // showTest prints the result of a test event.
 func (a *app) showTest(attempt contract.WebhookAttempt) error {
 	if !a.json && (attempt.Status < 200 || attempt.Status > 299) {
-		return fmt.Errorf("the receiver did not accept the event: %s", result(attempt))
+		return fmt.Errorf("the receiver did not accept the event: %s", display.Delivery(attempt))
 	}
-	return a.result(attempt, "%s\n", result(attempt))
-}
-
-// result formats a delivery attempt.
-func result(attempt contract.WebhookAttempt) string {
-	if attempt.Status == 0 {
-		return display.Clean(attempt.Error)
-	}
-	return fmt.Sprintf("answered %d in %d ms", attempt.Status, attempt.LatencyMS)
+	return a.result(attempt, "%s\n", display.Delivery(attempt))
 }
 
 func (a *app) webhooksRotate() *cobra.Command {
@@ -175,7 +144,7 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 				next = a.Moment(d.NextAttemptAt)
 			}
 			if n := len(d.Attempts); n > 0 {
-				last = result(d.Attempts[n-1])
+				last = display.Delivery(d.Attempts[n-1])
 			}
 			t.Row(strconv.FormatInt(d.Position, 10), d.EventType, d.TaskID, d.State, strconv.Itoa(d.Tries), next, last)
 		}

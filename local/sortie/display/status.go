@@ -1,0 +1,76 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sortie-dev/sortie/shared/contract"
+)
+
+// Status returns a table of the status of a run. of says in a few words what an ad hoc run is of.
+func (z Times) Status(s contract.Status, of string) *Table {
+	t := z.fields()
+	row := t.row
+	row("run", s.TaskID)
+	row("of", of)
+	row("status", s.Status)
+	row("state", s.State)
+	if s.Attempt > 1 {
+		row("attempt", fmt.Sprint(s.Attempt))
+	}
+	if len(s.FellBack) > 0 {
+		row("pool", s.Pool)
+	}
+	for _, f := range s.FellBack {
+		row("fallback", z.fellBack(f))
+	}
+	if s.QueuePosition != nil {
+		row("queued before it", Count(int64(*s.QueuePosition)))
+	}
+	if s.Progress != nil && !s.Skipped { // progress has the same text as the error
+		name := "progress"
+		if !s.CompletedAt.IsZero() {
+			name = "result"
+		}
+		text := s.Progress.Message
+		if s.Progress.Percent != nil {
+			text = strings.TrimSpace(fmt.Sprintf("%d %% %s", *s.Progress.Percent, text))
+		}
+		row(name, text)
+	}
+	if s.Format != "" {
+		row("export", fmt.Sprintf("%s of %s", s.Format, s.PI))
+	}
+	if by := s.TriggeredBy; by != nil {
+		row("triggered by", relative(*by))
+	}
+	for _, child := range s.Triggered {
+		row("triggered", relative(child))
+	}
+	if s.BatchID != contract.BatchSingle {
+		row("batch", s.BatchID)
+	}
+	row("error", s.Error)
+	row("error code", s.ErrorCode)
+	if s.OutputFileName != "" && s.OutputFileSize != nil {
+		row("output", fmt.Sprintf("%s, %s bytes", s.OutputFileName, Count(*s.OutputFileSize)))
+	}
+	row("created", z.Moment(s.CreatedAt))
+	row("started", z.Moment(s.StartedAt))
+	row("ended", z.Moment(s.CompletedAt))
+	row("output until", z.Moment(s.OutputExpiresAt))
+	return t.Table
+}
+
+// relative formats a run that triggered another one, or was triggered by it.
+func relative(r contract.JobRunRef) string {
+	if r.JobID == "" {
+		return r.RunID
+	}
+	return r.RunID + " of job " + r.JobID
+}
+
+// fellBack formats a run's change to a fallback pool.
+func (z Times) fellBack(f contract.FellBack) string {
+	return fmt.Sprintf("from pool %s to pool %s at %s (%s): %s", f.From, f.To, z.Moment(f.At), f.Reason, Clean(f.Message))
+}
