@@ -339,7 +339,7 @@ func (a *app) ready(ctx context.Context, s *stack.Stack) error {
 		return err
 	}
 	server := ""
-	if at.URL != serverURL {
+	if at.URL != client.LocalURL {
 		server = " --url " + at.URL
 	}
 	if len(at.Models) > 0 {

@@ -15,7 +15,6 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
 )
@@ -26,7 +25,7 @@ func (a *app) jobs() *cobra.Command {
 			Use: name + " JOB", Short: short, Long: short + ". The command is idempotent.",
 			Example: "  sortie jobs " + name + " nightly-report",
 			RunE: printed(a, byID(call), func(j client.Job) error {
-				return a.result(j, "%s: %s\n", j.ID, a.scheduleLine(j.JobAnswer))
+				return a.result(j, "%s: %s\n", j.ID, a.Schedule(j.JobAnswer))
 			}),
 		}
 	}
@@ -102,33 +101,15 @@ comments.`,
 			if err != nil {
 				return err
 			}
-			return a.showDefinition(old, old.Definition, a.versionLine(old.JobVersion))
+			return a.showDefinition(old, old.Definition, a.Times.Version(old.JobVersion))
 		}
 		j, err := c.Job(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		return a.showDefinition(j, j.Definition, a.versionLine(j.JobVersion), a.scheduleLine(j.JobAnswer))
+		return a.showDefinition(j, j.Definition, a.Times.Version(j.JobVersion), a.Schedule(j.JobAnswer))
 	})
 	return c
-}
-
-func (a *app) versionLine(v contract.JobVersion) string {
-	line := fmt.Sprintf("Version %d, of %s", v.Version, a.Moment(v.UpdatedAt))
-	if v.UpdatedBy != "" {
-		line += ", by " + v.UpdatedBy
-	}
-	return line
-}
-
-func (a *app) scheduleLine(j api.JobAnswer) string {
-	switch {
-	case j.Paused:
-		return "Paused since " + a.Moment(j.PausedAt)
-	case j.NextAt.IsZero():
-		return "No firing follows"
-	}
-	return "Next firing " + a.Moment(j.NextAt)
 }
 
 func (a *app) showDefinition(answer any, d job.Definition, comments ...string) error {

@@ -47,7 +47,7 @@ are one line with their number. A summary and the next firing follow.`,
 			return err
 		}
 		j, err := c.Job(ctx, args[0])
-		next := a.scheduleLine(j.JobAnswer)
+		next := a.Schedule(j.JobAnswer)
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound {
 			next, err = "The job was deleted", nil
 		}

@@ -1,11 +1,7 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,15 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/job"
 )
-
-// poolDocument is a definition of a pool with the pool's id.
-type poolDocument struct {
-	ID string `json:"id"`
-	contract.PoolDefinition
-}
 
 func (a *app) poolsApply() *cobra.Command {
 	var file string
@@ -59,7 +47,7 @@ destroyed.`,
 		if err != nil {
 			return err
 		}
-		f, err := readPool(file, text)
+		f, err := jobfile.ReadPool(file, text)
 		if err != nil {
 			return err
 		}
@@ -67,67 +55,17 @@ destroyed.`,
 		if err != nil {
 			return err
 		}
-		stored, err := storedPool(ctx, server, f.document.ID)
+		stored, err := storedPool(ctx, server, f.Pool.ID)
 		if err != nil {
 			return err
 		}
-		p, err := server.PutPool(ctx, f.document.ID, f.document.PoolDefinition, stored.Tag)
+		p, err := server.PutPool(ctx, f.Pool.ID, f.Pool.PoolDefinition, stored.Tag)
 		if err != nil {
-			return f.explained(err)
+			return f.Explained(err)
 		}
 		return a.applied(p, stored)
 	})
 	return c
-}
-
-// poolFile is a pool definition that was read from a file.
-type poolFile struct {
-	name     string
-	lines    job.Document
-	document poolDocument
-}
-
-// readPool parses the document of a pool. Fields that this version does not know are errors,
-// even if the server knows them.
-func readPool(name string, text []byte) (poolFile, error) {
-	f := poolFile{name: name}
-	var problems []job.Problem
-	f.lines, problems = job.Decode(text, &f.document)
-	missing := func(is bool, field, want string) {
-		if is && !slices.ContainsFunc(problems, func(p job.Problem) bool { return p.Field == field || p.Field == "" }) {
-			problems = append(problems, job.Problem{Field: field, Line: f.lines.LineOf(""), Problem: "missing " + field + ", want " + want})
-		}
-	}
-	missing(f.document.ID == "", "id", "the name of the pool")
-	missing(f.document.Limit == nil, "limit", "the number of slots, or 0 for no limit")
-	if len(problems) > 0 {
-		return f, f.wrong(problems)
-	}
-	return f, nil
-}
-
-// wrong returns a usage error with the problems of the file, one per line, formatted like a
-// compiler.
-func (f poolFile) wrong(problems []job.Problem) error {
-	lines := make([]string, len(problems))
-	for i, p := range problems {
-		lines[i] = jobfile.File{Name: f.name}.At(p.Line, p.Field, p.Problem)
-	}
-	return wrong("%s", strings.Join(lines, "\n"))
-}
-
-// explained adds the file name and line numbers to the problems in a server's error.
-func (f poolFile) explained(err error) error {
-	p, ok := errors.AsType[*client.Problem](err)
-	if !ok || len(p.Problems) == 0 {
-		return err
-	}
-	problems := make([]job.Problem, len(p.Problems))
-	for i, each := range p.Problems {
-		problems[i] = job.Problem{Field: each.Field, Line: f.lines.LineOf(each.Field), Problem: each.Problem}
-	}
-	slices.SortStableFunc(problems, func(a, b job.Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return f.wrong(problems)
 }
 
 // applied prints a pool and its changes.

@@ -164,11 +164,8 @@ another token.`,
 	return root
 }
 
-// The address and the data folder of "sortie dev" by default.
-const (
-	serverURL   = "http://127.0.0.1:8080"
-	defaultData = ".sortie"
-)
+// defaultData is the data folder of "sortie dev" by default.
+const defaultData = ".sortie"
 
 // serverFlags adds the flags of every client command.
 func (a *app) serverFlags(c *cobra.Command) {
@@ -210,11 +207,11 @@ func (a *app) client() (*client.Client, error) {
 		return nil, err
 	}
 	var transport http.RoundTripper
-	for _, data := range append(dataOf(servers), defaultData) {
+	for _, s := range append(servers, client.Server{Data: defaultData}) {
 		if token != "" {
 			break
 		}
-		token, transport = foundToken(data, a.url)
+		token, transport = foundToken(s.Data, a.url)
 	}
 	c, err := client.New(client.Config{URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + contract.APIVersion})
 	if err != nil {

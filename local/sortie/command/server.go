@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -20,14 +21,14 @@ func (a *app) serverCommands() []*cobra.Command {
 }
 
 // servers returns the servers of the user on this machine, newest first.
-func (a *app) servers() []server {
+func (a *app) servers() []client.Server {
 	folder := stack.ServersFolder(a.Env)
 	if folder == "" {
 		return nil
 	}
-	var list []server
+	var list []client.Server
 	for _, s := range stack.Servers(folder) {
-		list = append(list, server{s.URL, s.Data})
+		list = append(list, client.Server{URL: s.URL, Data: s.Data})
 	}
 	return list
 }

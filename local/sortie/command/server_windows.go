@@ -12,7 +12,7 @@ func (a *app) serverCommands() []*cobra.Command {
 	return []*cobra.Command{a.collection(), a.asl()}
 }
 
-func (a *app) servers() []server { return nil }
+func (a *app) servers() []client.Server { return nil }
 
 func foundToken(_, _ string) (string, http.RoundTripper) { return "", nil }
 
