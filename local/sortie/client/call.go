@@ -57,6 +57,12 @@ func (c *Client) do(ctx context.Context, what call, to any) (http.Header, error)
 	return header, c.retry(ctx, once)
 }
 
+// ask is do with the type of the response.
+func ask[T any](ctx context.Context, c *Client, what call) (response T, err error) {
+	_, err = c.do(ctx, what, &response)
+	return response, err
+}
+
 func (c *Client) once(ctx context.Context, what call, to any) (http.Header, error) {
 	timed, cancel := context.WithTimeout(ctx, answerTime+what.wait)
 	defer cancel()

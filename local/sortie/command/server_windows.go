@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
 )
 
 // serverCommands returns the commands that need no server. The local system, its data folder
