@@ -56,54 +56,54 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			id: "ApiFails", above: 0, periods: 2,
 			metrics: []metric{{"AWS/ApiGateway", "5XXError", "Sum", map[string]string{"ApiName": *api.RestApiName(), "Stage": b.settings.Stage}}},
 			meaning: "the API returns 5xx: a front door fails, times out or is throttled",
-			action:  "find the requests in the access log by their status; their functionRequestId is the request_id in the function's log",
+			action:  "find the requests in the access log; their functionRequestId is the request_id in the function's log",
 		},
 		{
 			id: "StepsFail", above: 0, periods: 2, metrics: lambda("Errors", "Sum", named(step)...),
 			meaning: "step functions fail; the state machine retries for a day, so runs are delayed",
-			action:  "read the logs of the functions whose SORTIE_STEP is set; roll back if a deployment is the cause",
+			action:  "read the logs of the steps; roll back if a deployment is the cause",
 		},
 		{
 			id: "SweepFails", above: 0, periods: 3, metrics: lambda("Errors", "Sum", "sweep"),
-			meaning: "the sweep has failed for 15 minutes: lost workers are not found, and machines may keep running",
-			action:  "its log names each failed part; check the Machines API, the table and the secrets. If machines have no record, the table was emptied or restored: restore it, or run sortie stage claim",
+			meaning: "the sweep has failed for 15 minutes: lost workers and machines are not found",
+			action:  "its log names each failed part. If machines have no record, the table was emptied or restored: restore it, or run sortie stage claim",
 		},
 		{
 			id: "SweepStopped", absent: true, periods: 1, metrics: lambda("Invocations", "Sum", "sweep"),
 			meaning: "the sweep was not invoked for five minutes",
-			action:  "check that the rule EveryMinute is enabled and that the account has unused concurrency",
+			action:  "check the rule EveryMinute and the account's unused concurrency",
 		},
 		{
 			id: "RelayFails", above: 0, periods: 2, metrics: lambda("Errors", "Sum", "relay"),
 			meaning: "the relay fails: events are published late",
-			action:  "read its log; it retries for a day and then sets events aside, which are published each minute or with sortie redrive",
+			action:  "read its log; it retries for a day and then sets events aside for sortie redrive",
 		},
 		{
 			id: "RelayLate", above: 60_000, periods: 2, metrics: lambda("IteratorAge", "Maximum", "relay"),
-			meaning: "events wait in the table's stream for more than a minute; the stream deletes them after a day",
-			action:  "look for throttling and failures of the relay, and in its log for a record that always fails",
+			meaning: "events wait in the table's stream for more than a minute; it keeps them for a day",
+			action:  "look for throttling, failures of the relay, and a record that always fails",
 		},
 		{
 			id: "DeadLetters", above: 0, periods: 1,
 			metrics: []metric{{"AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", map[string]string{"QueueName": b.dead.name}}},
-			meaning: "the dead-letter queue has messages: batches of the stream, events for the sweep, wake-ups of jobs, or webhooks that could not be processed",
-			action:  "read the messages: a batch names its shard and sequence numbers, and its records are in the table; a wake-up names its job, which the sweep fires; a webhook is queued again when it is due; delete the messages afterwards",
+			meaning: "the dead-letter queue has batches of the stream, events for the sweep, wake-ups of jobs, or webhooks",
+			action:  "read the messages and delete them: the records of a batch are in the table, the sweep fires the job of a wake-up, and a webhook is queued again when it is due",
 		},
 		{
 			id: "DeliveriesLate", above: 1800, periods: 2,
 			metrics: []metric{{"AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", map[string]string{"QueueName": b.deliveries.name}}},
-			meaning: "webhooks wait for their deliveries for half an hour; a message may be delayed by 15 minutes",
-			action:  "look in the log of deliver for failures (a receiver that fails raises no alarm), and for throttling: each ten webhooks that have something to do need a concurrent execution",
+			meaning: "webhooks have waited for half an hour; a message may be delayed by 15 minutes",
+			action:  "look for throttling and in the log of deliver: each ten webhooks with something to do need a concurrent execution",
 		},
 		{
 			id: "Throttled", above: 0, periods: 2, metrics: []metric{{"AWS/Lambda", "Throttles", "Sum", nil}},
-			meaning: "Lambda throttles functions, because the functions of this account and region use all of its concurrency",
-			action:  "raise the quota \"Concurrent executions\", or find the function that uses most of it; reserve concurrency for callback",
+			meaning: "the functions of this account and region use all of its concurrency",
+			action:  "raise the quota \"Concurrent executions\"; reserve concurrency for callback",
 		},
 		{
 			// The state machine has no TimeoutSeconds, so no execution times out.
 			id: "ExecutionsEnd", above: 0, periods: 1, metrics: machine("ExecutionsFailed"),
-			meaning: "executions failed; the sweep restarts each once and then marks its run Orphaned",
+			meaning: "executions failed; the sweep restarts each once",
 			action:  "read the state machine's log, which has the state and the error",
 		},
 		{
@@ -117,7 +117,7 @@ func (b *builder) alarms(api awsapigateway.RestApi) []alarm {
 			// their own alarms.
 			id: "TableThrottled", above: 0, periods: 2,
 			metrics: []metric{{"AWS/DynamoDB", "WriteThrottleEvents", "Sum", map[string]string{"TableName": b.table.name}}},
-			meaning: "DynamoDB throttles writes of the table: the load grew faster than its capacity, or one partition key is too hot",
+			meaning: "DynamoDB throttles writes: the load grew too fast, or one partition key is too hot",
 			action:  "wait half an hour; if it continues, find the key with Contributor Insights",
 		},
 	}

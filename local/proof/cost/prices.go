@@ -54,7 +54,7 @@ func Assumptions() []Assumption {
 	return []Assumption{
 		{
 			"Lambda's time is the time that LocalStack reports",
-			"without the time of counting and cold starts, with longer waits than on AWS",
+			"without counting and cold starts, with longer waits than on AWS",
 		},
 		{"a launch takes 2 s more", "the wait for a machine of Fly"},
 		{
@@ -71,7 +71,7 @@ func Assumptions() []Assumption {
 		},
 		{
 			"Lambda asks each queue for messages with five pollers, a request each 20 s",
-			"the first million requests of a month are priced, although they are free",
+			"priced, although a million a month are free",
 		},
 		{"a status request is one request", "a client that waits repeats it every 5 s"},
 	}

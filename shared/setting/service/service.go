@@ -50,7 +50,7 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			run.BucketVariables, run.BucketEnvelope),
 		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, limit.PoolSlots),
 		setting.Integer(&c.QueueLimit, "SORTIE_QUEUE_LIMIT", "100000", "queued runs above which new ones get 429; 0 is no limit", 0, limit.PoolQueue),
-		setting.Integer(c.ForwardLimit, "SORTIE_FORWARD_LIMIT", "10800", "running attempts above which heartbeats are not forwarded to Step Functions, and sweeps find overdue ones; 18000 for a quota of 500 a second", 0, 10_000_000),
+		setting.Integer(c.ForwardLimit, "SORTIE_FORWARD_LIMIT", "10800", "running attempts above which sweeps find overdue heartbeats, instead of Step Functions; 18000 for a quota of 500 a second", 0, 10_000_000),
 		setting.Duration(&p.StartTimeout, "SORTIE_START_TIMEOUT", "10m", "time limit for the start of a machine", time.Second, limit.Duration),
 		setting.Duration(&p.TimeLimit, "SORTIE_TIME_LIMIT", "1h", "time limit of an attempt", 3*time.Second, limit.TimeLimit),
 		setting.Duration(&p.HeartbeatInterval, heartbeatInterval, "30s", "interval of a worker's heartbeats", time.Second, limit.Duration),
@@ -58,34 +58,34 @@ func settings(c *orchestrator.Config) []setting.Setting {
 		setting.Duration(&p.CancelGrace, "SORTIE_CANCEL_GRACE", "30s", "time for a worker to stop after a cancel request", time.Second, limit.CancelGrace),
 		setting.Duration(&p.QueueTimeout, "SORTIE_QUEUE_TIMEOUT", "24h", "longest time in the queue for a machine", time.Second, limit.Duration),
 		setting.Duration(&p.OutputRetention, "SORTIE_OUTPUT_RETENTION", "24h", "how long an output is kept", time.Second, limit.Retention),
-		setting.Bytes(&c.DigestRead, "SORTIE_DIGEST_READ", "67108864", "bytes up to which an output is read to verify its SHA-256, if the object store reports none; a larger one has no published digest"),
+		setting.Bytes(&c.DigestRead, "SORTIE_DIGEST_READ", "67108864", "bytes up to which an output is read to verify its SHA-256, if the object store reports none; larger ones have no digest"),
 		setting.Bytes(&c.ArtifactLimit, "SORTIE_ARTIFACT_LIMIT", "67108864", "bytes of an artifact that is not JSON; on AWS at most 4194304"),
 		setting.Duration(&c.DownloadRetention, "SORTIE_DOWNLOAD_RETENTION", "1h", "how long an output is kept after its last byte was downloaded", 0, limit.Retention),
 		setting.Duration(&c.EventRetention, "SORTIE_EVENT_RETENTION", "168h", "how long published events can be read again", time.Minute, limit.Retention),
-		setting.Duration(&c.StreamLife, "SORTIE_STREAM_LIFE", "14m", "longest time that a reader follows events; its stream ends at a random time of the last seventh", time.Second, limit.Duration),
+		setting.Duration(&c.StreamLife, "SORTIE_STREAM_LIFE", "14m", "longest life of a stream of events, which ends at a random time of the last seventh", time.Second, limit.Duration),
 		setting.Integer(&c.StreamReaders, "SORTIE_STREAM_READERS", "200", "streams of events that a tenant can have open", 1, 100_000),
-		setting.Duration(&p.RecordRetention, recordRetention, "168h", "how long a task's record is kept after its end; at least as long as its output", time.Second, limit.Retention),
+		setting.Duration(&p.RecordRetention, recordRetention, "168h", "how long a record is kept after the end; at least as long as the output", time.Second, limit.Retention),
 		setting.Integer(&p.Retry.MaxAttempts, "SORTIE_MAX_ATTEMPTS", "3", "attempts of a run whose worker is lost", 1, 100),
 		setting.Integer(&p.Retry.MaxFurtherStarts, "SORTIE_FURTHER_STARTS", "3", "further starts of a machine that did not start", 0, 100),
 		setting.Duration(&p.Retry.InitialDelay, "SORTIE_RETRY_DELAY", "2s", "delay before the second attempt; doubled for each further one", time.Second, limit.Duration),
 		setting.Duration(&p.Retry.MaxDelay, retryMaxDelay, "60s", "longest delay before an attempt", time.Second, limit.Duration),
-		setting.Duration(&c.TokenTTL, "SORTIE_TOKEN_TTL", "1h", "life of a worker's token; it covers the attempt's deadline and the grace, up to 2h, and heartbeats renew it", time.Minute, limit.TokenTTL),
+		setting.Duration(&c.TokenTTL, "SORTIE_TOKEN_TTL", "1h", "life of a worker's token; at least that of its attempt, up to 2h; heartbeats renew it", time.Minute, limit.TokenTTL),
 		setting.Bytes(&c.RedirectOver, "SORTIE_REDIRECT_OVER", "0", "bytes above which a download is redirected to the bucket; 0 never redirects"),
 		setting.Duration(&c.PresignFor, "SORTIE_PRESIGN_FOR", "15m", "life of the URL of such a redirect", time.Second, 7*24*time.Hour),
-		hooks("SORTIE_HOOK_ALLOW", "", "what hooks may reach although it is not public: NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or RANGE, with commas between them; without a port, every port", func(list []string) (err error) {
+		hooks("SORTIE_HOOK_ALLOW", "", "what hooks may reach although it is not public, with commas: NAME, NAME:PORT, ADDRESS, ADDRESS:PORT or RANGE", func(list []string) (err error) {
 			c.Hooks, err = c.Hooks.WithRules(list...)
 			return err
 		}),
-		hooks("SORTIE_HOOK_PORTS", "443", "ports of public addresses that hooks may reach, with commas between them", func(list []string) (err error) {
+		hooks("SORTIE_HOOK_PORTS", "443", "ports of public addresses that hooks may reach, with commas", func(list []string) (err error) {
 			c.Hooks, err = c.Hooks.WithPorts(list...)
 			return err
 		}),
-		hooks("SORTIE_ENGINE_ALLOW", "", "inference servers that pools may name although they are not public, in the form of SORTIE_HOOK_ALLOW", func(list []string) (err error) {
+		hooks("SORTIE_ENGINE_ALLOW", "", "inference servers that pools may name although they are not public, as in SORTIE_HOOK_ALLOW", func(list []string) (err error) {
 			c.Engines, err = c.Engines.WithRules(list...)
 			return err
 		}),
-		setting.Bool(&c.MockEngine, "SORTIE_MOCK_ENGINE", "false", "whether pools can have the engine mock, which answers without a model; sortie dev permits it"),
-		setting.Func("SORTIE_MODEL_KEYS", "", "public Ed25519 keys of trusted models, 32 bytes in base64 each, with commas between them", func(text string) error {
+		setting.Bool(&c.MockEngine, "SORTIE_MOCK_ENGINE", "false", "whether pools can have the engine mock; sortie dev permits it"),
+		setting.Func("SORTIE_MODEL_KEYS", "", "public Ed25519 keys of trusted models, 32 bytes in base64, with commas", func(text string) error {
 			list, err := setting.ParseList(text)
 			if err != nil {
 				return err
@@ -100,8 +100,8 @@ func settings(c *orchestrator.Config) []setting.Setting {
 			}
 			return nil
 		}),
-		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address of this Sortie for workers; empty is the address that it listens on"),
-		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API that workers of exports read; empty is the sample collection locally, and refuses exports in a deployment"),
+		setting.URL(&c.PublicURL, "SORTIE_PUBLIC_URL", "", "the address for workers; empty is the one that Sortie listens on"),
+		setting.URL(&c.SourceURL, "SOURCE_API_URL", "", "the entity API of exports; empty is the sample collection locally, and refuses exports in a deployment"),
 	}, budgets(c)...)
 }
 
