@@ -133,10 +133,10 @@ func All() []Info {
 		{RetryDue, OfRun, "The delay before the next attempt is over.", true},
 		{Restarted, OfRun, "The execution of a run ended without the run and was started again.", false},
 		{Completed, OfRun, "A run succeeded.", true},
-		{Skipped, OfRun, "A run was skipped: it ended without an attempt, neither with success nor as a failure.", true},
+		{Skipped, OfRun, "A run was skipped: it ended without an attempt.", true},
 		{Failed, OfRun, "A run failed.", true},
 		{Cancelled, OfRun, "A run ended on request.", true},
-		{Orphaned, OfRun, "A run was given up because its execution ended twice without it.", true},
+		{Orphaned, OfRun, "The execution of a run ended twice without it.", true},
 		{OutputExpiring, OfRun, "The output of a run is to be deleted.", false},
 		{OutputDeleted, OfRun, "The output of a run was deleted.", false},
 		{ExportCompleted, OfRun, "The output of an export was accepted and can be downloaded.", true},
@@ -146,7 +146,7 @@ func All() []Info {
 		{ScheduleSkipped, OfSchedule, "Firings of a job were skipped or missed.", false},
 		{PolicyUpdated, OfPolicy, "A job, a pool, a model, a quota or a webhook was created, changed or deleted.", false},
 		{RelayUnreadable, OfStream, "A record of the stream cannot be read; this event has its position.", false},
-		{ConditionsMet, OfRun, "All constraints of a run are met, evaluated again when the wait of an action was over.", false},
-		{WebhookTest, OfPolicy, "A webhook was tested. Only that webhook gets this event; it is in no stream and on no bus.", false},
+		{ConditionsMet, OfRun, "All constraints of a run are met after the wait of an action.", false},
+		{WebhookTest, OfPolicy, "A webhook was tested. Only that webhook gets this event.", false},
 	}
 }
