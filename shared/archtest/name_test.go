@@ -155,16 +155,21 @@ func TestDocumentsAreFresh(t *testing.T) {
 	}
 }
 
-// seriesList returns Markdown lists of the metrics, one for each kind.
+// seriesList returns Markdown lists of the metrics, one for each kind. The metrics of phases are
+// one item.
 func seriesList() string {
 	var text strings.Builder
+	var phases []string
+	for _, p := range run.Phases() {
+		phases = append(phases, strings.TrimSuffix(strings.TrimPrefix(series.Phase(p), "sortie_run_"), "_seconds"))
+	}
 	for _, group := range []struct {
 		kind series.Kind
 		head string
 	}{{series.Counter, "Counters"}, {series.Gauge, "Gauges"}, {series.Histogram, "Histograms"}} {
 		text.WriteString(group.head + ", with their labels in braces:\n\n")
 		for _, f := range series.Families() {
-			if f.Kind != group.kind {
+			if f.Kind != group.kind || strings.HasPrefix(f.Help, "Time of a run in the phase ") {
 				continue
 			}
 			labels := ""
@@ -172,6 +177,9 @@ func seriesList() string {
 				labels = " {" + strings.Join(f.Labels, ", ") + "}"
 			}
 			fmt.Fprintf(&text, "- `%s`%s: %s\n", f.Name, labels, f.Help)
+		}
+		if group.kind == series.Histogram {
+			fmt.Fprintf(&text, "- `sortie_run_PHASE_seconds` {kind}: Time of a run in a phase: `%s`.\n", strings.Join(phases, "`, `"))
 		}
 		text.WriteString("\n")
 	}

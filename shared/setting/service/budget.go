@@ -21,8 +21,8 @@ func budgets(c *orchestrator.Config) []setting.Setting {
 	const form = ": turns=N, tokens=N, time=DURATION and cost=DOLLARS with commas between them; a missing part has no limit"
 	return []setting.Setting{
 		limitOf(&d.Session, "SORTIE_SESSION_BUDGET", "turns=8", "the limit of a session without its own"+form),
-		limitOf(&d.Project, "SORTIE_PROJECT_BUDGET", "", "the limit of a project without its own, in the form of SORTIE_SESSION_BUDGET"),
-		limitOf(&d.Tenant, "SORTIE_TENANT_BUDGET", "", "the limit of a tenant without its own, in the form of SORTIE_SESSION_BUDGET"),
+		limitOf(&d.Project, "SORTIE_PROJECT_BUDGET", "", "the same for a project"),
+		limitOf(&d.Tenant, "SORTIE_TENANT_BUDGET", "", "the same for a tenant"),
 		setting.Duration(&d.SessionTTL, "SORTIE_SESSION_TTL", "10m", "how long a session is open after the admission of its last task", time.Second, limit.Retention),
 	}
 }
