@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
-	"github.com/sortie-dev/sortie/local/proof/port/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/storetest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -28,7 +28,7 @@ func openFake(t *testing.T, c awsfake.DynamoDBConfig) (*dynamo.Store, *awsfake.D
 // hour, unless the suite waits for them. All pages and batches are returned in part.
 func TestStoreWithLaggingReads(t *testing.T) {
 	t.Parallel()
-	porttest.LaggingStore(t, func(t *testing.T) (port.Store, func()) {
+	storetest.RunLagging(t, func(t *testing.T) (port.Store, func()) {
 		s, db := openFake(t, awsfake.DynamoDBConfig{Seed: 1, Lag: time.Hour, Stale: 1, Plan: awsfake.Seeded(1, 1, awsfake.Partial)})
 		return s, db.Settle
 	})
@@ -37,7 +37,7 @@ func TestStoreWithLaggingReads(t *testing.T) {
 // TestStoreByDirectCalls: the suite on the client that simulations use.
 func TestStoreByDirectCalls(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) port.Store {
+	storetest.Run(t, func(t *testing.T) port.Store {
 		db := awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}})
 		s, err := dynamo.New(db.Direct(), dynamo.Config{Table: table(t, db.AWS()), Clock: clock.System{}})
 		if err != nil {
@@ -51,7 +51,7 @@ func TestStoreByDirectCalls(t *testing.T) {
 // partial answers.
 func TestStoreWithFaults(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) port.Store {
+	storetest.Run(t, func(t *testing.T) port.Store {
 		seed := uint64(crc32.ChecksumIEEE([]byte(t.Name())))
 		s, _ := openFake(t, awsfake.DynamoDBConfig{Seed: seed, Plan: awsfake.Seeded(seed, 0.1,
 			awsfake.Lost, awsfake.Unsure, awsfake.Throttled, awsfake.Conflicted, awsfake.Partial)})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/storetest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -16,7 +17,7 @@ import (
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) port.Store { return open(t, dynamo.Config{}) })
+	storetest.Run(t, func(t *testing.T) port.Store { return open(t, dynamo.Config{}) })
 }
 
 // open returns a store on a new table.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/port/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/storetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -21,7 +21,7 @@ var newYear = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) port.Store {
+	storetest.Run(t, func(t *testing.T) port.Store {
 		store, _, _ := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
 		return store
 	})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/local/proof/port/porttest"
+	"github.com/sortie-dev/sortie/local/proof/port/storetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -38,7 +38,7 @@ func inner(t *testing.T) *sqlite.Store {
 // The suite calls its store incorrectly on purpose, so the reports are dropped.
 func TestStore(t *testing.T) {
 	t.Parallel()
-	porttest.Store(t, func(t *testing.T) port.Store {
+	storetest.Run(t, func(t *testing.T) port.Store {
 		return fake.NewStore(inner(t), nil, func(error) {})
 	})
 }

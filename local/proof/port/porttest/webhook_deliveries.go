@@ -1,15 +1,17 @@
 package porttest
 
 import (
+	"errors"
 	"math"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 func deliveriesFollowProgress(s *webhookTest) {
 	w, p := s.create("acme", "one")
-	if _, err := s.store.Delivery(s.ctx, w.Ref(), 6); !isNotFound(err) {
+	if _, err := s.store.Delivery(s.ctx, w.Ref(), 6); !errors.Is(err, port.ErrNotFound) {
 		s.Fatalf("got %v, want ErrNotFound", err)
 	}
 	stale := p
@@ -27,7 +29,7 @@ func deliveriesFollowProgress(s *webhookTest) {
 	wantDelivery(sent)
 	s.conflict(s.store.SaveDeliveries(s.ctx, stale, s.delivery(6, webhook.Failed), s.delivery(8, webhook.Failed)))
 	wantDelivery(pending)
-	if _, err := s.store.Delivery(s.ctx, w.Ref(), 8); !isNotFound(err) {
+	if _, err := s.store.Delivery(s.ctx, w.Ref(), 8); !errors.Is(err, port.ErrNotFound) {
 		s.Fatalf("got %v after a lost race, want ErrNotFound", err)
 	}
 	// The delivery changes to each of these states: delivered, pending twice, failed.
@@ -52,7 +54,7 @@ func deliveriesFollowProgress(s *webhookTest) {
 		}
 	}
 	other, _ := s.create("acme", "two")
-	if _, err := s.store.Delivery(s.ctx, other.Ref(), 6); !isNotFound(err) {
+	if _, err := s.store.Delivery(s.ctx, other.Ref(), 6); !errors.Is(err, port.ErrNotFound) {
 		s.Fatalf("got %v for another webhook, want ErrNotFound", err)
 	}
 }
@@ -120,7 +122,7 @@ func expiredDeliveries(s *webhookTest) {
 	p = s.save(p, old, s.delivery(7, webhook.Delivered), s.delivery(8, webhook.Pending))
 	check := func() {
 		s.Helper()
-		if _, err := s.store.Delivery(s.ctx, w.Ref(), 6); !isNotFound(err) {
+		if _, err := s.store.Delivery(s.ctx, w.Ref(), 6); !errors.Is(err, port.ErrNotFound) {
 			s.Fatalf("got %v, want ErrNotFound", err)
 		}
 		found, err := s.store.Deliveries(s.ctx, w.Ref(), "", math.MaxInt64, 10)

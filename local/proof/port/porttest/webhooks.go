@@ -89,10 +89,10 @@ func (s *webhookTest) want(w webhook.Webhook, p webhook.Progress) {
 
 func (s *webhookTest) wantNone(ref webhook.Ref) {
 	s.Helper()
-	if got, err := s.store.LoadWebhook(s.ctx, ref); !isNotFound(err) {
+	if got, err := s.store.LoadWebhook(s.ctx, ref); !errors.Is(err, port.ErrNotFound) {
 		s.Fatalf("got %+v, %v; want ErrNotFound", got, err)
 	}
-	if got, err := s.store.Progress(s.ctx, ref); !isNotFound(err) {
+	if got, err := s.store.Progress(s.ctx, ref); !errors.Is(err, port.ErrNotFound) {
 		s.Fatalf("got %+v, %v; want ErrNotFound", got, err)
 	}
 }

@@ -1,13 +1,11 @@
-// Package porttest has a conformance suite for each interface of package port. Every adapter and
-// every fake passes the suite of its port.
+// Package storetest has the conformance suite of port.Store. Every adapter and the fake pass it.
 //
 //	func TestStore(t *testing.T) {
-//		porttest.Store(t, func(t *testing.T) port.Store { return open(t) })
+//		storetest.Run(t, func(t *testing.T) port.Store { return open(t) })
 //	}
 //
-// A suite checks the contract in the port's comments, only by calls of the port. The adapter's
-// own tests check everything that the adapter guarantees beyond the port.
-package porttest
+// The suite checks the contract in the port's comments, only by calls of the port.
+package storetest
 
 import (
 	"context"
@@ -22,16 +20,16 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Store is the conformance suite of port.Store. open returns a new, empty store for each test
+// Run is the conformance suite of port.Store. open returns a new, empty store for each test
 // and registers its cleanup with t. The store's clock must be between the years 2002 and 2100,
 // because the suite creates its records in 2001, and some of them expire in that year.
-func Store(t *testing.T, open func(t *testing.T) port.Store) {
+func Run(t *testing.T, open func(t *testing.T) port.Store) {
 	storeSuite(t, open)
 }
 
-// LaggingStore is Store for an adapter whose List, Pools and other searches are eventually
+// RunLagging is Run for an adapter whose List, Pools and other searches are eventually
 // consistent. open also returns a function that waits until they are up to date.
-func LaggingStore(t *testing.T, open func(t *testing.T) (s port.Store, settle func())) {
+func RunLagging(t *testing.T, open func(t *testing.T) (s port.Store, settle func())) {
 	storeSuite(t, func(t *testing.T) port.Store {
 		s, settle := open(t)
 		return settled{s, settle}

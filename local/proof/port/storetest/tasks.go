@@ -1,4 +1,4 @@
-package porttest
+package storetest
 
 import (
 	"github.com/sortie-dev/sortie/shared/port"
