@@ -7,12 +7,12 @@ import (
 	"maps"
 	"path"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/limit"
 )
 
@@ -109,7 +109,6 @@ const (
 	maxRegions     = 100
 	maxPodDefaults = 32 << 10
 	maxLabels      = 16
-	maxPrefix      = 253 // of a label key
 )
 
 var (
@@ -178,12 +177,6 @@ func (s KubernetesSettings) check(o RunnerOffer) []*fault.Fault {
 	return append([]*fault.Fault{cluster, namespace, pod}, checkLabels(s.Labels)...)
 }
 
-// Kubernetes labels: a key is a name after the domain that owns it.
-var (
-	labelName   = limit.Form{First: limit.Letters + limit.Digits, Rest: limit.Letters + limit.Digits + "_.-", Last: limit.Letters + limit.Digits, Most: 63}
-	labelPrefix = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
-)
-
 // checkLabels returns a fault for each label that is malformed or reserved. Labels without a
 // prefix belong to runs, those of kubernetes.io to the cluster.
 func checkLabels(labels map[string]string) (found []*fault.Fault) {
@@ -192,13 +185,13 @@ func checkLabels(labels map[string]string) (found []*fault.Fault) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		field, value := "settings.labels."+limit.Cut(key, limit.FileName), labels[key]
-		prefix, name, prefixed := strings.Cut(key, "/")
+		prefix, _, prefixed := strings.Cut(key, "/")
 		switch {
-		case !prefixed, len(prefix) > maxPrefix, !labelPrefix.MatchString(prefix), !labelName.Matches(name):
+		case !prefixed, !label.ValidKey(key):
 			found = append(found, fault.Invalid(field, "malformed key, want a domain, a slash and 1 to 63 letters, digits, '-', '_' and '.', such as kueue.x-k8s.io/queue-name"))
 		case prefix == "sortie", prefix == "kubernetes.io", strings.HasSuffix(prefix, ".kubernetes.io"):
 			found = append(found, fault.Invalid(field, "a label of Sortie or of the cluster itself, want one of another domain"))
-		case value != "" && !labelName.Matches(value):
+		case !label.ValidValue(value):
 			found = append(found, fault.Invalid(field, "malformed value %q, want at most 63 letters, digits, '-', '_' and '.'", limit.Cut(value, limit.FileName)))
 		}
 	}
