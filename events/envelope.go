@@ -72,6 +72,8 @@ type Job struct {
 	DefinitionVersion int64 `json:"definitionVersion,omitempty"`
 	// BatchID is the batch that the client assigned to the run.
 	BatchID string `json:"batchId,omitempty"`
+	// Labels are the labels of the run after the event.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Attempt is 0 before the first attempt.
 	Attempt int `json:"attempt"`
 	// LeaseID is the slot of the attempt. TaskRunnerID is its machine or worker.

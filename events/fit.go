@@ -58,6 +58,9 @@ func (e Envelope) small() bool {
 	if j := e.Job; j != nil {
 		texts += len(j.ID) + len(j.RunID) + len(j.DefinitionID) + len(j.BatchID) + len(j.LeaseID) + len(j.TaskRunnerID) + len(j.PayloadDigest) + len(j.Message) +
 			len(j.Type) + len(j.Status) + len(j.State) + len(j.From) + len(j.Reason)
+		for key, value := range j.Labels {
+			texts += len(key) + len(value) + 1
+		}
 		if len(j.Artifacts) > 0 || j.Fault != nil || j.TriggeredBy != nil || j.Triggered != nil || j.Unknown != nil {
 			return false
 		}

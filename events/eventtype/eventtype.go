@@ -37,6 +37,7 @@ const (
 	OutputDeleted        Type = "job.output_deleted"
 	HeartbeatExempted    Type = "job.heartbeat_exempted"
 	WorkerContacted      Type = "job.worker_contacted"
+	LabelsChanged        Type = "job.labels_changed"
 	ConstraintViolated   Type = "job.constraint_violated"
 	ConditionsMet        Type = "job.conditions_met"
 	ActionExecuted       Type = "job.action_executed"
@@ -148,5 +149,6 @@ func All() []Info {
 		{RelayUnreadable, OfStream, "A record of the stream cannot be read; this event has its position.", false},
 		{ConditionsMet, OfRun, "All constraints of a run are met after the wait of an action.", false},
 		{WebhookTest, OfPolicy, "A webhook was tested. Only that webhook gets this event.", false},
+		{LabelsChanged, OfRun, "A client changed the labels of a run.", false},
 	}
 }

@@ -147,7 +147,7 @@ func eventSchedule(r run.Run) *events.Schedule {
 
 func eventJob(r run.Run, e run.Event) *events.Job {
 	job := &events.Job{
-		ID: r.TaskID, Type: jobType(r.Work.Kind), RunID: r.ID, Status: jobStatus(e.State), DefinitionID: r.JobID, DefinitionVersion: r.JobVersion, BatchID: r.BatchID,
+		ID: r.TaskID, Type: jobType(r.Work.Kind), RunID: r.ID, Status: jobStatus(e.State), DefinitionID: r.JobID, DefinitionVersion: r.JobVersion, BatchID: r.BatchID, Labels: r.Labels,
 		Attempt: e.Attempt, State: string(e.State), From: string(e.From), Reason: jobReason(e), Skipped: e.Type == run.EventSkipped || r.Skipped && e.State.Terminal(), Seq: e.Seq,
 		PayloadDigest: r.PayloadDigest, Message: e.Message,
 	}

@@ -12,6 +12,8 @@ import (
 type Definition struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
+	// Labels are inherited by the runs; see package label.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Pool is the pool in which the runs queue; empty means the default pool.
 	Pool string `json:"pool,omitempty"`
 	// Export makes the runs exports; nil means that they run the program of Image. An export

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -22,6 +23,9 @@ func TestRunOfADefinition(t *testing.T) {
 	}
 	if size := (run.Resources{CPUs: 2, MemoryMB: 512, Region: "fra"}); r.Work.Resources != size {
 		t.Errorf("got resources %+v, want %+v", r.Work.Resources, size)
+	}
+	if got := label.Text(r.Labels); got != "checked=,example.org/tier=1,team=shop" {
+		t.Errorf("got labels %s, want those of the job", got)
 	}
 	if r.Work.BucketCredentials != run.BucketEnvelope {
 		t.Errorf("got bucket credentials %q, want %s", r.Work.BucketCredentials, run.BucketEnvelope)

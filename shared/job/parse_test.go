@@ -177,6 +177,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"multiplier":       {"id: a\nimage: b\nretryConfig: {backoffMultiplier: 0.5}\n", []string{"line 3: retryConfig.backoffMultiplier: 0.5 is out of range"}},
 		"exec path":        {"id: a\nimage: exec:echo\n", []string{"line 2: image: "}},
 		"env name":         {"id: a\nimage: b\nenv: {A-B: x}\n", []string{"line 3: env.A-B: malformed name"}},
+		"labels":           {"id: a\nimage: b\nlabels:\n  a b: x\n  team: b c\n  n: 1\n", []string{"line 4: labels.a b: malformed key", `line 5: labels.team: malformed value "b c"`, `line 6: labels.n: 1, want a string, such as "1"`}},
 		"output folder":    {"id: a\nimage: b\noutput: {path: a/..}\n", []string{"line 3: output.path: malformed path"}},
 		"memory":           {"id: a\nimage: b\nresources: {memoryMB: 300}\n", []string{"line 3: resources.memoryMB: 300 is no multiple of 256"}},
 		"action type":      {"id: a\nimage: b\nactions: {onFailure: {type: mail}}\n", []string{"line 3: actions.onFailure.type: unknown type"}},

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -20,6 +21,8 @@ type RetryChanges struct {
 	Parameters map[string]string
 	Options    *ExportOptions
 	Priority   run.Priority
+	// Labels change the labels of the old run.
+	Labels label.Change `json:",omitempty"`
 }
 
 // None reports whether nothing is changed.
@@ -47,6 +50,7 @@ func (c RetryChanges) Of(again run.Run) (run.Run, error) {
 	if c.Priority != "" {
 		again = again.With(run.Override{Priority: c.Priority, Key: again.Override.Key})
 	}
+	again.Labels = c.Labels.Apply(again.Labels)
 	again.Work.Image = cmp.Or(c.Image, again.Work.Image)
 	if c.Options != nil {
 		again.Work.Options = exportOf(again.Work, c.Options).Work().Options
@@ -89,7 +93,7 @@ func (c RetryChanges) check(again run.Run) error {
 			return fault.Invalid(field.name, "%s; leave it out", field.why)
 		}
 	}
-	problems := CheckOverride(run.Override{Priority: c.Priority})
+	problems := append(CheckOverride(run.Override{Priority: c.Priority}), CheckLabels(c.Labels.Apply(again.Labels))...)
 	switch {
 	case c.Options != nil:
 		problems = append(problems, exportOf(again.Work, c.Options).Validate()...)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -125,12 +126,26 @@ func validateIdentity(d Definition, adHoc bool, p *problems) {
 	if len(d.Name) > limit.FileName || !limit.Printable(d.Name) {
 		p.bad("name", "malformed name, want at most %d bytes without control characters", limit.FileName)
 	}
+	validateLabels(d.Labels, p)
 	if d.Pool != "" && !limit.ValidName(d.Pool) {
 		p.bad("pool", "malformed pool %q, %s", limit.Cut(d.Pool, nameLimit), wantName)
 	}
 	if problem := keyProblem(d.ConcurrencyKey); problem != "" {
 		p.bad("concurrencyKey", "%s", problem)
 	}
+}
+
+func validateLabels(labels map[string]string, p *problems) {
+	for _, problem := range label.Check(labels) {
+		p.bad(join("labels", limit.Cut(problem.Key, nameLimit)), "%s", problem.Text)
+	}
+}
+
+// CheckLabels returns the problems of the labels of a run.
+func CheckLabels(labels map[string]string) []Problem {
+	p := &problems{}
+	validateLabels(labels, p)
+	return p.sorted()
 }
 
 func validateProgram(d Definition, p *problems) {

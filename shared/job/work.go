@@ -18,7 +18,7 @@ func (d Definition) Run(defaults run.Policy) run.Run {
 	return run.Run{
 		Work: d.work(), Policy: policy, JobID: d.ID, Slot: run.Slot{Pool: d.Pool},
 		Constraints: d.constraints(), Actions: d.runActions(),
-		Priority: d.Priority, Concurrency: d.concurrency(),
+		Priority: d.Priority, Concurrency: d.concurrency(), Labels: d.Labels,
 	}
 }
 

