@@ -41,7 +41,7 @@ func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Ex
 		return func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) }
 	}
 	return []httpkit.Route{
-		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit"),
+		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit", "label"),
 		route(http.MethodPut, "/v1/jobs/{job_id}", access.JobsWrite, on(put), "dryRun"),
 		route(http.MethodGet, "/v1/jobs/{job_id}", access.RunsRead, on(get)),
 		route(http.MethodPatch, "/v1/jobs/{job_id}", access.JobsWrite, on(patch)),
@@ -56,7 +56,7 @@ func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Ex
 		route(http.MethodPost, "/v1/jobs/{job_id}/runs", access.RunsWrite, on(start)),
 		route(http.MethodGet, "/v1/jobs/{job_id}/runs", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			return runs(svc, queries, w, r)
-		}, "cursor", "limit"),
+		}, "cursor", "limit", "label"),
 		{
 			Method: http.MethodGet, Pattern: "/schemas/job.json", Access: httpkit.ForAll,
 			Handle: func(w http.ResponseWriter, _ *http.Request) error {
@@ -168,8 +168,12 @@ func list(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	selector, err := httpkit.SelectorQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
 	page := port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	jobs, next, err := svc.Jobs(r.Context(), httpkit.CallerOf(r.Context()), page)
+	jobs, next, err := svc.Jobs(r.Context(), httpkit.CallerOf(r.Context()), page, selector)
 	if err != nil {
 		return fmt.Errorf("cannot list the jobs: %w", err)
 	}

@@ -46,7 +46,7 @@ func start(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	created, existing, err := svc.RunJob(r.Context(), jobs.RunRequest{
-		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
+		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, Labels: request.Labels, ScheduledAt: request.ScheduledAt,
 		Override:       run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r),
@@ -62,8 +62,12 @@ func runs(svc *jobs.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, 
 	if err != nil {
 		return err
 	}
+	selector, err := httpkit.SelectorQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
 	who, page := httpkit.CallerOf(r.Context()), port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	list, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{JobID: idOf(r)})
+	list, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{JobID: idOf(r), Labels: selector})
 	if err == nil && len(list.Views) == 0 && page.Cursor == "" {
 		_, err = svc.Job(r.Context(), who, idOf(r)) // the runs of a deleted job are shown
 	}

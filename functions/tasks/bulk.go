@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -54,6 +55,26 @@ func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 		shown.Result, shown.Retry = contract.BulkCreated, new(api.RunAccepted(*result.Retry))
 		if result.Existing {
 			shown.Result = contract.BulkExisting
+		}
+	})
+}
+
+// labelAll changes the labels of the runs that a filter selects.
+func labelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+	var asked contract.BulkLabelRequest
+	if err := decodeLabels(w, r, &asked, &asked.Labels); err != nil {
+		return err
+	}
+	request := contract.BulkRequest{Filter: asked.Filter, DryRun: asked.DryRun, Limit: asked.Limit, Cursor: asked.Cursor}
+	in, err := bulkOf(r, request, func(run.State) bool { return false }, "")
+	if err != nil {
+		return err
+	}
+	in.Labels = asked.Labels
+	return bulk(w, r, in, svc.LabelAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
+		shown.Result = contract.BulkChanged
+		if result.Existing {
+			shown.Result = contract.BulkUnchanged
 		}
 	})
 }
@@ -114,8 +135,12 @@ func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
 	if reflect.ValueOf(asked).IsZero() || asked.States != nil && len(asked.States) == 0 || asked.RunIDs != nil && len(asked.RunIDs) == 0 {
 		return orchestrator.Filter{}, fault.Invalid("filter", "empty filter, want at least one field, and no empty list; it would select every run")
 	}
+	selector, err := label.Parse(asked.Label)
+	if err != nil {
+		return orchestrator.Filter{}, fault.Invalid("filter.label", "%v", err)
+	}
 	filter := orchestrator.Filter{
-		IDs: asked.RunIDs, JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Trigger: run.Trigger(asked.Trigger), Fault: fault.Code(asked.FaultCode), Error: asked.Error, Skipped: asked.Skipped,
+		Labels: selector, IDs: asked.RunIDs, JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Trigger: run.Trigger(asked.Trigger), Fault: fault.Code(asked.FaultCode), Error: asked.Error, Skipped: asked.Skipped,
 		CreatedAfter: asked.CreatedAfter, CreatedBefore: asked.CreatedBefore,
 	}
 	if n := len(filter.IDs); n > limit.BulkPage {

@@ -6,8 +6,10 @@ import (
 	"net/url"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -67,7 +69,7 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()),
 		Changes: job.RetryChanges{
 			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
-			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority),
+			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority), Labels: request.Labels,
 		},
 	})
 	if err != nil {
@@ -76,4 +78,38 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 	return httpkit.WriteAccepted(w, existing, "/v1/tasks/"+url.PathEscape(again.TaskID), contract.RetryAccepted{
 		TaskID: again.TaskID, RetryOf: again.RetryOf, State: string(again.State),
 	})
+}
+
+// relabel changes the labels of a task.
+func relabel(queries *orchestrator.Queries, svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+	required, err := httpkit.Precondition(r)
+	if err != nil {
+		return err
+	}
+	var request contract.LabelRequest
+	if err := decodeLabels(w, r, &request, &request.Labels); err != nil {
+		return err
+	}
+	if _, err := svc.Label(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), request.Labels, required); err != nil {
+		return fmt.Errorf("cannot change the labels: %w", err)
+	}
+	return task(queries, w, r)
+}
+
+// decodeLabels decodes a request to change labels into v, whose labels are checked.
+func decodeLabels(w http.ResponseWriter, r *http.Request, v any, labels *map[string]*string) error {
+	body, err := httpkit.ReadDocument(w, r, httpkit.BodyLimit, httpkit.TypePatch, httpkit.TypeJSON)
+	if err == nil {
+		err = httpkit.ParseJSON(body, v)
+	}
+	if err != nil {
+		return err
+	}
+	if len(*labels) == 0 {
+		return fault.Invalid("labels", "no labels, want new values by key; null removes a label")
+	}
+	for _, problem := range label.Check(label.Change(*labels).Apply(nil)) {
+		return fault.Invalid(run.LabelField(problem.Key), "%s", problem.Text)
+	}
+	return nil
 }

@@ -63,6 +63,10 @@ func Routes(
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return retryAll(runs, w, r) },
 		},
 		{
+			Method: http.MethodPatch, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return labelAll(runs, w, r) },
+		},
+		{
 			Method: http.MethodGet, Pattern: "/.well-known/jwks.json", Access: httpkit.ForAll,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(keys, w, r) },
 		},
@@ -86,12 +90,16 @@ func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one stri
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"state", "kind", "jobId", "pool", "trigger", "skipped", "faultCode", "error", "createdAfter", "createdBefore", "cursor", "limit"},
+			Query:  []string{"state", "kind", "jobId", "pool", "trigger", "skipped", "faultCode", "error", "label", "createdAfter", "createdBefore", "cursor", "limit"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
 		},
 		{
 			Method: http.MethodGet, Pattern: one, Access: httpkit.ForClients, Scope: access.RunsRead,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(queries, w, r) },
+		},
+		{
+			Method: http.MethodPatch, Pattern: one, Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return relabel(queries, runs, w, r) },
 		},
 		{
 			Method: http.MethodPost, Pattern: one + "/cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
@@ -157,6 +165,10 @@ func filterInQuery(query url.Values) (orchestrator.Filter, error) {
 		}
 		filter.Skipped = &skipped
 	}
+	var err error
+	if filter.Labels, err = httpkit.SelectorQuery(query); err != nil {
+		return filter, err
+	}
 	if query.Has("state") {
 		states := run.States()
 		i := slices.IndexFunc(states, func(s run.State) bool { return strings.EqualFold(string(s), query.Get("state")) })
@@ -173,7 +185,13 @@ func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return fmt.Errorf("cannot read the task: %w", err)
 	}
-	return httpkit.WriteJSON(w, http.StatusOK, api.Task(view))
+	return writeTask(w, view)
+}
+
+// writeTask writes a task with its tag.
+func writeTask(w http.ResponseWriter, v orchestrator.View) error {
+	w.Header().Set("ETag", orchestrator.Tag(v.Run))
+	return httpkit.WriteJSON(w, http.StatusOK, api.Task(v))
 }
 
 func events(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {

@@ -22,7 +22,7 @@ import (
 func Status(v orchestrator.View) contract.Status {
 	r := v.Run
 	status := contract.Status{
-		TaskID: r.TaskID, BatchID: batchOf(r), Status: statusOf(r), Skipped: r.Skipped,
+		TaskID: r.TaskID, BatchID: batchOf(r), Labels: r.Labels, Status: statusOf(r), Skipped: r.Skipped,
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
 		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), TriggeredBy: jobRun(r.TriggeredBy()), Triggered: triggered(r),

@@ -13,7 +13,7 @@ import (
 func Task(v orchestrator.View) contract.Task {
 	r := v.Run
 	task := contract.Task{
-		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
+		TaskID: r.TaskID, RunID: r.ID, BatchID: r.BatchID, Labels: r.Labels, RetryOf: r.RetryOf, CorrelationID: r.CorrelationID,
 		Kind: r.Work.Kind, Format: r.Work.Format, PI: r.Work.PI, Options: r.Work.Options, Program: programShown(r.Work), Inference: inferenceDetails(r),
 		JobID: r.JobID, JobVersion: r.JobVersion, Trigger: string(r.Trigger), Skipped: r.Skipped, Priority: string(r.Priority),
 		Policy: policyOf(r.Policy), State: string(r.State), Attempt: r.Attempt.Number,

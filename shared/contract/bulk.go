@@ -17,6 +17,8 @@ type RunFilter struct {
 	// FaultCode is the fault code of the run's failure. Error is a text in its message.
 	FaultCode string `json:"faultCode,omitempty"`
 	Error     string `json:"error,omitempty"`
+	// Label is a selector of labels, such as "team=data,env!=dev".
+	Label string `json:"label,omitempty"`
 	// CreatedAfter and CreatedBefore are exclusive bounds.
 	CreatedAfter  time.Time `json:"createdAfter,omitzero"`
 	CreatedBefore time.Time `json:"createdBefore,omitzero"`
@@ -40,6 +42,21 @@ type BulkCancelRequest struct {
 	Limit  *int      `json:"limit,omitempty"`
 	Cursor string    `json:"cursor,omitempty"`
 	Reason string    `json:"reason,omitempty"`
+}
+
+// BulkLabelRequest is the body of PATCH /v1/runs: a BulkRequest with the change of the labels.
+type BulkLabelRequest struct {
+	Filter RunFilter `json:"filter"`
+	DryRun bool      `json:"dryRun,omitempty"`
+	Limit  *int      `json:"limit,omitempty"`
+	Cursor string    `json:"cursor,omitempty"`
+	LabelRequest
+}
+
+// LabelRequest is the body of PATCH /v1/runs/{run_id}.
+type LabelRequest struct {
+	// Labels maps keys to new values. null removes the label.
+	Labels map[string]*string `json:"labels"`
 }
 
 // BulkAnswer is a page of the results of a bulk request.
@@ -73,6 +90,10 @@ const (
 	// request created that run.
 	BulkCreated  = "created"
 	BulkExisting = "existing"
+	// BulkChanged means that the labels of the run were changed, BulkUnchanged that it has them
+	// already.
+	BulkChanged   = "changed"
+	BulkUnchanged = "unchanged"
 	// BulkRefused means that the run was not changed.
 	BulkRefused = "refused"
 )

@@ -27,6 +27,9 @@ type JobState struct {
 type JobSummary struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
+	// Labels are inherited by the runs of the job.
+	Labels map[string]string `json:"labels,omitempty"`
+
 	Pool string `json:"pool,omitempty"`
 	// Export is the format of an export job. It is empty for other jobs.
 	Export   string `json:"export,omitempty"`
@@ -47,6 +50,8 @@ type JobList struct {
 type JobRunRequest struct {
 	// Parameters are environment variables of this run. They override those of the job.
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Labels are added to those of the job. They override those with the same keys.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Priority and ConcurrencyKey override those of the job. Absent members do not.
 	Priority       string `json:"priority,omitempty"`
 	ConcurrencyKey string `json:"concurrencyKey,omitempty"`

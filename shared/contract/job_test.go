@@ -28,7 +28,7 @@ func TestSamplesMatchTheJobSchema(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, text := range []string{`{}`, `{"export":{"format":"mods"}}`, `{"export":{"format":"pdf","pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}}`, `{"image":"a","x":1}`, `{"image":"a","id":"A"}`, `{"image":"a","env":{"K":1}}`, `{"image":"a","jitter":"5 s"}`} {
+	for _, text := range []string{`{}`, `{"export":{"format":"mods"}}`, `{"export":{"format":"pdf","pi":"01K9XVBAQZF9EHDRXGBEADTZYY"}}`, `{"image":"a","x":1}`, `{"image":"a","id":"A"}`, `{"image":"a","env":{"K":1}}`, `{"image":"a","jitter":"5 s"}`, `{"image":"a","labels":{"a b":""}}`, `{"image":"a","labels":{"a":"b c"}}`} {
 		if err := schema.Validate(value(t, []byte(text))); err == nil {
 			t.Errorf("%s matches the schema, want an error", text)
 		}

@@ -10,6 +10,8 @@ type Task struct {
 	TaskID  string `json:"taskId"`
 	RunID   string `json:"runId"`
 	BatchID string `json:"batchId,omitempty"`
+	// Labels are those of the job at the creation of the run, with the run's own.
+	Labels map[string]string `json:"labels,omitempty"`
 	// RetryOf is the task that this task retries.
 	RetryOf       string `json:"retryOf,omitempty"`
 	CorrelationID string `json:"correlationId"`
@@ -312,6 +314,8 @@ type RetryRequest struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Options    *ExportOptions    `json:"options,omitempty"`
 	Priority   string            `json:"priority,omitempty"`
+	// Labels replace those with the same keys. null removes a label.
+	Labels map[string]*string `json:"labels,omitempty"`
 }
 
 // CancelRequest is the optional body of POST /v1/tasks/{task_id}/cancel.

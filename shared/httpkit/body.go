@@ -39,8 +39,8 @@ func DecodeKeyed(w http.ResponseWriter, r *http.Request, v any) (key string, err
 // DecodeJSON decodes the body of a client's request, a single JSON object, into the struct that
 // v points to. The faults are InvalidRequest with the field in dotted spelling
 // ("options.maxDepth"), TooLarge above the size limit, and 415 for a content type other than
-// application/json. Names are case-sensitive. It rejects unknown fields, nulls, duplicate
-// names, text after the object, and nesting deeper than 64.
+// application/json. Names are case-sensitive. It rejects unknown fields, nulls but for pointers in
+// a map, duplicate names, text after the object, and nesting deeper than 64.
 func DecodeJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	body, err := readBody(w, r, false)
 	if err != nil {

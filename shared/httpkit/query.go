@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/label"
 )
 
 // IntQuery returns an integer query parameter from least to most, or fallback if it is absent.
@@ -50,4 +51,18 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	default:
 		return values[0], nil
 	}
+}
+
+// SelectorQuery returns the selector of labels in the query parameter label; nil if it is absent.
+// The fault is InvalidRequest with its name.
+func SelectorQuery(query url.Values) (label.Selector, error) {
+	const name = "label"
+	if query.Has(name) && query.Get(name) == "" {
+		return nil, fault.Invalid(name, "empty value, want a selector or no parameter")
+	}
+	selector, err := label.Parse(query.Get(name))
+	if err != nil {
+		return nil, fault.Invalid(name, "%v", err)
+	}
+	return selector, nil
 }

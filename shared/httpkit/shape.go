@@ -132,7 +132,8 @@ func (s *shape) object(t reflect.Type, path string, depth int) error {
 		if !known {
 			return fault.Invalid(at, "unknown field %q%s", at, meantBy(name, t))
 		}
-		if err := s.value(member, at, depth); err != nil {
+		nullable := member != nil && t.Kind() == reflect.Map && member.Kind() == reflect.Pointer
+		if err := s.value(member, at, depth, nullable); err != nil {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func (s *shape) array(t reflect.Type, path string, depth int) error {
 		return fault.Invalid(path, "body nested too deeply, want at most %d levels", depthLimit)
 	}
 	for i := 0; s.tokens.More(); i++ {
-		if err := s.value(t, join(path, strconv.Itoa(i)), depth); err != nil {
+		if err := s.value(t, join(path, strconv.Itoa(i)), depth, false); err != nil {
 			return err
 		}
 	}
@@ -158,7 +159,8 @@ func (s *shape) end() error {
 	return nil
 }
 
-func (s *shape) value(t reflect.Type, path string, depth int) error {
+// value reads a value. nullable allows null, as for a pointer in a map.
+func (s *shape) value(t reflect.Type, path string, depth int, nullable bool) error {
 	token, err := s.tokens.Token()
 	if err != nil {
 		return notJSON(err)
@@ -191,7 +193,7 @@ func (s *shape) value(t reflect.Type, path string, depth int) error {
 		}
 		return s.array(t, path, depth+1)
 	case nil:
-		if t != nil {
+		if t != nil && !nullable {
 			return fault.Invalid(path, "%s is null, want %s or no field", path, fault.Kind(t))
 		}
 	}
@@ -218,7 +220,7 @@ func tokenKind(token json.Token) string {
 // memberOf returns the type of a member by its exact name; nil if any type is allowed. known is
 // false if the type has no such field.
 func memberOf(t reflect.Type, name string) (member reflect.Type, known bool) {
-	if t != nil && t.Kind() == reflect.Map && t.Elem().Kind() == reflect.String {
+	if t != nil && t.Kind() == reflect.Map && (t.Elem().Kind() == reflect.String || t.Elem().Kind() == reflect.Pointer) {
 		return t.Elem(), true
 	}
 	if t == nil || t == reflect.TypeFor[json.RawMessage]() || t.Kind() != reflect.Struct {

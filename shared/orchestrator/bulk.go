@@ -9,11 +9,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Bulk is a request to cancel or to retry the runs that a filter selects.
+// Bulk is a request to cancel, to retry or to label the runs that a filter selects.
 type Bulk struct {
 	Identity port.Identity
 	Filter   Filter
@@ -23,6 +24,8 @@ type Bulk struct {
 	// is the number of runs of a page.
 	Cursor string
 	Limit  int
+	// Labels are changed by LabelAll.
+	Labels label.Change
 	// Reason is for a cancel. The other fields are for a retry.
 	Reason                                     string
 	IdempotencyKey, CorrelationID, TraceParent string
@@ -32,8 +35,8 @@ type Bulk struct {
 type BulkResult struct {
 	// Run is the selected run; for a cancel, as stored after it.
 	Run run.Run
-	// Retry is the new run of a retry, nil for a cancel and a dry run. Existing: an
-	// earlier request created it.
+	// Retry is the new run of a retry; nil for other requests and a dry run. Existing: an
+	// earlier request created it, or the run has the labels already.
 	Retry    *run.Run
 	Existing bool
 	// Err is the reason that the run was not changed; nil without a failure.

@@ -50,6 +50,8 @@ type Config struct {
 	SourceURL string
 	// Hooks has the addresses that hooks may call besides public ones.
 	Hooks guard.Policy
+	// MetricLabels are the keys of the labels of runs that metrics have.
+	MetricLabels []string
 	// ModelKeys are the keys whose models are trusted.
 	ModelKeys catalog.Keys
 	// Engines has the addresses that replicas of engines may have besides public ones.

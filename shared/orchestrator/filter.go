@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -27,6 +28,8 @@ type Filter struct {
 	Fault fault.Code
 	// Error is a text that the message of the run's failure contains, in any case.
 	Error string
+	// Labels selects runs by their labels.
+	Labels label.Selector
 	// CreatedAfter and CreatedBefore are exclusive.
 	CreatedAfter, CreatedBefore time.Time
 }
@@ -40,6 +43,7 @@ func (f Filter) matches(r run.Run) bool {
 		(f.Skipped == nil || *f.Skipped == r.Skipped) &&
 		(f.Fault == "" || r.Fault != nil && r.Fault.Code == f.Fault) &&
 		(f.Error == "" || r.Fault != nil && strings.Contains(strings.ToLower(r.Fault.Message), strings.ToLower(f.Error))) &&
+		f.Labels.Matches(r.Labels) &&
 		(f.CreatedAfter.IsZero() || r.CreatedAt.After(f.CreatedAfter)) &&
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore))
 }

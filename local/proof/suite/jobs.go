@@ -21,6 +21,7 @@ func jobs() []Test {
 		{Name: "dry run of a job change stores nothing", Run: jobIsPreviewed},
 		{Name: "job definition is refused with all problems", Run: jobProblems},
 		{Name: "scheduled run of a job exists once", Run: jobFiring},
+		{Name: "labels select jobs and runs, and change", Run: labelsSelect},
 		{Name: "runs of a job are cancelled and retried by a filter", Run: bulkOfAJob},
 		{Name: "job exports by its schedule and triggers another", Requires: []Capability{SampleSource}, Run: jobExports},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -38,11 +39,27 @@ func (s *Jobs) Version(ctx context.Context, who port.Identity, id string, versio
 	return j, nil
 }
 
-// Jobs reads a page of the caller's jobs, ordered by id.
-func (s *Jobs) Jobs(ctx context.Context, who port.Identity, page port.Page) (jobs []job.Job, next string, err error) {
-	jobs, next, err = s.store.Jobs(ctx, who.Tenant, page)
-	if err != nil {
-		return nil, "", fmt.Errorf("cannot list the jobs: %w", err)
+// mostPages is the maximum number of pages of the store that are read for one page of selected
+// jobs.
+const mostPages = 20
+
+// Jobs reads a page of the caller's jobs that a selector selects, ordered by id. The page may be
+// short although more jobs follow: next is then not empty.
+func (s *Jobs) Jobs(ctx context.Context, who port.Identity, page port.Page, selector label.Selector) (jobs []job.Job, next string, err error) {
+	for wanted, pages := page.Limit, 0; ; {
+		listed, next, err := s.store.Jobs(ctx, who.Tenant, page)
+		if err != nil {
+			return nil, "", fmt.Errorf("cannot list the jobs: %w", err)
+		}
+		for _, j := range listed {
+			if selector.Matches(j.Definition.Labels) {
+				jobs = append(jobs, j)
+			}
+		}
+		pages++
+		page.Cursor, page.Limit = next, wanted-len(jobs)
+		if next == "" || page.Limit <= 0 || pages == mostPages {
+			return jobs, next, nil
+		}
 	}
-	return jobs, next, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -25,6 +26,8 @@ type RunRequest struct {
 	JobID    string
 	// Parameters are environment variables of this run. They replace those of the job.
 	Parameters map[string]string
+	// Labels are added to those of the job, and replace those with the same keys.
+	Labels map[string]string
 	// Override replaces the priority and the key of the job for this run.
 	Override run.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
@@ -49,7 +52,7 @@ func (s *Jobs) RunJob(ctx context.Context, in RunRequest) (r run.Run, existing b
 	}
 	created, existing, err := s.runs.Create(ctx, r, in.IdempotencyKey, in.digest())
 	if r.ID != "" && errors.Is(err, port.ErrConflict) {
-		return s.fired(ctx, r)
+		return s.fired(ctx, r, in.Labels)
 	}
 	return created, existing, err
 }
@@ -73,6 +76,10 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
 		return run.Run{}, job.NewDefinitionProblems(problems)
 	}
+	r.Labels = label.Of(in.Labels).Apply(r.Labels)
+	if problems := job.CheckLabels(r.Labels); len(problems) > 0 {
+		return run.Run{}, job.NewDefinitionProblems(problems)
+	}
 	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
 	r.CreatedBy, r.TraceParent, r.Trigger = in.Identity.Actor(), in.TraceParent, run.TriggerManual
@@ -84,14 +91,14 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 }
 
 // fired returns the existing firing at the time of the wanted run. Fault: IdempotencyMismatch
-// if that has other parameters or another override.
-func (s *Jobs) fired(ctx context.Context, wanted run.Run) (r run.Run, existing bool, err error) {
+// if that has other parameters, lacks one of the requested labels, or has another override.
+func (s *Jobs) fired(ctx context.Context, wanted run.Run, labels map[string]string) (r run.Run, existing bool, err error) {
 	r, err = s.store.Load(ctx, wanted.Ref())
 	if err != nil {
 		return run.Run{}, false, fmt.Errorf("cannot read the firing: %w", err)
 	}
-	if !maps.Equal(r.Parameters, wanted.Parameters) || r.Override != wanted.Override {
-		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, priority or key; cancel it, or use another time")
+	if !maps.Equal(r.Parameters, wanted.Parameters) || r.Override != wanted.Override || !maps.Equal(label.Of(labels).Apply(r.Labels), r.Labels) {
+		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, labels, priority or key; cancel it, or use another time")
 	}
 	return r, true, nil
 }
@@ -114,6 +121,9 @@ func (in RunRequest) digest() string {
 	text := fmt.Appendf(nil, "run of job %q %q %d", in.JobID, parameters, in.ScheduledAt.Unix())
 	if in.Override != (run.Override{}) {
 		text = fmt.Appendf(text, " %q %q", in.Override.Priority, in.Override.Key)
+	}
+	if len(in.Labels) > 0 {
+		text = fmt.Appendf(text, " labels %q", label.Text(in.Labels))
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -18,7 +18,7 @@ func (s *storeTest) sampleJob(tenant, id string) job.Job {
 		Tenant: tenant, ID: id, Version: 1, CreatedAt: now, UpdatedAt: now, UpdatedBy: "token:abc123", Since: now,
 		NextAt: now.Add(time.Hour), WakeAt: now.Add(time.Hour + time.Second),
 		Definition: job.Definition{
-			Name: "Näme of <" + id + ">", Image: "jobs:latest", Command: []string{"report", "--all"}, Schedule: "0 2 * * *", TimeZone: "Europe/Berlin",
+			Name: "Näme of <" + id + ">", Labels: map[string]string{"example.org/tier": "1"}, Image: "jobs:latest", Command: []string{"report", "--all"}, Schedule: "0 2 * * *", TimeZone: "Europe/Berlin",
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -19,7 +20,7 @@ func createdIsReadBack(s *storeTest) {
 		{Tenant: "acme", ID: "bare", TaskID: "bare"},
 	} {
 		if r.ID == "bare" {
-			r.ScheduledAt = s.now.Add(time.Hour)
+			r.ScheduledAt, r.Labels = s.now.Add(time.Hour), map[string]string{"team": "data", "example.org/tier": ""}
 		}
 		want := s.create(r)
 		if want.Version != 1 {
@@ -44,6 +45,7 @@ func committedIsReadBack(s *storeTest) {
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
 		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m1"}}, run.MachineRunning{Attempt: 1})
 	facts = append(facts, lostFacts()...)
+	facts = append(facts, run.Relabelled{Change: label.Of(map[string]string{"team": "data", "env": ""})}, run.Relabelled{Change: label.Change{"env": nil}})
 	for _, f := range facts {
 		before := r.Version
 		if r = s.apply(r, f); r.Version != before+1 {

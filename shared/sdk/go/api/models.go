@@ -560,8 +560,9 @@ type Status struct {
 	// The run whose action trigger_job created this one.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
 	// The runs that this one has triggered, in order.
-	Triggered []JobRunRef `json:"triggered,omitzero"`
-	MachineID string      `json:"machineId,omitzero"`
+	Triggered []JobRunRef       `json:"triggered,omitzero"`
+	Labels    map[string]string `json:"labels,omitzero"`
+	MachineID string            `json:"machineId,omitzero"`
 	// Worker of the current attempt.
 	WorkerID        string    `json:"workerId,omitzero"`
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
@@ -720,9 +721,10 @@ type TaskOutput struct {
 
 // Task is an object of the API.
 type Task struct {
-	TaskID  string `json:"taskId"`
-	RunID   string `json:"runId"`
-	BatchID string `json:"batchId,omitzero"`
+	TaskID  string            `json:"taskId"`
+	RunID   string            `json:"runId"`
+	BatchID string            `json:"batchId,omitzero"`
+	Labels  map[string]string `json:"labels,omitzero"`
 	// Id of the task that this task retries.
 	RetryOf       string `json:"retryOf,omitzero"`
 	CorrelationID string `json:"correlationId"`
@@ -1102,7 +1104,8 @@ type RetryRequest struct {
 	Parameters map[string]string `json:"parameters,omitzero"`
 	Options    *ExportOptions    `json:"options,omitzero"`
 	// One of interactive, normal, batch; later servers may add values.
-	Priority string `json:"priority,omitzero"`
+	Priority string             `json:"priority,omitzero"`
+	Labels   map[string]*string `json:"labels,omitzero"`
 }
 
 // RunFilter is an object of the API. Selects the runs that match each field. At least one field
@@ -1127,10 +1130,29 @@ type RunFilter struct {
 	FaultCode string `json:"faultCode,omitzero"`
 	// Runs whose failure has this text in its message, in any case..
 	Error string `json:"error,omitzero"`
+	// Runs whose labels meet all of these requirements, as in label of GET /v1/runs.
+	Label string `json:"label,omitzero"`
 	// Runs created after this time.
 	CreatedAfter time.Time `json:"createdAfter,omitzero"`
 	// Runs created before this time.
 	CreatedBefore time.Time `json:"createdBefore,omitzero"`
+}
+
+// LabelRequest is an object of the API.
+type LabelRequest struct {
+	Labels map[string]*string `json:"labels"`
+}
+
+// BulkLabelRequest is an object of the API.
+type BulkLabelRequest struct {
+	Filter RunFilter `json:"filter"`
+	// Changes nothing.
+	DryRun *bool `json:"dryRun,omitzero"`
+	// Runs of a page.
+	Limit *int64 `json:"limit,omitzero"`
+	// nextCursor of the previous page. Empty for the first page.
+	Cursor string             `json:"cursor,omitzero"`
+	Labels map[string]*string `json:"labels"`
 }
 
 // BulkRequest is an object of the API.
@@ -1164,9 +1186,10 @@ type BulkAnswerRunsItem struct {
 	JobID  string `json:"jobId,omitzero"`
 	State  State  `json:"state"`
 	// selected in a dry run; requested, cancelled and too_late as for the cancel of one run;
-	// created for a new run and existing for one that an earlier request created; refused if the
-	// run was not changed. One of selected, requested, cancelled, too_late, created, existing,
-	// refused; later servers may add values.
+	// created for a new run and existing for one that an earlier request created; changed for new
+	// labels and unchanged for a run that has them; refused if the run was not changed. One of
+	// selected, requested, cancelled, too_late, created, existing, changed, unchanged, refused;
+	// later servers may add values.
 	Result string `json:"result"`
 	// Explanation for a person.
 	Message string `json:"message,omitzero"`
@@ -1561,6 +1584,8 @@ type JobFields struct {
 	// Id of the job. A request may leave it out; its path has it.
 	ID   string `json:"id,omitzero"`
 	Name string `json:"name,omitzero"`
+	// Labels of the job. Its runs inherit them.
+	Labels map[string]string `json:"labels,omitzero"`
 	// Pool whose slots the runs use.
 	Pool string `json:"pool,omitzero"`
 	// Makes the runs exports, as POST /export/{format} does, in place of a program: command, env,
@@ -1636,6 +1661,8 @@ type JobDefinition struct {
 	// Id of the job. A request may leave it out; its path has it.
 	ID   string `json:"id,omitzero"`
 	Name string `json:"name,omitzero"`
+	// Labels of the job. Its runs inherit them.
+	Labels map[string]string `json:"labels,omitzero"`
 	// Pool whose slots the runs use.
 	Pool string `json:"pool,omitzero"`
 	// Makes the runs exports, as POST /export/{format} does, in place of a program: command, env,
@@ -1712,6 +1739,8 @@ type RunDefinition struct {
 	// Id of the job. A request may leave it out; its path has it.
 	ID   string `json:"id,omitzero"`
 	Name string `json:"name,omitzero"`
+	// Labels of the job. Its runs inherit them.
+	Labels map[string]string `json:"labels,omitzero"`
 	// Pool whose slots the runs use.
 	Pool string `json:"pool,omitzero"`
 	// Makes the runs exports, as POST /export/{format} does, in place of a program: command, env,
@@ -1803,6 +1832,8 @@ type Job struct {
 	// Id of the job. A request may leave it out; its path has it.
 	ID   string `json:"id"`
 	Name string `json:"name,omitzero"`
+	// Labels of the job. Its runs inherit them.
+	Labels map[string]string `json:"labels,omitzero"`
 	// Pool whose slots the runs use.
 	Pool string `json:"pool,omitzero"`
 	// Makes the runs exports, as POST /export/{format} does, in place of a program: command, env,
@@ -1890,6 +1921,8 @@ type JobVersion struct {
 	// Id of the job. A request may leave it out; its path has it.
 	ID   string `json:"id"`
 	Name string `json:"name,omitzero"`
+	// Labels of the job. Its runs inherit them.
+	Labels map[string]string `json:"labels,omitzero"`
 	// Pool whose slots the runs use.
 	Pool string `json:"pool,omitzero"`
 	// Makes the runs exports, as POST /export/{format} does, in place of a program: command, env,
@@ -1976,10 +2009,11 @@ type JobSummary struct {
 	Paused    bool      `json:"paused"`
 	PausedAt  time.Time `json:"pausedAt,omitzero"`
 	// Nominal time of the next firing; absent if no firing follows.
-	NextAt time.Time `json:"nextAt,omitzero"`
-	ID     string    `json:"id"`
-	Name   string    `json:"name,omitzero"`
-	Pool   string    `json:"pool,omitzero"`
+	NextAt time.Time         `json:"nextAt,omitzero"`
+	ID     string            `json:"id"`
+	Name   string            `json:"name,omitzero"`
+	Labels map[string]string `json:"labels,omitzero"`
+	Pool   string            `json:"pool,omitzero"`
 	// Format of the exports.
 	Export   string `json:"export,omitzero"`
 	Image    string `json:"image,omitzero"`
@@ -1999,6 +2033,8 @@ type JobRunRequest struct {
 	// Environment variables of this run. They replace those of the job. The same names are
 	// refused.
 	Parameters map[string]string `json:"parameters,omitzero"`
+	// Added to the labels of the job. They replace those with the same keys.
+	Labels map[string]string `json:"labels,omitzero"`
 	// Replaces that of the job for this run. One of interactive, normal, batch; later servers may
 	// add values.
 	Priority string `json:"priority,omitzero"`

@@ -33,6 +33,7 @@ var operations = map[string][3]string{
 	"cancelResponse":       {"POST", "/v1/responses/{response_id}/cancel", "OpenAI.CancelResponse"},
 	"getServedModel":       {"GET", "/v1/models/{model}", "OpenAI.GetModel"},
 	"task":                 {"GET", "/v1/tasks/{task_id}", "Tasks.Get"},
+	"labelTask":            {"PATCH", "/v1/tasks/{task_id}", "Tasks.Label"},
 	"taskEvents":           {"GET", "/v1/tasks/{task_id}/events", "Tasks.Events"},
 	"taskLogs":             {"GET", "/v1/tasks/{task_id}/logs", "Tasks.Logs"},
 	"sendLog":              {"POST", "/v1/tasks/{task_id}/logs", "Workers.SendLog"},
@@ -45,9 +46,11 @@ var operations = map[string][3]string{
 	"retryTask":            {"POST", "/v1/tasks/{task_id}/retry", "Tasks.Retry"},
 	"listRuns":             {"GET", "/v1/runs", "Runs.List"},
 	"createRun":            {"POST", "/v1/runs", "Runs.Create"},
+	"labelRuns":            {"PATCH", "/v1/runs", "Runs.LabelMany"},
 	"cancelRuns":           {"POST", "/v1/runs:cancel", "Runs.CancelMany"},
 	"retryRuns":            {"POST", "/v1/runs:retry", "Runs.RetryMany"},
 	"getRun":               {"GET", "/v1/runs/{run_id}", "Runs.Get"},
+	"labelRun":             {"PATCH", "/v1/runs/{run_id}", "Runs.Label"},
 	"explainRun":           {"GET", "/v1/runs/{run_id}/explain", "Runs.Explain"},
 	"planRun":              {"POST", "/v1/runs:plan", "Runs.Plan"},
 	"runUpdates":           {"GET", "/v1/runs/{run_id}/updates", "Runs.Updates"},
@@ -180,6 +183,18 @@ func (s Runs) Create(ctx context.Context, body *api.RunDefinition, options ...Op
 	return sendJSON[api.RunAccepted](ctx, s.t, call{method: "POST", keyed: true, path: "/v1/runs", body: bodyOf(body)}, options)
 }
 
+// LabelMany calls PATCH /v1/runs: change the labels of the runs that a filter selects.
+//
+// Changes the labels of each selected run, newest first, as PATCH /v1/runs/{run_id} does. A run
+// that leaves the filter meanwhile is not changed and not listed.
+//
+// One request handles a page and takes at most about 10 s; a page may be short, and even empty,
+// although more runs follow. Repeat the request with cursor set to nextCursor until it is
+// absent.
+func (s Runs) LabelMany(ctx context.Context, body *api.BulkLabelRequest, options ...Option) (*api.BulkAnswer, error) {
+	return sendJSON[api.BulkAnswer](ctx, s.t, call{method: "PATCH", path: "/v1/runs", body: bodyOf(body), mediaType: "application/merge-patch+json"}, options)
+}
+
 // CancelMany calls POST /v1/runs:cancel: cancel the runs that a filter selects.
 //
 // Requests the end of each selected run that has not ended, newest first. states are of runs
@@ -217,6 +232,15 @@ func (s Runs) RetryMany(ctx context.Context, body *api.BulkRequest, options ...O
 // Returns the run. The id is a run id or a task id.
 func (s Runs) Get(ctx context.Context, runID string, options ...Option) (*api.Task, error) {
 	return sendJSON[api.Task](ctx, s.t, call{method: "GET", path: pathOf("/v1/runs/{run_id}", runID)}, options)
+}
+
+// Label calls PATCH /v1/runs/{run_id}: change the labels of a run.
+//
+// Applies a JSON merge patch (RFC 7396) to the labels, in any state of the run. null removes a
+// label. A change is the event job.labels_changed. Without If-Match, concurrent changes of
+// other labels are kept.
+func (s Runs) Label(ctx context.Context, runID string, body *api.LabelRequest, options ...Option) (*api.Task, error) {
+	return sendJSON[api.Task](ctx, s.t, call{method: "PATCH", path: pathOf("/v1/runs/{run_id}", runID), body: bodyOf(body), mediaType: "application/merge-patch+json"}, options)
 }
 
 // Explain calls GET /v1/runs/{run_id}/explain: explain why a run is in its state.
@@ -298,6 +322,15 @@ func (s Tasks) List(query TasksListQuery, options ...Option) *Pages[api.Task, ap
 // Returns the task with its run, machine, worker and output.
 func (s Tasks) Get(ctx context.Context, taskID string, options ...Option) (*api.Task, error) {
 	return sendJSON[api.Task](ctx, s.t, call{method: "GET", path: pathOf("/v1/tasks/{task_id}", taskID)}, options)
+}
+
+// Label calls PATCH /v1/tasks/{task_id}: change the labels of a task.
+//
+// Applies a JSON merge patch (RFC 7396) to the labels, in any state of the task. null removes a
+// label. A change is the event job.labels_changed. Without If-Match, concurrent changes of
+// other labels are kept.
+func (s Tasks) Label(ctx context.Context, taskID string, body *api.LabelRequest, options ...Option) (*api.Task, error) {
+	return sendJSON[api.Task](ctx, s.t, call{method: "PATCH", path: pathOf("/v1/tasks/{task_id}", taskID), body: bodyOf(body), mediaType: "application/merge-patch+json"}, options)
 }
 
 // Events calls GET /v1/tasks/{task_id}/events: list the events of a task.
@@ -1110,6 +1143,9 @@ type TasksListQuery struct {
 	FaultCode string
 	// Runs whose failure has this text in its message, in any case..
 	Error string
+	// Those whose labels meet all of these requirements, separated by commas: team=data, env!=dev,
+	// env in (dev, test), env notin (dev), team, !team.
+	Label string
 	// Runs created after this time.
 	CreatedAfter time.Time
 	// Runs created before this time.
@@ -1131,6 +1167,7 @@ func (q TasksListQuery) values() url.Values {
 	setBool(v, "skipped", q.Skipped)
 	setText(v, "faultCode", q.FaultCode)
 	setText(v, "error", q.Error)
+	setText(v, "label", q.Label)
 	setTime(v, "createdAfter", q.CreatedAfter)
 	setTime(v, "createdBefore", q.CreatedBefore)
 	setText(v, "cursor", q.Cursor)
@@ -1191,6 +1228,9 @@ type RunsListQuery struct {
 	FaultCode string
 	// Runs whose failure has this text in its message, in any case..
 	Error string
+	// Those whose labels meet all of these requirements, separated by commas: team=data, env!=dev,
+	// env in (dev, test), env notin (dev), team, !team.
+	Label string
 	// Runs created after this time.
 	CreatedAfter time.Time
 	// Runs created before this time.
@@ -1210,6 +1250,7 @@ func (q RunsListQuery) values() url.Values {
 	setBool(v, "skipped", q.Skipped)
 	setText(v, "faultCode", q.FaultCode)
 	setText(v, "error", q.Error)
+	setText(v, "label", q.Label)
 	setTime(v, "createdAfter", q.CreatedAfter)
 	setTime(v, "createdBefore", q.CreatedBefore)
 	setText(v, "cursor", q.Cursor)
@@ -1236,12 +1277,16 @@ type JobsListQuery struct {
 	// nextCursor of the previous page. Empty for the first page.
 	Cursor string
 	Limit  int64
+	// Those whose labels meet all of these requirements, separated by commas: team=data, env!=dev,
+	// env in (dev, test), env notin (dev), team, !team.
+	Label string
 }
 
 func (q JobsListQuery) values() url.Values {
 	v := url.Values{}
 	setText(v, "cursor", q.Cursor)
 	setNumber(v, "limit", q.Limit)
+	setText(v, "label", q.Label)
 	return v
 }
 
@@ -1262,12 +1307,16 @@ type JobsRunsQuery struct {
 	// nextCursor of the previous page. Empty for the first page.
 	Cursor string
 	Limit  int64
+	// Those whose labels meet all of these requirements, separated by commas: team=data, env!=dev,
+	// env in (dev, test), env notin (dev), team, !team.
+	Label string
 }
 
 func (q JobsRunsQuery) values() url.Values {
 	v := url.Values{}
 	setText(v, "cursor", q.Cursor)
 	setNumber(v, "limit", q.Limit)
+	setText(v, "label", q.Label)
 	return v
 }
 

@@ -35,7 +35,7 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
     fn of<F: Future<Output = Result<(), Error>> + 'static>(calling: F) -> Calling {
         Box::pin(calling)
     }
-    let rows: [(&str, Option<Method_>); 15] = [
+    let rows: [(&str, Option<Method_>); 17] = [
         (
             "listRuns",
             Some(|c| {
@@ -67,6 +67,14 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
                         .map(drop)
                 })
             }),
+        ),
+        (
+            "labelRuns",
+            Some(|c| of(async move { c.runs().label_many(&Default::default()).await.map(drop) })),
+        ),
+        (
+            "labelRun",
+            Some(|c| of(async move { c.runs().label("r:1", &Default::default()).await.map(drop) })),
         ),
         (
             "getRun",
@@ -207,6 +215,7 @@ fn each_parameter_of_the_lists_is_sent() {
         skipped: Some(false),
         fault_code: text(),
         error: text(),
+        label: text(),
         created_after: Some(models::Time("2026-01-02T03:04:05Z".into())),
         created_before: Some(std::time::SystemTime::UNIX_EPOCH.into()),
         limit: Some(7),

@@ -129,6 +129,15 @@ impl Client {
         self.transport.request(&call).await?.json()
     }
 
+    async fn patch<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T> {
+        let call = Call::new(Method::PATCH, path.to_owned()).json(body)?;
+        self.transport.request(&call).await?.json()
+    }
+
     async fn post<T: serde::de::DeserializeOwned>(
         &self,
         path: &str,

@@ -10,9 +10,9 @@ use super::pages::Items;
 use super::transport::{new_key, path, Call};
 use super::{Client, Result};
 use crate::models::{
-    BulkAnswer, BulkCancelRequest, BulkRequest, CancelAnswer, Explanation, Plan, PlanJobRequest,
-    RetryAccepted, RunAccepted, RunDefinition, RunFilterKind, RunFilterTrigger, RunUpdate,
-    RunUpdates, State, Task, TaskList, Time,
+    BulkAnswer, BulkCancelRequest, BulkLabelRequest, BulkRequest, CancelAnswer, Explanation,
+    LabelRequest, Plan, PlanJobRequest, RetryAccepted, RunAccepted, RunDefinition, RunFilterKind,
+    RunFilterTrigger, RunUpdate, RunUpdates, State, Task, TaskList, Time,
 };
 
 /// How long the server waits for a change of a run.
@@ -43,6 +43,8 @@ pub struct RunQuery {
     pub fault_code: Option<String>,
     /// Runs whose failure has this text in its message, in any case.
     pub error: Option<String>,
+    /// Runs whose labels this selector selects, such as `team=data,env!=dev`.
+    pub label: Option<String>,
     /// Runs created after this time.
     pub created_after: Option<Time>,
     /// Runs created before this time.
@@ -85,6 +87,7 @@ impl Runs<'_> {
                     .query("skipped", query.skipped)
                     .query("faultCode", query.fault_code)
                     .query("error", query.error)
+                    .query("label", query.label)
                     .query("createdAfter", query.created_after)
                     .query("createdBefore", query.created_before)
                     .query("limit", query.limit)
@@ -195,6 +198,25 @@ impl Runs<'_> {
     /// Those of [`Client::call`].
     pub async fn retry_many(&self, request: &BulkRequest, key: &str) -> Result<BulkAnswer> {
         self.client.post("/v1/runs:retry", request, Some(key)).await
+    }
+
+    /// Changes the labels of a run; `None` removes one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub async fn label(&self, run_id: &str, request: &LabelRequest) -> Result<Task> {
+        let path = path(&["v1", "runs", run_id])?;
+        self.client.patch(&path, request).await
+    }
+
+    /// Changes the labels of a page of the runs that a filter selects.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub async fn label_many(&self, request: &BulkLabelRequest) -> Result<BulkAnswer> {
+        self.client.patch("/v1/runs", request).await
     }
 
     /// Waits until a run has ended and returns it; see [`Task::succeeded`].

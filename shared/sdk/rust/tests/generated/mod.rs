@@ -135,6 +135,10 @@ impl<'a> Models<'a> {
                 Value::Object(more) if !more.is_empty() => {
                     let inner =
                         self.kind(&schema["additionalProperties"], &format!("{context}Value"));
+                    let kinds = more.get("type").and_then(Value::as_array);
+                    if kinds.is_some_and(|kinds| kinds.contains(&"null".into())) {
+                        return format!("BTreeMap<String, Option<{inner}>>");
+                    }
                     format!("BTreeMap<String, {inner}>")
                 }
                 _ => "Map<String, Value>".into(),

@@ -60,6 +60,16 @@ export class Runs extends Resource {
     return this.json("retryRuns", { body: request }, options);
   }
 
+  /** Changes the labels of a run; `null` removes one. */
+  label(runId: string, request: Schemas.LabelRequest, options?: CallOptions): Promise<Schemas.Task> {
+    return this.json("labelRun", { path: { run_id: runId }, body: request, repeatable: true }, options);
+  }
+
+  /** Changes the labels of the runs of one page of a filter. Repeat it with `nextCursor` until that is absent. */
+  labelMany(request: Schemas.BulkLabelRequest, options?: CallOptions): Promise<Schemas.BulkAnswer> {
+    return this.json("labelRuns", { body: request, repeatable: true }, options);
+  }
+
   /**
    * Waits for the end of a run and returns it. The end may be a failure: see `state`.
    * `options.timeoutMs` bounds each request, `options.signal` the whole wait.
@@ -99,6 +109,11 @@ export class Tasks extends Resource {
 
   retry(taskId: string, options?: CallOptions): Promise<Schemas.RetryAccepted> {
     return this.json("retryTask", { path: { task_id: taskId } }, options);
+  }
+
+  /** Changes the labels of a task; `null` removes one. */
+  label(taskId: string, request: Schemas.LabelRequest, options?: CallOptions): Promise<Schemas.Task> {
+    return this.json("labelTask", { path: { task_id: taskId }, body: request, repeatable: true }, options);
   }
 
   /** What happened to a task, numbered without gaps. */

@@ -1,0 +1,65 @@
+package suite
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/label"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+// labelsSelect changes the labels of a run that waits for its time.
+func labelsSelect(c *Case) {
+	path := c.jobPath("labelled")
+	id := strings.TrimPrefix(path, "/v1/jobs/")
+	defer c.Call(http.MethodDelete, path, "")
+	stored, _ := send[api.JobAnswer](c, "PUT", path, "image: a\nlabels: {team: data, env: dev}\n", 201, "Content-Type", "application/yaml")
+	at := stored.CreatedAt.Add(2 * time.Hour).Truncate(time.Second).Format(time.RFC3339)
+	accepted, _ := send[contract.RunAccepted](c, "POST", path+"/runs", fmt.Sprintf(`{"scheduledAt": %q, "labels": {"env": "test"}}`, at), 202)
+	one := "/v1/runs/" + accepted.RunID
+	_, header := send[contract.Task](c, "GET", one, "", 200)
+	changed, _ := send[contract.Task](c, "PATCH", one, `{"labels": {"env": null, "owner": "ana"}}`, 200, "If-Match", header.Get("ETag"))
+	if got := label.Text(changed.Labels); got != "owner=ana,team=data" {
+		c.T.Errorf("got labels %s, want owner=ana,team=data", got)
+	}
+	send[contract.Problem](c, "PATCH", one, `{"labels": {"env": "x"}}`, 412, "If-Match", header.Get("ETag"))
+	for selector, want := range map[string]int{"owner": 1, "team=data,env!=test": 1, "owner+in+(bob)": 0} {
+		if list := outside.Get[contract.TaskList](c.Client, "/v1/runs?jobId="+id+"&label="+selector); len(list.Tasks) != want {
+			c.T.Errorf("%s: got %d runs, want %d", selector, len(list.Tasks), want)
+		}
+	}
+	filter := fmt.Sprintf(`{"filter": {"jobId": %q, "label": "owner=ana"}, "labels": {"triage": "done"}}`, id)
+	for _, want := range []string{contract.BulkChanged, contract.BulkUnchanged} {
+		if answer, _ := send[contract.BulkAnswer](c, "PATCH", "/v1/runs", filter, 200); len(answer.Runs) != 1 || answer.Runs[0].Result != want {
+			c.T.Errorf("got %+v, want the run %s", answer.Runs, want)
+		}
+	}
+	jobs := 0
+	for cursor := ""; ; {
+		list := outside.Get[contract.JobList](c.Client, "/v1/jobs?label=team%3Ddata,env%3Ddev"+cursor)
+		for _, j := range list.Jobs {
+			if j.ID == id && j.Labels["env"] == "dev" {
+				jobs++
+			}
+		}
+		if list.NextCursor == "" {
+			break
+		}
+		cursor = "&cursor=" + list.NextCursor
+	}
+	messages := []string{}
+	for _, e := range c.Events(accepted.TaskID) {
+		if e.Type == string(run.EventLabelsChanged) {
+			messages = append(messages, e.Message)
+		}
+	}
+	if got := strings.Join(messages, " "); jobs != 1 || got != "env-,owner=ana triage=done" {
+		c.T.Errorf("got %d jobs and the changes %q, want the job and two changes", jobs, got)
+	}
+	send[contract.CancelAnswer](c, "POST", one+"/cancel", "", 200)
+}
