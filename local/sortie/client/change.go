@@ -38,4 +38,21 @@ func (c *Client) RetryAll(ctx context.Context, request contract.BulkRequest, key
 	})
 }
 
+// Label changes the labels of a task; nil removes one. The call is safe to repeat.
+func (c *Client) Label(ctx context.Context, taskID string, labels map[string]*string) (contract.Task, error) {
+	var task contract.Task
+	_, err := c.do(ctx, call{
+		method: http.MethodPatch, path: "v1/tasks/" + url.PathEscape(taskID), body: contract.LabelRequest{Labels: labels}, repeat: true,
+	}, &task)
+	return task, err
+}
+
+// LabelAll changes the labels of one page of the runs that a filter selects. The call is safe to
+// repeat.
+func (c *Client) LabelAll(ctx context.Context, request contract.BulkLabelRequest) (contract.BulkAnswer, error) {
+	var answer contract.BulkAnswer
+	_, err := c.do(ctx, call{method: http.MethodPatch, path: "v1/runs", body: request, repeat: true}, &answer)
+	return answer, err
+}
+
 func taskPath(taskID, what string) string { return "v1/tasks/" + url.PathEscape(taskID) + "/" + what }

@@ -47,7 +47,8 @@ func (c *Client) status(ctx context.Context, taskID string, wait time.Duration) 
 // Page selects a page of a list. The zero value is the first page, of the
 // server's default size.
 type Page struct {
-	// Filter selects tasks, with at most one state. Lists of other resources ignore it.
+	// Filter selects tasks, with at most one state. A list of jobs has its Label alone, and lists
+	// of other resources ignore it.
 	Filter contract.RunFilter
 	Limit  int
 	Cursor string
@@ -74,6 +75,7 @@ func (p Page) query() url.Values {
 	set("trigger", f.Trigger)
 	set("faultCode", f.FaultCode)
 	set("error", f.Error)
+	set("label", f.Label)
 	if f.Skipped != nil {
 		set("skipped", strconv.FormatBool(*f.Skipped))
 	}

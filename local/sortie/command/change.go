@@ -43,7 +43,7 @@ is 1.`,
 
 func (a *app) retry() *cobra.Command {
 	var key string
-	var given []string
+	var given, labels []string
 	var changes contract.RetryRequest
 	c := &cobra.Command{
 		Use:   "retry RUN",
@@ -57,10 +57,14 @@ output has the id of the new run.`,
 	flags := c.Flags()
 	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	flags.StringArrayVar(&given, "param", nil, "other value of an environment variable, NAME=VALUE (repeatable)")
+	flags.StringArrayVar(&labels, "label", nil, "other label, KEY=VALUE, or KEY- to remove it (repeatable)")
 	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
 	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
 	c.RunE = does(func(ctx context.Context, args []string) (err error) {
 		if changes.Parameters, err = argument.Assignments("param", given); err != nil {
+			return err
+		}
+		if changes.Labels, err = labelChange(labels); err != nil {
 			return err
 		}
 		client, err := a.client()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 )
 
 func (a *app) jobs() *cobra.Command {
@@ -48,23 +50,26 @@ func (a *app) jobs() *cobra.Command {
 }
 
 func (a *app) jobsList() *cobra.Command {
-	return &cobra.Command{
+	var selector string
+	list := &cobra.Command{
 		Use: "list", Short: "List the jobs, by id",
 		Long: `List the stored jobs, by id. Exports by a schedule are jobs with the field export.
 An export by "sortie export", or a program by "sortie run", is a run of no stored
 job: "sortie runs" lists it.`,
-		Example: "  sortie jobs list\n  sortie jobs list --json",
+		Example: "  sortie jobs list\n  sortie jobs list -l team=data,env!=dev --json",
 		RunE: printed(a, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) {
-			return allJobs(ctx, c)
+			return allJobs(ctx, c, selector)
 		}, a.showJobs),
 	}
+	selectorFlag(list.Flags(), &selector)
+	return list
 }
 
-// allJobs reads all pages of the list of jobs.
-func allJobs(ctx context.Context, c *client.Client) (contract.JobList, error) {
+// allJobs reads all pages of the list of the jobs that a selector of labels selects.
+func allJobs(ctx context.Context, c *client.Client, selector string) (contract.JobList, error) {
 	list := contract.JobList{Jobs: []contract.JobSummary{}}
 	err := pages(0, func(cursor string) (int, string, error) {
-		next, err := c.Jobs(ctx, client.Page{Limit: 1000, Cursor: cursor})
+		next, err := c.Jobs(ctx, client.Page{Limit: 1000, Cursor: cursor, Filter: contract.RunFilter{Label: selector}})
 		list.Jobs = append(list.Jobs, next.Jobs...)
 		return len(list.Jobs), next.NextCursor, err
 	})
@@ -72,13 +77,22 @@ func allJobs(ctx context.Context, c *client.Client) (contract.JobList, error) {
 }
 
 func (a *app) showJobs(list contract.JobList) error {
-	t := display.NewTable("JOB", "SCHEDULE", "NEXT", "VERSION")
+	heads := []string{"JOB", "SCHEDULE", "NEXT", "VERSION"}
+	labelled := slices.ContainsFunc(list.Jobs, func(j contract.JobSummary) bool { return len(j.Labels) > 0 })
+	if labelled {
+		heads = append(heads, "LABELS")
+	}
+	t := display.NewTable(heads...)
 	for _, j := range list.Jobs {
 		next := a.Moment(j.NextAt)
 		if j.Paused {
 			next = "paused"
 		}
-		t.Row(j.ID, strings.TrimSpace(j.Schedule+" "+j.TimeZone), next, fmt.Sprint(j.Version))
+		cells := []string{j.ID, strings.TrimSpace(j.Schedule + " " + j.TimeZone), next, fmt.Sprint(j.Version)}
+		if labelled {
+			cells = append(cells, label.Text(j.Labels))
+		}
+		t.Row(cells...)
 	}
 	if len(list.Jobs) == 0 {
 		a.note("No jobs.")
@@ -132,7 +146,7 @@ func (a *app) showDefinition(answer any, d job.Definition, comments ...string) e
 }
 
 func (a *app) jobsRun() *cobra.Command {
-	var given []string
+	var given, labels []string
 	var at, key, priority, concurrencyKey string
 	var plan, wait bool
 	c := &cobra.Command{
@@ -145,6 +159,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&given, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
+	labelFlag(flags, &labels, "label of this run, beside those of the job")
 	flags.StringVar(&priority, "priority", "", "priority of this run: interactive, normal or batch; by default that of the job")
 	flags.StringVar(&concurrencyKey, "concurrency-key", "", "concurrency key of this run; by default that of the job")
 	flags.StringVar(&at, "at", "", "time of the run, RFC 3339, at most 30 days ahead; by default now")
@@ -157,6 +172,9 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 			return err
 		}
 		request := contract.JobRunRequest{Parameters: parameters, Priority: priority, ConcurrencyKey: concurrencyKey}
+		if request.Labels, err = argument.Assignments("label", labels); err != nil {
+			return err
+		}
 		if request.ScheduledAt, err = timeFlag("at", at, time.Time{}); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -28,7 +29,7 @@ type runFlags struct {
 	file, input, outputPath, key string
 	priority, concurrencyKey     string
 	to                           target
-	env                          []string
+	env, labels                  []string
 	retries                      int
 	timeout                      time.Duration
 	detach, plan                 bool
@@ -73,6 +74,7 @@ the member log.`,
 	flags.StringVarP(&f.file, "file", "f", "", "take the definition from a job file")
 	flags.StringVar(&f.input, "input", "", "standard input of the program: a file, or - for that of this command")
 	flags.StringArrayVar(&f.env, "env", nil, "environment variable of the program: NAME=VALUE (repeatable)")
+	labelFlag(flags, &f.labels, "label of the run")
 	f.to.flags(c)
 	flags.StringVar(&f.outputPath, "output-path", "", "path of the file that the program writes")
 	flags.IntVar(&f.retries, "retries", 0, "further attempts after a failure; by default none")
@@ -146,6 +148,11 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 		}
 		d.Env[name] = job.Variable{Value: value}
 	}
+	labels, err := argument.Assignments("label", f.labels)
+	if err != nil {
+		return d, err
+	}
+	d.Labels = label.Of(labels).Apply(d.Labels)
 	switch {
 	case d.Export != nil: // the export's output is the file
 	case f.outputPath != "":

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/label"
 )
 
 // The formats of a list.
@@ -45,6 +46,7 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 		Example: `  sortie runs
   sortie runs --state running --since 2h
   sortie runs --job nightly-report --fault PROGRAM_EXIT
+  sortie runs -l team=data,env!=dev
   sortie runs --batch nightly --format wide
   sortie runs --all --format json
   sortie runs --watch`,
@@ -59,7 +61,7 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 	flags.BoolVar(&f.watch, "watch", false, "show changes until interrupted")
 	argument.Complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
-	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns()} {
+	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns(), a.labelRuns()} {
 		a.serverFlags(of)
 		c.AddCommand(of)
 	}
@@ -169,7 +171,7 @@ func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 	}
 	t := display.NewTable("RUN", "STATE", "AGE", "WHAT", "REASON")
 	if f.format == formatWide {
-		t = display.NewTable("RUN", "STATE", "ATTEMPT", "WHAT", "BATCH", "CREATED", "AGE", "TOOK", "REASON")
+		t = display.NewTable("RUN", "STATE", "ATTEMPT", "WHAT", "BATCH", "CREATED", "AGE", "TOOK", "REASON", "LABELS")
 	}
 	room := a.whatRoom(list.Tasks)
 	for _, task := range list.Tasks {
@@ -182,7 +184,7 @@ func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 		}
 		old := a.age(task)
 		if f.format == formatWide {
-			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), display.Subject(task), batch, a.Moment(task.CreatedAt), old, took, a.StateReason(task))
+			t.Row(task.TaskID, task.State, fmt.Sprint(task.Attempt), display.Subject(task), batch, a.Moment(task.CreatedAt), old, took, a.StateReason(task), label.Text(task.Labels))
 		} else {
 			t.Row(task.TaskID, task.State, old, runewidth.Truncate(display.Clean(display.Brief(task)), room, "…"), a.StateReason(task))
 		}

@@ -21,12 +21,12 @@ func (a *app) cancelRuns() *cobra.Command {
 	c := a.bulk("cancel", "Cancel the runs that flags select",
 		`Request the end of all runs that the flags select and that have not ended. At
 least one flag is required. The output has a line for each run.`,
-		func() page {
+		func([]string) (page, error) {
 			return func(ctx context.Context, c *client.Client, request contract.BulkRequest) (contract.BulkAnswer, error) {
 				return c.CancelAll(ctx, contract.BulkCancelRequest{
 					Filter: request.Filter, DryRun: request.DryRun, Cursor: request.Cursor, Reason: reason,
 				})
-			}
+			}, nil
 		})
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which the workers receive")
 	return c
@@ -39,11 +39,11 @@ func (a *app) retryRuns() *cobra.Command {
 of those that are Failed or Orphaned, and with --skipped of those that were
 skipped. At least one flag is required. The output has a line for each run, with
 its new run.`,
-		func() page {
+		func([]string) (page, error) {
 			key = cmp.Or(key, uuid.NewString())
 			return func(ctx context.Context, c *client.Client, request contract.BulkRequest) (contract.BulkAnswer, error) {
 				return c.RetryAll(ctx, request, key)
-			}
+			}, nil
 		})
 	c.Flags().StringVar(&key, "idempotency-key", "", "the same key retries each run once; by default a new key")
 	return c
@@ -52,8 +52,8 @@ its new run.`,
 // page changes one page of runs.
 type page func(context.Context, *client.Client, contract.BulkRequest) (contract.BulkAnswer, error)
 
-// bulk returns a command that applies change to the selected runs, page by page.
-func (a *app) bulk(name, short, long string, change func() page) *cobra.Command {
+// bulk returns a command that applies change, for its arguments, to the selected runs, page by page.
+func (a *app) bulk(name, short, long string, change func(args []string) (page, error)) *cobra.Command {
 	var f runsFilter
 	var dryRun bool
 	c := &cobra.Command{
@@ -62,13 +62,13 @@ func (a *app) bulk(name, short, long string, change func() page) *cobra.Command 
 	}
 	f.define(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show which runs")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = does(func(ctx context.Context, args []string) error {
 		filter, err := f.read(a.Clock.Now())
 		if err != nil {
 			return err
 		}
 		if reflect.ValueOf(filter).IsZero() {
-			return wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --since or --before, want a flag that selects runs")
+			return wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since or --before, want a flag that selects runs")
 		}
 		if filter.CreatedBefore.IsZero() {
 			filter.CreatedBefore = a.Clock.Now().UTC() // excludes the runs that a retry creates
@@ -77,7 +77,10 @@ func (a *app) bulk(name, short, long string, change func() page) *cobra.Command 
 		if err != nil {
 			return err
 		}
-		next := change()
+		next, err := change(args)
+		if err != nil {
+			return err
+		}
 		refused, all := 0, 0
 		for request := (contract.BulkRequest{Filter: filter, DryRun: dryRun}); ; {
 			answer, err := next(ctx, server.WithRetry(outage, nil), request)

@@ -13,10 +13,10 @@ import (
 
 // runsFilter are the flags that select runs.
 type runsFilter struct {
-	job, pool, kind, trigger, fault, text, before string
-	states                                        []string
-	skipped                                       bool
-	since                                         time.Duration
+	job, pool, kind, trigger, fault, text, before, labels string
+	states                                                []string
+	skipped                                               bool
+	since                                                 time.Duration
 	// skippedGiven reports whether --skipped is on the command line.
 	skippedGiven func() bool
 }
@@ -33,6 +33,7 @@ func (f *runsFilter) define(c *cobra.Command) {
 	f.skippedGiven = func() bool { return flags.Changed("skipped") }
 	flags.StringVar(&f.fault, "fault", "", "only runs with this failure, such as PROGRAM_EXIT")
 	flags.StringVar(&f.text, "error", "", "only runs whose failure message has this text")
+	selectorFlag(flags, &f.labels)
 	flags.DurationVar(&f.since, "since", 0, "only runs that were created within this time, such as 2h")
 	flags.StringVar(&f.before, "before", "", "only runs that were created before this time (RFC 3339)")
 	argument.CompleteList(c, "state", states())
@@ -51,7 +52,7 @@ func triggers() (names []string) {
 
 // read returns the filter that the flags describe. now is the reference of --since.
 func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) {
-	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault), Error: f.text}
+	filter = contract.RunFilter{JobID: f.job, Pool: f.pool, Kind: f.kind, FaultCode: strings.ToUpper(f.fault), Error: f.text, Label: f.labels}
 	if f.skippedGiven() {
 		filter.Skipped = &f.skipped
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/label"
 )
 
 // Status returns a table of the status of a run. of says in a few words what an ad hoc run is of.
@@ -50,6 +51,7 @@ func (z Times) Status(s contract.Status, of string) *Table {
 	if s.BatchID != contract.BatchSingle {
 		row("batch", s.BatchID)
 	}
+	row("labels", label.Text(s.Labels))
 	row("error", s.Error)
 	row("error code", s.ErrorCode)
 	if s.OutputFileName != "" && s.OutputFileSize != nil {
