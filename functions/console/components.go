@@ -1,6 +1,8 @@
 package console
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 	. "maragu.dev/gomponents/html"
 
 	"github.com/sortie-dev/sortie/shared/job"
+	labels "github.com/sortie-dev/sortie/shared/label"
 )
 
 // badge returns a state as a colour, an icon and a word.
@@ -72,6 +75,19 @@ func (l *layout) chips(chips []chip) Node {
 			Text(c.Name+": "), B(bdi(short(60, c.Value))), space(), Span(Aria("hidden", "true"), Text("×")),
 		))
 	}))
+}
+
+// labelLinks returns labels as links to the records of a list that have them.
+func (l *layout) labelLinks(path string, of map[string]string) Node {
+	return Ul(Class("chips"), Map(slices.Sorted(maps.Keys(of)), func(key string) Node {
+		one := labels.Text(map[string]string{key: of[key]})
+		return Li(l.a(path+"?label="+queryValue(one), Text(visible(one))))
+	}))
+}
+
+// labelsLine returns the labels of a row as a quiet line.
+func labelsLine(of map[string]string) Node {
+	return If(len(of) > 0, sub(Text(short(120, labels.Text(of)))))
 }
 
 // presets returns filters with a name.

@@ -32,6 +32,7 @@ func (d jobData) facts(l *layout) Node {
 		If(j.Paused, fact("Paused", l.time(j.PausedAt))),
 		fact("Runs", bdi(short(100, d.What))),
 		fact("Pool", l.a(poolPath(pool), Text(pool))),
+		If(len(j.Labels) > 0, fact("Labels", l.labelLinks("jobs", j.Labels))),
 		fact("Version", l.a(jobPath(j.ID)+"/document", text(j.Version)), space(), Span(Class("quiet"), l.time(j.UpdatedAt), by(j.UpdatedBy))),
 	)
 }
@@ -90,6 +91,7 @@ func (d jobData) form(l *layout) Node {
 				Class("fields"),
 				Label(label("Priority"), Select(Name("priority"), Option(Value(""), Text("of the job")), priorities)),
 				Label(label("Concurrency key"), Input(Name("concurrencyKey"), Placeholder(cmp.Or(j.ConcurrencyKey, "none")))),
+				Label(label("Labels"), Input(Name("labels"), Placeholder("KEY=VALUE, …"))),
 				Label(label("At (UTC)"), Input(Type("datetime-local"), Name("at"))),
 			)),
 			Button(Class("primary"), Text("Run")),

@@ -8,16 +8,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	labels "github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // jobsPage lists the jobs by id.
 var jobsPage = page{
-	name: "jobs", path: "jobs", label: "Jobs", live: true, scope: access.RunsRead, query: []string{"cursor", "q", "show", "done"},
+	name: "jobs", path: "jobs", label: "Jobs", live: true, scope: access.RunsRead, query: []string{"cursor", "q", "show", "label", "done"},
 	show: showJobs,
 	actions: []action{
 		{path: "jobs/{job_id}/pause", scope: access.JobsWrite, do: func(v *visit) (string, error) { return switchJob(v, "pause", "job-paused") }},
@@ -28,7 +30,7 @@ var jobsPage = page{
 }
 
 // The sizes of a page. A filter reads at most filterPages pages of the API for a page, because
-// the API's list of jobs has no filter.
+// the API's list of jobs filters by labels alone.
 const (
 	jobsLimit   = 50
 	filterLimit = 200
@@ -75,7 +77,7 @@ var jobStates = map[string]func(contract.JobSummary) bool{
 func showJobs(v *visit) (view, error) {
 	query := v.r.URL.Query()
 	filter := url.Values{}
-	for _, name := range []string{"q", "show"} {
+	for _, name := range []string{"q", "show", "label"} {
 		if value := strings.TrimSpace(query.Get(name)); value != "" {
 			filter.Set(name, value)
 		}
@@ -102,7 +104,7 @@ func showJobs(v *visit) (view, error) {
 			Words: scheduleWords(j.Schedule), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(newest[j.ID], v.now()), Key: v.formKey(j.ID),
 		})
 	}
-	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command("jobs", "list"), Content: data.content}, nil
+	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command(append([]string{"jobs", "list"}, selectorFlag(filter)...)...), Content: data.content}, nil
 }
 
 // listJobs reads a page of jobs. With a filter it reads up to filterPages pages of the API, until
@@ -122,6 +124,9 @@ func (v *visit) listJobs(filter url.Values, cursor string) (found contract.JobLi
 		if found.NextCursor != "" {
 			asked.Set("cursor", found.NextCursor)
 		}
+		if selector := filter.Get("label"); selector != "" {
+			asked.Set("label", selector)
+		}
 		var list contract.JobList
 		if err := v.get("/v1/jobs", asked, &list); err != nil {
 			return found, err
@@ -136,6 +141,14 @@ func (v *visit) listJobs(filter url.Values, cursor string) (found contract.JobLi
 		}
 	}
 	return found, nil
+}
+
+// selectorFlag returns the filter by labels as a flag of the command line.
+func selectorFlag(filter url.Values) []string {
+	if selector := filter.Get("label"); selector != "" {
+		return []string{"--selector", selector}
+	}
+	return nil
 }
 
 // newestByJob returns the newest runs of stored jobs, by job, from one page of runs.
@@ -188,6 +201,11 @@ func runJob(v *visit) (string, error) {
 	if err := addParameters(request.Parameters, form); err != nil {
 		return "", err
 	}
+	change, err := formLabels(form)
+	if err != nil {
+		return "", err
+	}
+	request.Labels = change.Apply(nil)
 	if at := form.Get("at"); at != "" {
 		moment, err := time.Parse(formTime, at)
 		if err != nil {
@@ -228,6 +246,19 @@ func addParameters(to map[string]string, form url.Values) error {
 		to[name] = value
 	}
 	return nil
+}
+
+// formLabels returns the change of labels in a form: KEY=VALUE and KEY-, with spaces, commas or
+// lines between them.
+func formLabels(form url.Values) (labels.Change, error) {
+	change, err := labels.ParseChange(strings.FieldsFunc(form.Get("labels"), func(c rune) bool { return c == ',' || unicode.IsSpace(c) }))
+	if err != nil {
+		return nil, fault.Invalid("labels", "%v", err)
+	}
+	for _, problem := range labels.Check(change.Apply(nil)) {
+		return nil, fault.Invalid("labels", "%s", problem.Text)
+	}
+	return change, nil
 }
 
 // formTime is the format of a time in a form, in UTC.

@@ -16,6 +16,7 @@ func (d jobsData) content(l *layout) Node {
 			"jobs", Class("filters"), Role("search"), Aria("label", "Filter the jobs"),
 			with(d.Filter.Get("show"), func(show string) Node { return hiddenField("show", show) }),
 			field("Id or name", Type("search"), Name("q"), Value(visible(d.Filter.Get("q")))),
+			field("Labels", Name("label"), Value(visible(d.Filter.Get("label"))), Placeholder("team=data,env!=dev")),
 			Button(Text("Filter")),
 		),
 		l.chips(d.Chips), d.list(l),
@@ -46,7 +47,7 @@ func (d jobsData) list(l *layout) Node {
 // row returns a row of the list of jobs. acts: the list has a column of actions.
 func (j jobRow) row(l *layout, acts bool) Node {
 	cells := Group{
-		wide(l.a(jobPath(j.ID), Text(j.ID)), If(j.Name != "", sub(bdi(short(80, j.Name)))), sub(bdi(short(80, j.What)))),
+		wide(l.a(jobPath(j.ID), Text(j.ID)), If(j.Name != "", sub(bdi(short(80, j.Name)))), sub(bdi(short(80, j.What))), labelsLine(j.Labels)),
 		Td(j.State.badge(), If(j.Paused, sub(Text("since "), l.time(j.PausedAt)))),
 	}
 	if j.Schedule == "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
+	labels "github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -41,6 +42,7 @@ type rerunData struct {
 	More              string
 	NewOptions        contract.ExportOptions
 	NewPriority       string
+	NewLabels         string
 	Key               string
 	// Changes are those of the form. Checked: they are shown, and their digest is Shown.
 	Changes []job.Change
@@ -75,6 +77,9 @@ func (d rerunData) command() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.request.Parameters)) {
 		arguments = append(arguments, "--param", name+"="+d.request.Parameters[name])
+	}
+	for _, text := range labels.Change(d.request.Labels).Texts() {
+		arguments = append(arguments, "--label", text)
 	}
 	for _, flag := range [][2]string{{"--image", d.request.Image}, {"--priority", d.request.Priority}} {
 		if flag[1] != "" {
@@ -199,6 +204,11 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 	if d.change("priority", d.priority(), d.NewPriority) {
 		request.Priority = d.NewPriority
 	}
+	d.NewLabels = strings.TrimSpace(form.Get("labels"))
+	if request.Labels, err = formLabels(form); err != nil {
+		return request, err
+	}
+	d.change("labels", labels.Text(d.Labels), labels.Text(labels.Change(request.Labels).Apply(d.Labels)))
 	slices.SortFunc(d.Changes, func(a, b job.Change) int { return strings.Compare(a.Field, b.Field) })
 	return request, nil
 }

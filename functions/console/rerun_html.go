@@ -30,6 +30,7 @@ func (d rerunData) form(l *layout) Node {
 			Class("fields"), with(d.Program, d.program),
 			If(d.Program == nil && d.JobID == "", d.options()),
 			If(d.JobID != "", quiet(Text("The rest is that of the job "), l.a(jobPath(d.JobID), Text(d.JobID)), Text("."))),
+			Label(label("Labels"), Input(Name("labels"), Value(d.NewLabels), Placeholder("KEY=VALUE, or KEY- to remove it"))),
 			Label(label("Priority"), Select(Name("priority"), priorities)),
 		),
 		P(

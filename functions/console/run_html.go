@@ -48,6 +48,7 @@ func (d runData) facts(l *layout) Node {
 		If(d.JobID != "", fact("Job", l.a(jobPath(d.JobID), Text(d.JobID)), text(" version ", d.JobVersion))),
 		If(d.Trigger != "", fact("Trigger", Text(visible(d.Trigger)))),
 		If(d.Pool != "", fact("Pool", l.a(poolPath(d.Pool), Text(d.Pool)))),
+		If(len(d.Labels) > 0, fact("Labels", l.labelLinks("runs", d.Labels))),
 		fact("Attempt", text(d.Attempt)),
 		fact("Created", l.time(d.CreatedAt)),
 		If(!d.ScheduledAt.IsZero(), fact("Scheduled", l.time(d.ScheduledAt))),

@@ -23,7 +23,7 @@ var runsPage = page{
 }
 
 // runFilters are the query parameters that the API's list of runs has, too.
-var runFilters = []string{"state", "kind", "jobId", "pool", "trigger", "faultCode", "error", "skipped", "createdAfter", "createdBefore"}
+var runFilters = []string{"state", "kind", "jobId", "pool", "trigger", "faultCode", "error", "label", "skipped", "createdAfter", "createdBefore"}
 
 // runsLimit is the number of runs on a page.
 const runsLimit = "50"
@@ -193,6 +193,7 @@ func runFlags(filter url.Values, now time.Time) (arguments []string) {
 		{"trigger", "--trigger"},
 		{"faultCode", "--fault"},
 		{"error", "--error"},
+		{"label", "--selector"},
 		{"createdBefore", "--before"},
 	} {
 		if value := filter.Get(f[0]); value != "" {

@@ -49,7 +49,7 @@ func (d runsData) filters(l *layout) Node {
 		})),
 		field("After (UTC)", at("createdAfter")), field("Before (UTC)", at("createdBefore")),
 		field("Job", value("jobId")), field("Pool", value("pool")), field("Failure code", value("faultCode"), Placeholder("PROGRAM_EXIT")),
-		field("Text of the error", value("error"), MaxLength("200")),
+		field("Text of the error", value("error"), MaxLength("200")), field("Labels", value("label"), Placeholder("team=data,env!=dev")),
 		Button(Text("Filter")),
 	)
 }
@@ -84,6 +84,7 @@ func (d runsData) selects(l *layout, rows Node) Node {
 			Class("row select"), Button(Type("button"), flag("data-all"), flag("hidden"), Text("Select this page")), space(),
 			If(len(d.Filter) > 0, Group{Label(Input(Type("checkbox"), Name("all"), Value("true")), Text(" All that match the filters")), space()}),
 			Button(Name("action"), Value(actionCancel), Text("Cancel…")), space(), Button(Name("action"), Value(actionRerun), Text("Rerun…")), space(),
+			Button(Name("action"), Value(actionLabel), Text("Label…")), space(),
 			Span(Class("quiet"), Text("A preview comes first.")),
 		),
 		rows,
@@ -114,7 +115,7 @@ func (r runRow) row(l *layout, selects bool) Node {
 			If(selects, Group{Input(Type("checkbox"), Name("run"), Value(r.RunID), Aria("label", "Select "+short(60, r.What)+" "+r.RunID)), space()}),
 			stateOf(r.State, r.Skipped).badge(),
 		),
-		wide(l.a(runPath(r.RunID), bdi(short(80, r.What))), If(r.Detail != "", sub(bdi(short(90, r.Detail))))),
+		wide(l.a(runPath(r.RunID), bdi(short(80, r.What))), If(r.Detail != "", sub(bdi(short(90, r.Detail)))), labelsLine(r.Labels)),
 		extra(trigger), labelled("attempt", text(r.Attempt)), Td(Data("label", "created"), l.time(r.CreatedAt)),
 		labelled("took", r.took()), wide(r.reason()),
 	)

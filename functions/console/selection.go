@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	labels "github.com/sortie-dev/sortie/shared/label"
 	limits "github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -39,6 +40,7 @@ const kindSelection = "console-selection"
 const (
 	actionCancel = "cancel"
 	actionRerun  = "rerun"
+	actionLabel  = "label"
 )
 
 const (
@@ -72,6 +74,8 @@ type selection struct {
 	Applied   time.Time `json:"applied,omitzero"`
 	AppliedBy string    `json:"appliedBy,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
+	// Labels are changed by actionLabel.
+	Labels labels.Change `json:"labels,omitempty"`
 }
 
 // selected is a run of a selection.
@@ -128,8 +132,8 @@ func (s *selection) open() (ids []string) {
 func selectRuns(v *visit) (string, error) {
 	form := v.r.PostForm
 	s := selection{Action: form.Get("action"), By: v.session.token.Name}
-	if s.Action != actionCancel && s.Action != actionRerun {
-		return "", fault.Invalid("action", "unknown action, want cancel or rerun")
+	if !slices.Contains([]string{actionCancel, actionRerun, actionLabel}, s.Action) {
+		return "", fault.Invalid("action", "unknown action, want cancel, rerun or label")
 	}
 	var err error
 	if form.Get("all") != "" {
@@ -300,7 +304,7 @@ func showSelection(v *visit) (view, error) {
 
 // title returns what the action does, or did.
 func (d selectionData) title() string {
-	verb := map[string]string{actionCancel: "Cancel", actionRerun: "Rerun"}[d.Action]
+	verb := map[string]string{actionCancel: "Cancel", actionRerun: "Rerun", actionLabel: "Label"}[d.Action]
 	return verb + " " + runsOf(len(d.Runs))
 }
 
@@ -318,8 +322,18 @@ func (d selectionData) command(now time.Time) string {
 		return ""
 	}
 	filter, _ := url.ParseQuery(d.Filter) //nolint:errcheck // selectAll has encoded it
-	verb := map[string]string{actionCancel: "cancel", actionRerun: "retry"}[d.Action]
-	return command(slices.Concat([]string{"runs", verb, "--dry-run"}, runFlags(filter, now))...)
+	verb := map[string][]string{
+		actionCancel: {"cancel"}, actionRerun: {"retry"}, actionLabel: append([]string{"label"}, d.labelTexts()...),
+	}[d.Action]
+	return command(slices.Concat([]string{"runs"}, verb, []string{"--dry-run"}, runFlags(filter, now))...)
+}
+
+// labelTexts returns the change of labels as arguments.
+func (d selectionData) labelTexts() []string {
+	if len(d.Labels) == 0 {
+		return []string{"KEY=VALUE"}
+	}
+	return d.Labels.Texts()
 }
 
 // resultText returns a result as a phrase.

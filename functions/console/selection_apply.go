@@ -3,15 +3,18 @@ package console
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
+	labels "github.com/sortie-dev/sortie/shared/label"
 	limits "github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // applySelection carries out the action, or continues it. Requests at the same time change each
-// run once: a cancel is idempotent, and a rerun has a key.
+// run once: a cancel and labels are idempotent, and a rerun has a key.
 func applySelection(v *visit) (string, error) {
 	record, s, err := v.readSelection()
 	if err != nil {
@@ -19,6 +22,9 @@ func applySelection(v *visit) (string, error) {
 	}
 	until := v.now().Add(applyTime)
 	if s.Applied.IsZero() {
+		if s.Labels, err = labelsOf(s, v.r.PostForm); err != nil {
+			return "", err
+		}
 		s.Applied, s.AppliedBy, s.Reason = v.now(), v.session.token.Name, short(200, v.r.PostForm.Get("reason"))
 		err = v.saveSelection(&record, s)
 	}
@@ -41,19 +47,21 @@ func applySelection(v *visit) (string, error) {
 func (v *visit) applyTo(id string, s *selection, ids []string) error {
 	var answer contract.BulkAnswer
 	filter := contract.RunFilter{RunIDs: ids}
-	if s.Action == actionCancel {
-		if err := v.post("/v1/runs:cancel", contract.BulkCancelRequest{Filter: filter, Reason: s.Reason}, &answer); err != nil {
-			return err
-		}
-	} else {
-		header := http.Header{"Idempotency-Key": {"console-" + id}}
-		response, err := v.call(http.MethodPost, "/v1/runs:retry", nil, contract.BulkRequest{Filter: filter}, header)
-		if err != nil {
-			return err
-		}
-		if err := read(response, &answer); err != nil {
-			return err
-		}
+	method, path, header := http.MethodPost, "/v1/runs:cancel", http.Header{}
+	var request any = contract.BulkCancelRequest{Filter: filter, Reason: s.Reason}
+	switch s.Action {
+	case actionRerun:
+		path, request = "/v1/runs:retry", contract.BulkRequest{Filter: filter}
+		header.Set("Idempotency-Key", "console-"+id)
+	case actionLabel:
+		method, path, request = http.MethodPatch, "/v1/runs", contract.BulkLabelRequest{Filter: filter, LabelRequest: contract.LabelRequest{Labels: s.Labels}}
+	}
+	response, err := v.call(method, path, nil, request, header)
+	if err != nil {
+		return err
+	}
+	if err := read(response, &answer); err != nil {
+		return err
 	}
 	results := map[string]contract.BulkRun{}
 	for _, r := range answer.Runs {
@@ -77,4 +85,16 @@ func (v *visit) applyTo(id string, s *selection, ids []string) error {
 		}
 	}
 	return nil
+}
+
+// labelsOf returns the labels of the form that applies a selection; nil for another action.
+func labelsOf(s selection, form url.Values) (labels.Change, error) {
+	if s.Action != actionLabel {
+		return nil, nil
+	}
+	change, err := formLabels(form)
+	if err == nil && len(change) == 0 {
+		err = fault.Invalid("labels", "no labels, want KEY=VALUE, or KEY- to remove one")
+	}
+	return change, err
 }

@@ -28,6 +28,7 @@ func (d selectionData) status(l *layout) Node {
 			Class("card wait"), P(Text("Nothing has changed yet. These runs are changed, and no others, even if others match by then.")),
 			If(l.May("runs:write"), l.post(
 				path, Class("filters"), If(d.Action == actionCancel, field("Reason", Name("reason"), MaxLength("200"))),
+				If(d.Action == actionLabel, field("Labels", Name("labels"), Required(), Placeholder("KEY=VALUE, or KEY- to remove it"))),
 				Button(Class(choose(d.Action == actionCancel, "danger", "primary")), Text(d.title())), l.button("runs?"+d.Filter, Text("Back")),
 			)),
 		)
@@ -38,6 +39,7 @@ func (d selectionData) status(l *layout) Node {
 			Map(d.Counts, func(c count) Node { return fact(resultText(c.Result), text(c.Runs)) }),
 			If(d.Open > 0, fact(resultText(""), text(d.Open))),
 			fact("Started", l.time(d.Applied), by(d.AppliedBy)), If(d.Reason != "", fact("Reason", bdi(short(200, d.Reason)))),
+			If(len(d.Labels) > 0, fact("Labels", Text(short(200, d.Labels.String())))),
 		),
 		If(d.Open > 0 && l.May("runs:write"), l.post(path, Button(Class("primary"), Text("Continue")))),
 	)
