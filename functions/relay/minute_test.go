@@ -72,7 +72,7 @@ func newMinutes(t *testing.T) *minutes {
 	streams := delivery.NewStreamSweep(m.service,
 		[]delivery.StreamWork{bus.Work(), dispatch.Work()}, []delivery.StreamWork{bus.ReplayWork(), dispatch.ReplayWork()})
 	levels := delivery.NewEventLevels(store, m.feed, store, m.clock, true)
-	m.handle = relay.Handler(m.service, bus, relay.Dispatchers{dispatch, m}, streams, store, decode, &fake.Traces{}, levels.Lags, m.clock.Now)
+	m.handle = relay.Handler(m.service, bus, relay.Dispatchers{dispatch, m}, streams, store, decode, &fake.Traces{}, levels.Lags, nil, m.clock.Now)
 	return m
 }
 

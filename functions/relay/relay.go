@@ -102,13 +102,13 @@ func (d Dispatchers) Sweep(ctx context.Context) error {
 
 // Handler relays a batch, or the outbox. It counts changes in the metrics RelayFailures,
 // RelaySetAside, BusFailures, DispatchFailures and TracesDropped. It records the samples of
-// ended runs and of firings, and exports the traces. It does so once for each change, and again
+// ended runs, by labels too, and of firings, and exports the traces. It does so once for each change, and again
 // only if the process ends before its response.
 func Handler(
 	svc *delivery.Relay, bus *delivery.Bus, hooks Webhooks, streams Streams, outbox port.Outbox, decode Decode, traces port.Traces,
-	lags series.Reader, now func() time.Time,
+	lags series.Reader, labels *series.Labels, now func() time.Time,
 ) lambdakit.TaskFunc {
-	h := handler{svc, bus, hooks, streams, outbox, decode, traces, lags, now}
+	h := handler{svc, bus, hooks, streams, outbox, decode, traces, lags, labels, now}
 	return lambdakit.Task(func(ctx context.Context, batch Batch) (Answer, error) {
 		defer h.flush(ctx)
 		switch {
@@ -130,6 +130,7 @@ type handler struct {
 	decode  Decode
 	traces  port.Traces
 	lags    series.Reader
+	labels  *series.Labels
 	now     func() time.Time
 }
 
@@ -259,7 +260,7 @@ func read(raw json.RawMessage, decode Decode) (delivery.Change, error) {
 // stream of the table must not deliver it again.
 func (h handler) record(ctx context.Context, c delivery.Change) {
 	if len(c.Events) > 0 {
-		lambdakit.Record(ctx, c.Events[0].At, series.OfCommit(c.Run, c.Events))
+		lambdakit.Record(ctx, c.Events[0].At, append(series.OfCommit(c.Run, c.Events), h.labels.OfCommit(c.Run, c.Events)...))
 		h.traces.Committed(ctx, c.Run, c.Events)
 	}
 }

@@ -120,7 +120,7 @@ func setup(t *testing.T) *stage {
 	levels := delivery.NewEventLevels(outbox, feed, outbox, s.clock, true)
 	bus := delivery.NewBus(feed, s.bus, keys, delivery.NoTurns{}, log)
 	streams := delivery.NewStreamSweep(service, []delivery.StreamWork{bus.Work()}, nil)
-	s.handle = relay.Handler(service, bus, &s.hooks, streams, outbox, s.decode, &s.traces, levels.Lags, s.clock.Now)
+	s.handle = relay.Handler(service, bus, &s.hooks, streams, outbox, s.decode, &s.traces, levels.Lags, nil, s.clock.Now)
 	return s
 }
 
@@ -361,7 +361,7 @@ func FuzzRelay(f *testing.F) {
 		feed, log := fake.NewFeed(clock.System{}, time.Hour, nil, func(error) {}), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
 		service := delivery.NewRelay(feed, keys, delivery.NoTurns{}, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
-		answer, err := relay.Handler(service, delivery.NewBus(feed, fake.NewPublisher(nil), keys, delivery.NoTurns{}, log), &hooks{}, delivery.NewStreamSweep(service, nil, nil), nil, decode, &fake.Traces{}, noLags, time.Now)(t.Context(), json.RawMessage(input))
+		answer, err := relay.Handler(service, delivery.NewBus(feed, fake.NewPublisher(nil), keys, delivery.NoTurns{}, log), &hooks{}, delivery.NewStreamSweep(service, nil, nil), nil, decode, &fake.Traces{}, noLags, nil, time.Now)(t.Context(), json.RawMessage(input))
 		// Without an outbox, setting aside panics.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)

@@ -181,7 +181,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 		feed, log := fake.NewFeed(clock.System{}, 24*365*100*time.Hour, nil, func(err error) { t.Error(err) }), slog.New(slog.DiscardHandler)
 		keys := fake.NewEventKeys(nil)
 		svc := delivery.NewRelay(feed, keys, delivery.NoTurns{}, clock.System{}, log, api.Published("https://sortie.example.org"), series.Discard)
-		output, err := relay.Handler(svc, delivery.NewBus(feed, publisher, keys, delivery.NoTurns{}, log), noWebhooks{}, nil, nil, dynamo.ChangeOf, &fake.Traces{}, nil, time.Now)(t.Context(), event)
+		output, err := relay.Handler(svc, delivery.NewBus(feed, publisher, keys, delivery.NoTurns{}, log), noWebhooks{}, nil, nil, dynamo.ChangeOf, &fake.Traces{}, nil, nil, time.Now)(t.Context(), event)
 		if err != nil || string(output) != `{"batchItemFailures":[]}` || len(publisher.Events()) != 1 || publisher.Events()[0].Type != string(run.EventAccepted) || publisher.Events()[0].TaskID == "" {
 			t.Errorf("got %s (%v) and events %+v", output, err, publisher.Events())
 		}

@@ -66,6 +66,7 @@ func Families() []Family {
 	kind, pool := []string{"kind"}, []string{"tenant", "pool"}
 	families := []Family{
 		{Name: Runs, Help: "Runs that have ended.", Kind: Counter, Labels: []string{"kind", "state", "skipped"}},
+		{Name: RunsByLabel, Help: "Runs that have ended, by each of their labels that SORTIE_METRIC_LABELS lists.", Kind: Counter, Labels: []string{"label", "value", "kind", "state"}},
 		{Name: RunTotal, Help: "Time from the creation of a run to its end.", Kind: Histogram, Labels: kind},
 		{Name: StartLatency, Help: "Time from the request of the last machine of a run to its start.", Kind: Histogram, Labels: kind},
 		{Name: Transitions, Help: "State transitions of ended runs.", Kind: Counter, Labels: kind},

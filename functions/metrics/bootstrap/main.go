@@ -21,5 +21,5 @@ func main() {
 	sizes := capacity.NewSizes(store, access.Default, p.Settings().StandardPool())
 	levels := delivery.NewEventLevels(store, deployed.Feed(p, store), store, p.Clock(), true)
 	gauges := series.AllOf(sizes.Samples, levels.Samples, stream.OpenConnections(store))
-	p.ServeHTTP(metrics.Routes(prometheus.New(gauges).Text), deployed.ClientTokens(p))
+	p.ServeHTTP(metrics.Routes(prometheus.New(gauges, nil).Text), deployed.ClientTokens(p))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/traces"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/series"
 )
 
 func main() {
@@ -28,6 +29,6 @@ func main() {
 		relays, published, waiting, delivery.NewStreamSweep(relays,
 			[]delivery.StreamWork{published.Work(), dispatch.Work()}, []delivery.StreamWork{published.ReplayWork(), dispatch.ReplayWork()},
 		), store, dynamo.ChangeOf, traces.Exporter(p),
-		delivery.NewEventLevels(store, feed, store, p.Clock(), true).Lags, p.Clock().Now,
+		delivery.NewEventLevels(store, feed, store, p.Clock(), true).Lags, series.NewLabels(p.Settings().MetricLabels), p.Clock().Now,
 	))
 }

@@ -54,7 +54,7 @@ func (w *world) newHost(name string) (*host, error) {
 		works = append(works, bus.Work())
 	}
 	h.sweep = delivery.NewStreamSweep(h.relay, works, nil)
-	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, clock.Now)
+	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, nil, clock.Now)
 	h.webhooks = delivery.NewWebhooks(subscriptions, nil, guard.Policy{})
 	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{Keys: w.events.keys})
 	return h, nil

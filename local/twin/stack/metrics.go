@@ -19,5 +19,5 @@ func (s *Stack) newMetrics(config orchestrator.Config) *prometheus.Registry {
 			return s.system.Dispatcher.Levels(ctx, s.memory.Tenant)
 		}
 		return series.AllOf(sizes.Samples, levels.Samples, s.streams.Open, engines)(ctx)
-	})
+	}, series.NewLabels(config.MetricLabels))
 }

@@ -28,6 +28,7 @@ var milliseconds = []float64{5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_
 // concurrent use.
 type Registry struct {
 	gauges     series.Reader
+	labels     *series.Labels
 	registry   *prometheus.Registry
 	counters   map[string]*prometheus.CounterVec
 	histograms map[string]*prometheus.HistogramVec
@@ -35,10 +36,10 @@ type Registry struct {
 
 var _ port.Observer = (*Registry)(nil)
 
-// New returns an empty Registry.
-func New(gauges series.Reader) *Registry {
+// New returns an empty Registry. labels can be nil.
+func New(gauges series.Reader, labels *series.Labels) *Registry {
 	r := &Registry{
-		gauges: gauges, registry: prometheus.NewRegistry(),
+		gauges: gauges, labels: labels, registry: prometheus.NewRegistry(),
 		counters: map[string]*prometheus.CounterVec{}, histograms: map[string]*prometheus.HistogramVec{},
 	}
 	for _, f := range series.Families() {
@@ -67,6 +68,7 @@ func New(gauges series.Reader) *Registry {
 // Committed implements port.Observer.
 func (r *Registry) Committed(ctx context.Context, of run.Run, events []run.Event) {
 	r.Record(ctx, series.OfCommit(of, events)...)
+	r.Record(ctx, r.labels.OfCommit(of, events)...)
 }
 
 // Record is a series.Recorder.

@@ -50,7 +50,7 @@ func commits(t *testing.T) (all []run.Decision) {
 
 func TestTextPassesTheLinter(t *testing.T) {
 	t.Parallel()
-	r := prometheus.New(pools)
+	r := prometheus.New(pools, nil)
 	for _, d := range commits(t) {
 		r.Committed(t.Context(), d.Run, d.Events)
 	}
@@ -120,12 +120,12 @@ func TestTextPassesTheLinter(t *testing.T) {
 // TestWithoutRunsTheGaugesAreThere reads a registry without commits, as functions serve it.
 func TestWithoutRunsTheGaugesAreThere(t *testing.T) {
 	t.Parallel()
-	text, err := prometheus.New(pools).Text(t.Context())
+	text, err := prometheus.New(pools, nil).Text(t.Context())
 	if err != nil || !strings.Contains(string(text), "sortie_pool_slots_limit") || strings.Contains(string(text), "sortie_run") {
 		t.Errorf("got %s (%v), want the gauges alone", text, err)
 	}
 	failed := errors.New("no store")
-	_, err = prometheus.New(func(context.Context) ([]series.Sample, error) { return nil, failed }).Text(t.Context())
+	_, err = prometheus.New(func(context.Context) ([]series.Sample, error) { return nil, failed }, nil).Text(t.Context())
 	if !errors.Is(err, failed) {
 		t.Errorf("got %v, want the store's error", err)
 	}

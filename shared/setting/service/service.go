@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/run"
@@ -97,6 +98,17 @@ func settings(c *orchestrator.Config) []setting.Setting {
 					return err
 				}
 				c.ModelKeys = append(c.ModelKeys, key)
+			}
+			return nil
+		}),
+		setting.Func("SORTIE_METRIC_LABELS", "", "keys of labels by which metrics count runs, with commas; at most 100 values of each", func(text string) (err error) {
+			if c.MetricLabels, err = setting.ParseList(text); err != nil {
+				return err
+			}
+			for _, key := range c.MetricLabels {
+				if !label.ValidKey(key) {
+					return fmt.Errorf("malformed key %q of a label", limit.Cut(key, limit.FileName))
+				}
 			}
 			return nil
 		}),

@@ -98,7 +98,7 @@ func (h *onDynamoDB) begin(w *world) {
 		return dynamo.ChangeOf(image)
 	}
 	lags := func(context.Context) ([]series.Sample, error) { return nil, nil }
-	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, delivery.NewStreamSweep(svc, nil, nil), h.records, decode, &fake.Traces{}, lags, clock.System{}.Now)
+	h.relays = relay.Handler(svc, bus, relay.Dispatchers{}, delivery.NewStreamSweep(svc, nil, nil), h.records, decode, &fake.Traces{}, lags, nil, clock.System{}.Now)
 }
 
 func (h *onDynamoDB) step() (time.Time, bool) {

@@ -126,7 +126,7 @@ func (w *world) newProcess() (*process, error) {
 	dispatch := delivery.NewDispatch(delivery.NewDeliverer(hooks, store, nil, w.Float64, "bench", series.Discard), turns)
 	p.handle = relay.Handler(
 		relays, bus, dispatch, delivery.NewStreamSweep(relays, []delivery.StreamWork{bus.Work(), dispatch.Work()}, nil),
-		store, decode, &fake.Traces{}, func(context.Context) ([]series.Sample, error) { return nil, nil }, clock.System{}.Now,
+		store, decode, &fake.Traces{}, func(context.Context) ([]series.Sample, error) { return nil, nil }, nil, clock.System{}.Now,
 	)
 	return p, nil
 }
