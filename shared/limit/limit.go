@@ -100,6 +100,9 @@ const QueuePositions = 1000
 // ConcurrentRuns is the maximum limit of the concurrent runs of a job or a key.
 const ConcurrentRuns = 10_000
 
+// NewestRuns is the maximum number of newest runs that a job keeps after their retention.
+const NewestRuns = 1000
+
 // KeyQueue is the maximum queue limit of a concurrency key.
 const KeyQueue = 10_000
 

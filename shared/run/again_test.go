@@ -32,7 +32,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	changed := []string{"RetryOf", "Constraints", "Slot"}
 	life := []string{
 		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
-		"CreatedAt", "ScheduledAt", "EnteredAt", "StartedAt", "EndedAt", "ExpiresAt", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
+		"CreatedAt", "ScheduledAt", "EnteredAt", "StartedAt", "EndedAt", "ExpiresAt", "LogsExpireAt", "Pin", "Held", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
 		"Prediction", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "Output", "Logs", "Deletion", "Fault",
 	}
 	for field := range reflect.TypeFor[run.Run]().Fields() {

@@ -198,7 +198,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 		d.Tally.Checked += d.metAfter()
 	}
 	d.endActions()
-	d.ExpiresAt = d.now.Add(d.Policy.RecordRetention)
+	d.setRetention(d.stays(), time.Time{})
 }
 
 // endAttempt ends the attempt and enters Terminating, which cleans up after it.

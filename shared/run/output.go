@@ -27,7 +27,7 @@ type Output struct {
 	// trailing line ends; nil otherwise.
 	Text       *string   `json:"text,omitempty"`
 	AcceptedAt time.Time `json:"acceptedAt"`
-	// ExpiresAt is when the output is no longer served.
+	// ExpiresAt is when the output is no longer served; zero while the run is held.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// DeleteRequestedAt is when a client deleted the output; zero if no client did.
 	DeleteRequestedAt time.Time `json:"deleteRequestedAt,omitzero"`
@@ -35,17 +35,23 @@ type Output struct {
 	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
+// Expired reports whether the output is no longer served.
+func (o Output) Expired(now time.Time) bool { return !o.ExpiresAt.IsZero() && !o.ExpiresAt.After(now) }
+
 // BytesLeft reports whether bytes of the run are stored: its output, its input, logs, or
-// uploads of a lost attempt.
+// uploads of a lost attempt. It is true for a held run, whose record must not be purged.
 func (r Run) BytesLeft() bool {
-	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft() || r.Attempt.Uncleared
+	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft() || r.Attempt.Uncleared || r.Held
 }
 
 // RecordBytesLeft reports whether bytes are stored that are kept as long as the record: the
 // input, or logs.
 func (r Run) RecordBytesLeft() bool {
-	return len(r.Logs) > 0 || r.Attempt.SendsOutput || r.Input() != nil
+	return r.LogsLeft() || r.Input() != nil
 }
+
+// LogsLeft reports whether logs of the run are stored.
+func (r Run) LogsLeft() bool { return len(r.Logs) > 0 || r.Attempt.SendsOutput }
 
 // Input returns the stored standard input of the run's program; nil without one, or
 // after its deletion.
@@ -56,17 +62,23 @@ func (r Run) Input() *Input {
 	return nil
 }
 
-// BytesDue returns when stored bytes of the run must be deleted next: the output when it
-// expires, the input and the logs when the record expires, and the uploads of a lost attempt at
-// once. Failures to delete delay it. It is zero without stored bytes, or if the time is not
-// known yet.
+// BytesDue returns when stored bytes of the run must be deleted next: the output and the logs
+// when they expire, the input when the record expires, and the uploads of a lost attempt at
+// once. For a held run it is when its retention is checked. Failures to delete delay it. It is
+// zero without stored bytes, or if the time is not known yet.
 func (r Run) BytesDue() time.Time {
 	var due time.Time
 	if r.Output != nil && r.Output.DeletedAt.IsZero() {
 		due = r.Output.ExpiresAt
 	}
-	if r.RecordBytesLeft() && (due.IsZero() || r.ExpiresAt.Before(due)) {
+	if r.RecordBytesLeft() && !r.Held && (due.IsZero() || r.ExpiresAt.Before(due)) {
 		due = r.ExpiresAt
+	}
+	if r.LogsLeft() && !r.LogsExpireAt.IsZero() {
+		due = sooner(due, r.LogsExpireAt)
+	}
+	if r.Held {
+		due = sooner(due, r.firstCheck())
 	}
 	if r.Attempt.Uncleared {
 		due = r.EndedAt
@@ -85,7 +97,7 @@ type Deletion struct {
 }
 
 // OutputExpiring moves the expiry of the output to an earlier time. A later one changes
-// nothing.
+// nothing. A download does not change the output of a held run or with Policy.KeepDownloaded.
 type OutputExpiring struct {
 	At time.Time
 	// Deleted: a client deletes the output.
@@ -96,13 +108,14 @@ type OutputExpiring struct {
 }
 
 func (f OutputExpiring) apply(d *draft) error {
-	if d.Output == nil || !f.At.Before(d.Output.ExpiresAt) {
+	held := d.Policy.KeepDownloaded || d.Held
+	if d.Output == nil || held && !f.Deleted || !d.Output.ExpiresAt.IsZero() && !f.At.Before(d.Output.ExpiresAt) {
 		return nil
 	}
 	output := *d.Output
 	output.ExpiresAt = f.At.UTC()
 	if f.Deleted {
-		output.DeleteRequestedAt = d.now
+		output.DeleteRequestedAt, d.Deletion = d.now, Deletion{}
 	}
 	d.Output = &output
 	d.emit(Event{Type: EventOutputExpiring, Message: f.Message})
@@ -146,6 +159,16 @@ func (RecordBytesDeleted) apply(d *draft) error {
 		d.Work.Program = &program
 	}
 	d.Logs, d.Attempt.SendsOutput, d.Deletion, d.changed = nil, false, Deletion{}, true
+	return nil
+}
+
+// LogsDeleted: the logs of the run were deleted before its record expired.
+type LogsDeleted struct{}
+
+func (LogsDeleted) apply(d *draft) error {
+	if d.LogsLeft() {
+		d.Logs, d.Attempt.SendsOutput, d.Deletion, d.changed = nil, false, Deletion{}, true
+	}
 	return nil
 }
 

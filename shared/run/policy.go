@@ -29,6 +29,12 @@ type Policy struct {
 	// the run.
 	OutputRetention time.Duration `json:"outputRetention"`
 	RecordRetention time.Duration `json:"recordRetention"`
+	// LogRetention counts from the end of the run; 0 means RecordRetention.
+	LogRetention time.Duration `json:"logRetention,omitzero"`
+	// Newest is how many of the newest runs of the job stay after their retention; 0 means none.
+	Newest int `json:"newest,omitzero"`
+	// KeepDownloaded: a download does not shorten OutputRetention.
+	KeepDownloaded  bool          `json:"keepDownloaded,omitzero"`
 	Retry           Retry         `json:"retry"`
 }
 
@@ -95,6 +101,12 @@ func (p Policy) Validate() []Violation {
 	within("queueTimeout", p.QueueTimeout, time.Second, limit.Duration)
 	within("outputRetention", p.OutputRetention, time.Second, limit.Retention)
 	within("recordRetention", p.RecordRetention, time.Second, limit.Retention)
+	if p.LogRetention != 0 {
+		within("logRetention", p.LogRetention, time.Second, limit.Retention)
+	}
+	if p.RecordRetention < p.LogRetention {
+		broken("recordRetention", "%s is too short, want at least the log retention of %s", p.RecordRetention, p.LogRetention)
+	}
 	if p.RecordRetention < p.OutputRetention {
 		broken("recordRetention", "%s is too short, want at least the output retention of %s", p.RecordRetention, p.OutputRetention)
 	}
@@ -147,7 +159,7 @@ func (p *Policy) Fit(given Given) {
 		p.fitHeartbeats(given)
 	}
 	if !given.RecordRetention {
-		p.RecordRetention = max(p.RecordRetention, p.OutputRetention)
+		p.RecordRetention = max(p.RecordRetention, p.OutputRetention, p.LogRetention)
 	}
 	if !given.MaxDelay {
 		p.Retry.MaxDelay = max(p.Retry.MaxDelay, p.Retry.InitialDelay)

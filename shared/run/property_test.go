@@ -88,6 +88,9 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.OutputDeleted{},
 		run.DeletionFailed{},
 		run.Relabelled{Change: label.Of(map[string]string{"roll": strconv.Itoa(int(roll * 3))})},
+		run.LogsDeleted{},
+		run.PinChanged{Pinned: roll < 0.5, By: "me"},
+		run.RetentionChecked{Newest: roll < 0.5},
 	}).Draw(t, "fact")
 }
 
@@ -162,8 +165,10 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: %s with a slot", fact, after.State)
 	case after.State.HasMachine() && (after.Attempt.Number < 1 || after.Attempt.MachineName == ""):
 		t.Fatalf("%T: %s without a machine name", fact, after.State)
-	case after.State.Terminal() == after.EndedAt.IsZero() || after.State.Terminal() == after.ExpiresAt.IsZero():
+	case after.State.Terminal() == after.EndedAt.IsZero() || after.State.Terminal() == (after.ExpiresAt.IsZero() && !after.Held):
 		t.Fatalf("%T: %s, ended %v", fact, after.State, after.EndedAt)
+	case after.Held && (!after.ExpiresAt.IsZero() || !after.PurgeAt().IsZero() || after.BytesDue().IsZero()), after.State.Terminal() && after.Pin != nil && !after.Held:
+		t.Fatalf("%T: got a held run that expires at %s and is due at %s, held %t", fact, after.ExpiresAt, after.BytesDue(), after.Held)
 	case after.State != run.Completed && after.State.Terminal() && after.Fault == nil:
 		t.Fatalf("%T: %s without a fault", fact, after.State)
 	case !after.State.Terminal() && after.Execution.ActBy.Before(now) && fmt.Sprintf("%T", fact) != "run.Relabelled": // it keeps the time

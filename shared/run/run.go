@@ -97,8 +97,15 @@ type Run struct {
 	// StartedAt is the first entry into Running of all attempts; zero before.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	EndedAt   time.Time `json:"endedAt,omitzero"`
-	// ExpiresAt is when the record expires; zero until the run ends.
+	// ExpiresAt is when the record expires; zero until the run ends, and while it is held.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// LogsExpireAt is when the logs expire, if that is before the record.
+	LogsExpireAt time.Time `json:"logsExpireAt,omitzero"`
+	// Pin keeps the run until it is unpinned; nil for a run that is not pinned.
+	Pin *Pin `json:"pin,omitempty"`
+	// Held: the run has ended and does not expire, because it is pinned or may be one of the
+	// newest runs of its job.
+	Held bool `json:"held,omitempty"`
 
 	Attempt Attempt `json:"attempt"`
 	Spent   Spent   `json:"spent"`

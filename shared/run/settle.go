@@ -108,7 +108,10 @@ func (d *draft) accept(kept *Output) {
 		return
 	}
 	output := *kept
-	output.AcceptedAt, output.ExpiresAt = d.now, d.now.Add(d.Policy.OutputRetention)
+	output.AcceptedAt = d.now
+	if !d.Held {
+		output.ExpiresAt = d.now.Add(d.Policy.OutputRetention)
+	}
 	d.Output = &output
 }
 

@@ -3,12 +3,13 @@ package run
 import "time"
 
 // Shed: the store exceeds its limit, so the run is removed before its retention ends: its
-// output now, then its record with input and logs. It changes nothing if the run has not ended
-// or has pending effects. It emits no event, because events are removed for the same reason.
+// output now, then its record with input and logs. It changes nothing if the run has not ended,
+// is held, or has pending effects. It emits no event, because events are removed for the same
+// reason.
 type Shed struct{}
 
 func (Shed) apply(d *draft) error {
-	if !d.State.Terminal() || len(d.Execution.Pending) > 0 || !d.Execution.ActBy.IsZero() || d.Expired(d.now) {
+	if !d.State.Terminal() || len(d.Execution.Pending) > 0 || !d.Execution.ActBy.IsZero() || d.Expired(d.now) || d.Held {
 		return nil
 	}
 	if d.Output != nil && d.Output.ExpiresAt.After(d.now) {
