@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,10 +21,13 @@ import (
 type Outputs struct {
 	*Records
 	outputs port.Outputs
+	newest  newestRuns
 }
 
 // NewOutputs returns the outputs of runs in an object store.
-func NewOutputs(records *Records, outputs port.Outputs) *Outputs { return &Outputs{records, outputs} }
+func NewOutputs(records *Records, outputs port.Outputs) *Outputs {
+	return &Outputs{Records: records, outputs: outputs}
+}
 
 // accept verifies the output of a worker that reported success, and copies it to the bucket
 // that no worker can write. wrong is the fault of an output that is missing or differs from the
@@ -164,21 +168,30 @@ func (s *Outputs) clearUploads(ctx context.Context, r run.Run) error {
 	return s.outputs.DeletePrefix(ctx, port.Uploads, limit.OutputPrefix(r.TaskID))
 }
 
-// deleteExpired deletes the expired objects of a run: its output, and, once the record has
-// expired, its input and logs. It deletes the uploads of a lost attempt at once.
+// deleteExpired deletes the expired objects of a run: its output, its logs, and, once the record
+// has expired, its input. It deletes the uploads of a lost attempt at once.
 func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 	r, err := s.store.Load(ctx, ref)
 	if err != nil {
 		return err
 	}
+	return s.deleteExpiredOf(ctx, r)
+}
+
+func (s *Outputs) deleteExpiredOf(ctx context.Context, r run.Run) (err error) {
 	if r, err = s.clearLost(ctx, r); err != nil {
 		return err
 	}
-	if r.Output != nil && r.Output.DeletedAt.IsZero() && !s.now().Before(r.Output.ExpiresAt) {
+	if r.Output != nil && r.Output.DeletedAt.IsZero() && r.Output.Expired(s.now()) {
 		if err := s.outputs.Delete(ctx, port.Accepted, r.Output.Key); err != nil {
 			return fmt.Errorf("cannot delete the output: %w", err)
 		}
 		if r, err = s.applyTo(ctx, r, constantFact(run.OutputDeleted{})); err != nil {
+			return err
+		}
+	}
+	if at := r.LogsExpireAt; r.LogsLeft() && !at.IsZero() && !s.now().Before(at) {
+		if r, err = s.deleteLogs(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -190,4 +203,15 @@ func (s *Outputs) deleteExpired(ctx context.Context, ref run.Ref) error {
 	}
 	_, err = s.applyTo(ctx, r, constantFact(run.RecordBytesDeleted{}))
 	return err
+}
+
+// deleteLogs deletes the logs of a run. The keys of a log begin with the number of its attempt;
+// that of the input, which stays, does not.
+func (s *Outputs) deleteLogs(ctx context.Context, r run.Run) (run.Run, error) {
+	for digit := range min(r.Attempt.Number, 9) {
+		if err := s.outputs.DeletePrefix(ctx, port.Accepted, limit.LogPrefix(r.Tenant, r.TaskID)+strconv.Itoa(digit+1)); err != nil {
+			return r, fmt.Errorf("cannot delete the logs: %w", err)
+		}
+	}
+	return s.applyTo(ctx, r, constantFact(run.LogsDeleted{}))
 }

@@ -128,7 +128,7 @@ func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 			found += len(refs)
 			return refs, next, err
 		}, func(limited context.Context, ref run.Ref) error {
-			if err := s.orDelay(ctx, ref, s.outputs.deleteExpired(limited, ref), run.DeletionFailed{}); err != nil {
+			if err := s.orDelay(ctx, ref, s.outputs.expire(limited, ref), run.DeletionFailed{}); err != nil {
 				return fmt.Errorf("run %s: %w", ref.ID, err)
 			}
 			return nil

@@ -73,3 +73,46 @@ func TestSweepRemovesExpiredArtifacts(t *testing.T) {
 		h.clock.to(a.ExpiresAt)
 	}
 }
+
+// TestNewestRunsOutliveTheirRetention sweeps after the retention of four runs of a job that keeps
+// two. Then one is pinned, and the job is deleted.
+func TestNewestRunsOutliveTheirRetention(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	ref := h.createJob("nightly", "retention: {outputs: 24h, logs: 1h, newest: 2}\n")
+	h.config.Policy.Newest, h.config.Policy.OutputRetention, h.config.Policy.LogRetention = 2, 24*time.Hour, time.Hour
+	h.config.Policy.KeepDownloaded, h.config.Policy.Retry.MaxAttempts = true, 1
+	for i, code := range []int{0, 0, 1, 0, 0} {
+		h.runJob(string(rune('a'+i)), run.Constraints{}, run.Actions{})
+		h.exit(string(rune('a'+i)), code)
+	}
+	want := func(after time.Duration, held string) {
+		t.Helper()
+		h.clock.to(h.clock.now.Add(after))
+		for range 2 { // a sweep is idempotent
+			h.ok(h.service.Sweep(t.Context(), 0))
+		}
+		got := ""
+		for _, id := range []string{"a", "b", "c", "d", "e"} {
+			if r, err := h.store.Load(t.Context(), run.Ref{Tenant: client.Tenant, ID: id}); err == nil && r.Held {
+				got += id
+			}
+		}
+		if got != held {
+			t.Errorf("after %s: got held runs %q, want %q", after, got, held)
+		}
+	}
+	want(time.Minute, "abcde")
+	want(2*time.Hour, "cde")
+	want(48*time.Hour, "cde")
+	_, err := h.service.Runs.Pin(t.Context(), client, "d", true)
+	h.ok(err)
+	want(24*365*time.Hour, "cde")
+	j, err := h.store.LoadJob(t.Context(), ref.Tenant, ref.ID)
+	h.ok(err)
+	h.ok(h.store.DeleteJob(t.Context(), j))
+	want(25*time.Hour, "d")
+	_, err = h.service.Runs.Pin(t.Context(), client, "d", false)
+	h.ok(err)
+	want(24*time.Hour+time.Second, "")
+}

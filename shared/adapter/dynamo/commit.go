@@ -75,6 +75,9 @@ func updates(changes []*change, l *leases) ([]*part, error) {
 		l.note(c, updates[0])
 		parts = append(parts, updates[0])
 		beside = append(beside, updates[1:]...)
+		if name := c.heldName(); name != nil {
+			beside = append(beside, name)
+		}
 		if heartbeat := c.heartbeat(); heartbeat != nil {
 			beside = append(beside, heartbeat)
 		}

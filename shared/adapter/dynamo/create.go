@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -166,6 +167,18 @@ func nameExpiry(r run.Run) int64 {
 	}
 	const week = 7 * 24 * time.Hour
 	return from.Add(2*life+week).Unix() + int64((p.OutputRetention+p.RecordRetention)/time.Second)
+}
+
+// heldName returns the part that keeps the task id of a held run for a year after the next check
+// of its retention, which writes it again; nil for another run.
+func (c *change) heldName() *part {
+	r := c.Run
+	if !r.Held || r.TaskID == r.ID {
+		return nil
+	}
+	put := item{attrRun: text(r.ID), attrBorn: bytes(born(r)), schema.TTL: number(r.BytesDue().Add(limit.Retention).Unix())}
+	maps.Copy(put, keyOf(pkTask(r.Tenant, r.TaskID), sortTask))
+	return &part{put: put}
 }
 
 // longestAction returns the longest time that a run may wait because of a violated constraint.

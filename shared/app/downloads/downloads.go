@@ -89,7 +89,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	if at := r.Output.DeleteRequestedAt; !at.IsZero() {
 		return Downloadable{}, fault.New(fault.OutputDeleted, "the output was deleted on request at %s; export again", at.Format(time.RFC3339))
 	}
-	if !s.runs.Now().Before(r.Output.ExpiresAt) {
+	if r.Output.Expired(s.runs.Now()) {
 		return Downloadable{}, fault.New(fault.OutputExpired, "the output expired at %s; export again", r.Output.ExpiresAt.Format(time.RFC3339))
 	}
 	d := Downloadable{

@@ -97,6 +97,7 @@ func storeSuite(t *testing.T, open func(t *testing.T) port.Store) {
 		"expired record is not found":                   expiredIsNotFound,
 		"expired record frees its names":                expiredNames,
 		"purge deletes expired records":                 purgeExpired,
+		"held runs are kept":                            heldRunsStay,
 		"purge keeps records with outputs":              purgeKeepsOutputs,
 		"heartbeat opens and closes":                    heartbeatIsOpened,
 		"heartbeat is recorded":                         heartbeatIsRecorded,

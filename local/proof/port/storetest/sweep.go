@@ -280,3 +280,31 @@ func purgeKeepsOutputs(s *storeTest) {
 	}
 	s.wantNone(r.Ref())
 }
+
+// heldRunsStay pins runs that have ended. They are found, also by a task id of their own, and due
+// for a check only.
+func heldRunsStay(s *storeTest) {
+	other := shortLived("acme", "fired")
+	other.TaskID = "job_fired"
+	for _, first := range []run.Run{shortLived("acme", "ad hoc"), other} {
+		r := s.apply(s.create(first), cancel())
+		expiry := r.ExpiresAt
+		r = s.apply(r, run.PinChanged{Pinned: true, By: "me"})
+		if due := s.pagesOf(s.store.OutputsDue, r.BytesDue(), 10); !slices.Contains(due, r.ID) {
+			s.Errorf("got %v due at %s, want %s", due, r.BytesDue(), r.ID)
+		}
+		s.now = expiry.Add(century)
+		if n, err := s.store.Purge(s.ctx, s.now, 10); err != nil || n != 0 {
+			s.Fatalf("got %d purged, %v; want 0 while the run is pinned", n, err)
+		}
+		if found, err := s.store.Find(s.ctx, r.Tenant, r.TaskID); err != nil || found.ID != r.ID {
+			s.Fatalf("got %s, %v; want %s", found.ID, err, r.ID)
+		}
+		r = s.apply(r, run.RetentionChecked{})
+		r = s.apply(r, run.PinChanged{By: "me"})
+		if n, err := s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10); err != nil || n != 1 {
+			s.Fatalf("got %d purged, %v; want 1 after the run is unpinned", n, err)
+		}
+		s.wantNone(r.Ref())
+	}
+}
