@@ -63,6 +63,7 @@ type Task struct {
 	Progress       *Progress   `json:"progress,omitempty"`
 	Worker         *Worker     `json:"worker,omitempty"`
 	Cancel         *TaskCancel `json:"cancel,omitempty"`
+	Pin            *Pin        `json:"pin,omitempty"`
 	Fault          *Fault      `json:"fault,omitempty"`
 	Output         *Output     `json:"output,omitempty"`
 	// Metrics are defined by the worker.
@@ -80,7 +81,19 @@ type Task struct {
 	AttemptStartedAt time.Time `json:"attemptStartedAt,omitzero"`
 	EndedAt          time.Time `json:"endedAt,omitzero"`
 	RetryAt          time.Time `json:"retryAt,omitzero"`
-	ExpiresAt        time.Time `json:"expiresAt,omitzero"`
+	// ExpiresAt is absent until the run ends, and while it is held.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+}
+
+// Pin says that a run is kept until it is unpinned.
+type Pin struct {
+	At time.Time `json:"at"`
+	By string    `json:"by"`
+}
+
+// RunChange is the body of PATCH /v1/runs/{run_id}.
+type RunChange struct {
+	Pinned *bool `json:"pinned,omitempty"`
 }
 
 // JobRunRef identifies a run of a stored job. JobID is absent for other runs.
@@ -301,8 +314,9 @@ type Output struct {
 	ETag        string    `json:"etag"`
 	ContentType string    `json:"contentType"`
 	AcceptedAt  time.Time `json:"acceptedAt"`
-	ExpiresAt   time.Time `json:"expiresAt"`
-	DeletedAt   time.Time `json:"deletedAt,omitzero"`
+	// ExpiresAt is absent while the run is held.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	DeletedAt time.Time `json:"deletedAt,omitzero"`
 }
 
 // RetryRequest is the body of the retry of a task: changes for the new task. An absent field

@@ -44,6 +44,8 @@ type Definition struct {
 	RetryConfig *RetryConfig `json:"retryConfig,omitempty"`
 	Policy      *Policy      `json:"policy,omitempty"`
 
+	Retention *Retention `json:"retention,omitempty"`
+
 	Logs     Logs         `json:"logs,omitempty"`
 	Priority run.Priority `json:"priority,omitempty"`
 	// ConcurrencyKey groups runs of all jobs that share a limit; empty means no group.
@@ -162,6 +164,18 @@ type Policy struct {
 	HeartbeatIntervalSeconds *int `json:"heartbeatIntervalSeconds,omitempty"`
 	HeartbeatTimeoutSeconds  *int `json:"heartbeatTimeoutSeconds,omitempty"`
 	CancelGraceSeconds       *int `json:"cancelGraceSeconds,omitempty"`
+}
+
+// Retention says how long the parts of runs are kept. Empty fields have the values of the
+// deployment. With it, a download does not shorten the retention of an output.
+type Retention struct {
+	// Outputs counts from the acceptance of the output, Logs and Records from the end of the
+	// run. Logs are kept as long as records by default.
+	Outputs Duration `json:"outputs,omitempty"`
+	Logs    Duration `json:"logs,omitempty"`
+	Records Duration `json:"records,omitempty"`
+	// Newest is run.Policy.Newest; nil for 0.
+	Newest *int `json:"newest,omitempty"`
 }
 
 // Logs says whether the output of the program is stored; empty means LogsKeep.

@@ -45,8 +45,27 @@ func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Gi
 			policy.Retry.Multiplier = *retry.BackoffMultiplier
 		}
 	}
+	d.Retention.apply(&policy, &given)
 	policy.Fit(given)
 	return policy, given
+}
+
+func (r *Retention) apply(policy *run.Policy, given *run.Given) {
+	if r == nil {
+		return
+	}
+	given.RecordRetention, policy.KeepDownloaded = r.Records != "", true
+	for _, each := range []struct {
+		to    *time.Duration
+		value Duration
+	}{{&policy.OutputRetention, r.Outputs}, {&policy.LogRetention, r.Logs}, {&policy.RecordRetention, r.Records}} {
+		if each.value != "" {
+			*each.to = each.value.Value()
+		}
+	}
+	if r.Newest != nil {
+		policy.Newest = *r.Newest
+	}
 }
 
 // policyFields maps fields of run.Policy to fields of a definition. The number of attempts is
@@ -57,6 +76,7 @@ var policyFields = map[string]string{
 	"cancelGrace":        "policy.cancelGraceSeconds",
 	"retry.initialDelay": "retryConfig.initialDelay", "retry.maxDelay": "retryConfig.maxDelay",
 	"retry.multiplier": "retryConfig.backoffMultiplier",
+	"outputRetention":  "retention.outputs", "logRetention": "retention.logs", "recordRetention": "retention.records",
 }
 
 const allowedTime = "constraints.maxAllowedRunTime"
@@ -76,8 +96,18 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 		p.duration(seconds+"initialDelay", retry.InitialDelay, time.Second, limit.TimeLimit)
 		p.duration(seconds+"maxDelay", retry.MaxDelay, time.Second, limit.TimeLimit)
 	}
+	if r := d.Retention; r != nil {
+		const in = "retention."
+		p.duration(in+"outputs", r.Outputs, time.Second, limit.Retention)
+		p.duration(in+"logs", r.Logs, time.Second, limit.Retention)
+		p.duration(in+"records", r.Records, time.Second, limit.Retention)
+		p.within(in+"newest", r.Newest, 1, limit.NewestRuns)
+	}
 	if deployment == nil {
 		return
+	}
+	if d.Retention != nil && d.Retention.Newest != nil && deployment.AdHoc {
+		p.addConflict("retention.newest", "a run without a stored job has no newer runs; leave it out")
 	}
 	policy, given := d.policy(deployment.Policy)
 	for _, v := range policy.Validate() {
