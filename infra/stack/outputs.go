@@ -14,7 +14,7 @@ import (
 const (
 	uploadDays     = 15 // an attempt takes at most 14 days
 	unfinishedDays = 2
-	acceptedDays   = 366 // the longest retention, and a day
+	acceptedDays   = 3650 // ten years: pinned runs, and the newest of jobs, have no end
 )
 
 // The objects of the buckets: outputs and other files of workers below exports/, and in the

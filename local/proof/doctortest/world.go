@@ -75,7 +75,7 @@ func New(t *testing.T) *World {
 	w := &World{
 		t: t, Entry: map[string]any{"region": "eu-west-1"}, Account: "111122223333", Fly: map[string]int{}, Health: http.StatusOK,
 		CNAMEs: map[string]string{"sortie.example.org": Target + "."}, Hosts: map[string][]string{Target: {"192.0.2.1"}},
-		Lifecycles: map[string]string{"arke-exports": Rules(15, 2), "arke-exports-accepted": Rules(366, 2)},
+		Lifecycles: map[string]string{"arke-exports": Rules(15, 2), "arke-exports-accepted": Rules(3650, 2)},
 	}
 	fly := w.serve(w.fly())
 	store := w.serve(w.store())

@@ -308,7 +308,7 @@ var accessFaults = []fault{
 	}},
 	{"a worker's key of both buckets", func(w *doctortest.World) {
 		w.Prod.Uploads, w.Prod.Accepted = w.Prod.Accepted, w.Prod.Uploads // the store lets workers use only its own uploads bucket
-		w.Lifecycles = map[string]string{"arke-exports": doctortest.Rules(366, 2), "arke-exports-accepted": doctortest.Rules(15, 2)}
+		w.Lifecycles = map[string]string{"arke-exports": doctortest.Rules(3650, 2), "arke-exports-accepted": doctortest.Rules(15, 2)}
 	}, []string{
 		"wrong    key workers         workerAccessKeyId of the secret outputs may not write arke-exports-accepted. To do: " + putOutputs + "with a worker key that reads and writes objects of arke-exports-accepted alone",
 	}},
@@ -321,8 +321,8 @@ var accessFaults = []fault{
 	{"no rules", func(w *doctortest.World) { w.Lifecycles["arke-exports"] = "" }, []string{
 		"missing  lifecycle uploads   arke-exports: no rule deletes what Sortie could not. To do: npx wrangler r2 bucket lifecycle add arke-exports expire --expire-days 15 --abort-multipart-days 2 --force",
 	}},
-	{"a rule that deletes too early", func(w *doctortest.World) { w.Lifecycles["arke-exports-accepted"] = doctortest.Rules(30, 2) }, []string{
-		"wrong    lifecycle accepted  arke-exports-accepted: a rule deletes objects after 30 days, which Sortie may still use. To do: remove that rule, then npx wrangler r2 bucket lifecycle add arke-exports-accepted expire --expire-days 366",
+	{"a rule that deletes too early", func(w *doctortest.World) { w.Lifecycles["arke-exports-accepted"] = doctortest.Rules(366, 2) }, []string{
+		"wrong    lifecycle accepted  arke-exports-accepted: a rule deletes objects after 366 days, which Sortie may still use. To do: remove that rule, then npx wrangler r2 bucket lifecycle add arke-exports-accepted expire --expire-days 3650",
 	}},
 	{"a key that does not read rules", func(w *doctortest.World) { w.Lifecycles["arke-exports"] = "AccessDenied" }, []string{
 		"unknown  lifecycle uploads   arke-exports: not checked: the key of the secret outputs may not read the rules, and need not. To do: compare npx wrangler r2 bucket lifecycle list arke-exports with 15 days for objects and 2 for unfinished uploads, then pass --skip lifecycle",

@@ -20,10 +20,10 @@ import (
 
 // The minimum days of lifecycle rules. Sortie deletes objects itself, and the rules delete the
 // objects that it could not delete. An earlier rule would delete objects in use: an attempt
-// takes up to 14 days, and the longest retention is 365 days.
+// takes up to 14 days, and pinned runs stay for up to ten years.
 const (
 	uploadDays   = 15
-	acceptedDays = 366
+	acceptedDays = 3650
 )
 
 // probeUpload is the id of an upload that no store has, for an object that may be written.
