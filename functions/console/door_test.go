@@ -130,7 +130,7 @@ func TestFormsOfOtherPagesAreRefused(t *testing.T) {
 		case "key":
 			form = b.cookies["sortie_console_"+portOf(h)]
 		}
-		for _, path := range []string{"/console/runs/" + id + "/cancel", "/console/runs/" + id + "/rerun", "/console/sign-out", "/console/sign-in", "/console/ticket"} {
+		for _, path := range []string{"/console/runs/" + id + "/cancel", "/console/runs/" + id + "/rerun", "/console/runs/" + id + "/pin", "/console/sign-out", "/console/sign-in", "/console/ticket"} {
 			if answer := b.submit(path, form, row.headers, "token", otherToken); answer.Status != http.StatusForbidden || len(answer.Header.Values("Set-Cookie")) > 0 {
 				t.Errorf("%s: %s: got %d %s, want 403", name, path, answer.Status, answer.Body)
 			}
@@ -139,8 +139,8 @@ func TestFormsOfOtherPagesAreRefused(t *testing.T) {
 			t.Errorf("%s: got a browser that is signed out", name)
 		}
 	}
-	if r := h.Run(t, id); r.Cancel != nil {
-		t.Error("got a cancel request of another page")
+	if r := h.Run(t, id); r.Cancel != nil || r.Pin != nil {
+		t.Error("got a cancel request or a pin of another page")
 	}
 	b := h.signedIn(t, ownerToken)
 	b.page("/console/runs/" + id)

@@ -61,7 +61,7 @@ func (d *runData) readOutput(v *visit) error {
 
 // kept reports whether an output is still stored.
 func kept(o *contract.Output, now time.Time) bool {
-	return o.DeletedAt.IsZero() && now.Before(o.ExpiresAt)
+	return o.DeletedAt.IsZero() && (o.ExpiresAt.IsZero() || now.Before(o.ExpiresAt))
 }
 
 // outputStart reads the first bytes of an output, all but the last one at most: the API counts an

@@ -17,7 +17,10 @@ func (d runData) output(l *layout) Node {
 	}
 	return card(
 		"output", "Output",
-		Dl(term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))), term(until, l.time(at))),
+		Dl(
+			term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))),
+			If(!at.IsZero(), term(until, l.time(at))), If(at.IsZero(), term(until, Text("the run expires"))),
+		),
 		with(d.Output, func(p *preview) Node {
 			return Details(flag("open"), Class("commands"), Summary(Text("Preview")), p.content(l.Root+runPath(d.RunID)+"/picture", o.FileName))
 		}),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -16,6 +17,7 @@ var runPage = page{
 	show: showRun, live: true,
 	actions: []action{
 		{path: "runs/{run_id}/cancel", scope: access.RunsWrite, do: cancelRun},
+		{path: "runs/{run_id}/pin", scope: access.RunsWrite, do: pinRun},
 		{path: "runs/{run_id}/rerun", scope: access.RunsWrite, do: rerun},
 	},
 }
@@ -105,6 +107,18 @@ func cancelRun(v *visit) (string, error) {
 		done = "too-late"
 	}
 	return runPath(id) + "?done=" + done, nil
+}
+
+// pinRun pins the run, or unpins it.
+func pinRun(v *visit) (string, error) {
+	id, pinned := v.r.PathValue("run_id"), v.r.PostForm.Get("pinned")
+	if pinned != "true" && pinned != "false" {
+		return "", fault.Invalid("pinned", "unknown value, want true or false")
+	}
+	if err := v.patch("/v1/runs/"+url.PathEscape(id), contract.RunChange{Pinned: new(pinned == "true")}, &contract.Task{}); err != nil {
+		return "", err
+	}
+	return runPath(id) + "?done=" + choose(pinned == "true", "pinned", "unpinned"), nil
 }
 
 // rerun starts a new run that repeats an ended one.

@@ -17,7 +17,7 @@ func (d runData) content(l *layout) Node {
 		Div(
 			Class("head"), ID("head"), flag("data-part"),
 			H1(bdi(short(90, d.What))), space(), stateOf(d.State, d.Skipped).badge(), space(),
-			If(l.May("runs:write"), actions(d.action(l))),
+			If(l.May("runs:write"), actions(d.pin(l), space(), d.action(l))),
 		),
 		d.facts(l),
 		Div(ID("news"), flag("data-part"), d.cancelled(l), d.failure(), d.why(l)),
@@ -41,6 +41,12 @@ func (d runData) action(l *layout) Node {
 	return l.post(runPath(d.RunID)+"/cancel", Button(Class("danger"), If(d.Cancel != nil, Disabled()), Text("Cancel")))
 }
 
+// pin returns the form that pins the run or unpins it.
+func (d runData) pin(l *layout) Node {
+	pinned := d.Pin != nil
+	return l.post(runPath(d.RunID)+"/pin", hiddenField("pinned", choose(pinned, "false", "true")), Button(Text(choose(pinned, "Unpin", "Pin"))))
+}
+
 func (d runData) facts(l *layout) Node {
 	return Dl(
 		Class("facts"), ID("facts"), flag("data-part"),
@@ -54,6 +60,8 @@ func (d runData) facts(l *layout) Node {
 		If(!d.ScheduledAt.IsZero(), fact("Scheduled", l.time(d.ScheduledAt))),
 		If(!d.StartedAt.IsZero(), fact(choose(d.Ended, "Took", "Running for"), Text(seconds(d.Seconds)))),
 		If(!d.EndedAt.IsZero(), fact("Ended", l.time(d.EndedAt))),
+		If(!d.ExpiresAt.IsZero(), fact("Kept until", l.time(d.ExpiresAt))),
+		with(d.Pin, func(p *contract.Pin) Node { return fact("Pinned", Group{l.time(p.At), Text(" by "), code(visible(p.By))}) }),
 		If(d.RetryOf != "", fact("Repeats", l.a(runPath(d.RetryOf), Text(d.RetryOf)))),
 		with(d.TriggeredBy, func(by *contract.JobRunRef) Node { return fact("Triggered by", l.a(runPath(by.RunID), Text(by.RunID))) }),
 	)

@@ -54,6 +54,21 @@ func cancelled(r run.Run) (result, message string) {
 	return contract.CancelRequested, "the attempt has ended and is being cleaned up; the task ends after that"
 }
 
+// pin pins a run or unpins it, and returns the run.
+func pin(queries *orchestrator.Queries, svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+	var request contract.RunChange
+	if err := httpkit.DecodeJSON(w, r, &request); err != nil {
+		return err
+	}
+	if request.Pinned == nil {
+		return fault.Invalid("pinned", "missing field, want true or false")
+	}
+	if _, err := svc.Pin(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), *request.Pinned); err != nil {
+		return err
+	}
+	return task(queries, w, r)
+}
+
 func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {

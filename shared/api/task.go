@@ -56,6 +56,7 @@ func Task(v orchestrator.View) contract.Task {
 	if r.Cancel != nil {
 		task.Cancel = &contract.TaskCancel{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}
 	}
+	task.Pin = (*contract.Pin)(r.Pin)
 	if r.Attempt.Report != nil {
 		task.Metrics = r.Attempt.Report.Metrics
 	}

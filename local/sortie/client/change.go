@@ -55,4 +55,11 @@ func (c *Client) LabelAll(ctx context.Context, request contract.BulkLabelRequest
 	return answer, err
 }
 
+// Pin pins or unpins a run: what is "pin" or "unpin". It is idempotent.
+func (c *Client) Pin(ctx context.Context, id, what string) (contract.Task, error) {
+	var task contract.Task
+	_, err := c.do(ctx, call{method: http.MethodPost, path: "v1/runs/" + url.PathEscape(id) + "/" + what, repeat: true}, &task)
+	return task, err
+}
+
 func taskPath(taskID, what string) string { return "v1/tasks/" + url.PathEscape(taskID) + "/" + what }

@@ -41,6 +41,40 @@ is 1.`,
 	return c
 }
 
+// pinRuns returns the command that pins runs, or the one that unpins them.
+func (a *app) pinRuns(name string, pinned bool) *cobra.Command {
+	c := &cobra.Command{
+		Use: name + " RUN...", Short: "Keep runs until they are unpinned",
+		Long: `Keep runs with their outputs and logs until "sortie runs unpin", whatever their
+retention is. Both commands are idempotent.`,
+		Example: "  sortie runs " + name + " nightly-report:20270301T013000Z",
+		Args:    atLeastOne("RUN"), ValidArgsFunction: a.runIDs(),
+	}
+	if !pinned {
+		c.Short = "Let pinned runs expire"
+		c.Long = `Let pinned runs expire as if they had never been pinned, but not within a day.`
+	}
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		for _, id := range args {
+			task, err := client.Pin(ctx, id, pinned)
+			if err == nil && a.json {
+				err = a.print(task)
+			} else if err == nil {
+				_, err = fmt.Fprintf(a.Stdout, "%s: %sned\n", task.RunID, name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return c
+}
+
 func (a *app) retry() *cobra.Command {
 	var key string
 	var given, labels []string

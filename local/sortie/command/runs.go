@@ -61,7 +61,7 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 	flags.BoolVar(&f.watch, "watch", false, "show changes until interrupted")
 	argument.Complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
 	c.RunE = does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
-	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns(), a.labelRuns()} {
+	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns(), a.labelRuns(), a.pinRuns("pin"), a.pinRuns("unpin")} {
 		a.serverFlags(of)
 		c.AddCommand(of)
 	}

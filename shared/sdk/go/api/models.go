@@ -715,8 +715,16 @@ type TaskOutput struct {
 	ETag        string    `json:"etag"`
 	ContentType string    `json:"contentType"`
 	AcceptedAt  time.Time `json:"acceptedAt"`
-	ExpiresAt   time.Time `json:"expiresAt"`
-	DeletedAt   time.Time `json:"deletedAt,omitzero"`
+	// Absent while the run is held.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	DeletedAt time.Time `json:"deletedAt,omitzero"`
+}
+
+// TaskPin is an object of the API. The run is kept until it is unpinned.
+type TaskPin struct {
+	At time.Time `json:"at"`
+	// Subject of the client that pinned it.
+	By string `json:"by"`
 }
 
 // Task is an object of the API.
@@ -794,7 +802,17 @@ type Task struct {
 	AttemptStartedAt time.Time `json:"attemptStartedAt,omitzero"`
 	EndedAt          time.Time `json:"endedAt,omitzero"`
 	RetryAt          time.Time `json:"retryAt,omitzero"`
-	ExpiresAt        time.Time `json:"expiresAt,omitzero"`
+	// Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
+	// job keeps.
+	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// The run is kept until it is unpinned.
+	Pin *TaskPin `json:"pin,omitzero"`
+}
+
+// RunChange is an object of the API.
+type RunChange struct {
+	// Whether the run is kept until it is unpinned.
+	Pinned bool `json:"pinned"`
 }
 
 // CancelRequest is an object of the API.
@@ -1559,6 +1577,21 @@ type JobFieldsPolicy struct {
 	CancelGraceSeconds       *int64 `json:"cancelGraceSeconds,omitzero"`
 }
 
+// JobFieldsRetention is an object of the API. How long the runs are kept. Omitted fields have
+// the defaults of the deployment. With it a download does not shorten the retention of an
+// output.
+type JobFieldsRetention struct {
+	// From the acceptance of the output, 1s to 8760h, whole seconds.
+	Outputs string `json:"outputs,omitzero"`
+	// From the end of the run, 1s to 8760h, whole seconds. The default is that of the record.
+	Logs string `json:"logs,omitzero"`
+	// From the end of the run, 1s to 8760h, whole seconds, at least as long as outputs and logs.
+	Records string `json:"records,omitzero"`
+	// How many of the newest runs that succeeded, and of those that did not, are kept longer.
+	// Skipped runs are not counted.
+	Newest *int64 `json:"newest,omitzero"`
+}
+
 // JobFieldsConcurrency is an object of the API. The limits of concurrencyKey, which it needs.
 type JobFieldsConcurrency struct {
 	// The number of runs with the key at the same time.
@@ -1630,6 +1663,9 @@ type JobFields struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+	// download does not shorten the retention of an output.
+	Retention *JobFieldsRetention `json:"retention,omitzero"`
 	// Whether the output of the program is stored. One of keep, drop; later servers may add
 	// values.
 	Logs string `json:"logs,omitzero"`
@@ -1707,6 +1743,9 @@ type JobDefinition struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+	// download does not shorten the retention of an output.
+	Retention *JobFieldsRetention `json:"retention,omitzero"`
 	// Whether the output of the program is stored. One of keep, drop; later servers may add
 	// values.
 	Logs string `json:"logs,omitzero"`
@@ -1785,6 +1824,9 @@ type RunDefinition struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+	// download does not shorten the retention of an output.
+	Retention *JobFieldsRetention `json:"retention,omitzero"`
 	// Whether the output of the program is stored. One of keep, drop; later servers may add
 	// values.
 	Logs string `json:"logs,omitzero"`
@@ -1878,6 +1920,9 @@ type Job struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+	// download does not shorten the retention of an output.
+	Retention *JobFieldsRetention `json:"retention,omitzero"`
 	// Whether the output of the program is stored. One of keep, drop; later servers may add
 	// values.
 	Logs string `json:"logs,omitzero"`
@@ -1967,6 +2012,9 @@ type JobVersion struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+	// download does not shorten the retention of an output.
+	Retention *JobFieldsRetention `json:"retention,omitzero"`
 	// Whether the output of the program is stored. One of keep, drop; later servers may add
 	// values.
 	Logs string `json:"logs,omitzero"`

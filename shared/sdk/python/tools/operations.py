@@ -60,6 +60,7 @@ NAMES = {
     "labelRuns": "runs.label_many",
     "labelRun": "runs.label",
     "getRun": "runs.get",
+    "pinRun": "runs.pin",
     "explainRun": "runs.explain",
     "planRun": "runs.plan",
     "runUpdates": "runs.updates",

@@ -46,6 +46,7 @@ const calls = {
   labelRuns: (c) => c.runs.labelMany({ filter: {}, labels: {} }),
   labelRun: (c) => c.runs.label("x", { labels: { a: null } }),
   getRun: (c) => c.runs.get("x"),
+  pinRun: (c) => c.runs.pin("x", { pinned: true }),
   explainRun: (c) => c.runs.explain("x"),
   planRun: (c) => c.runs.plan({ image: "x" }),
   runUpdates: (c) => c.runs.updates("x"),

@@ -30,6 +30,11 @@ export class Runs extends Resource {
     return this.json("cancelRun", { path: { run_id: runId }, body: request, repeatable: true }, options);
   }
 
+  /** Pins a run, which is then kept until it is unpinned, or unpins it. */
+  pin(runId: string, request: Schemas.RunChange, options?: CallOptions): Promise<Schemas.Task> {
+    return this.json("pinRun", { path: { run_id: runId }, body: request, repeatable: true }, options);
+  }
+
   /** Creates a new run of one that has ended. */
   retry(runId: string, options?: CallOptions): Promise<Schemas.RetryAccepted> {
     return this.json("retryRun", { path: { run_id: runId } }, options);
