@@ -61,7 +61,9 @@ func (d runData) facts(l *layout) Node {
 		If(!d.StartedAt.IsZero(), fact(choose(d.Ended, "Took", "Running for"), Text(seconds(d.Seconds)))),
 		If(!d.EndedAt.IsZero(), fact("Ended", l.time(d.EndedAt))),
 		If(!d.ExpiresAt.IsZero(), fact("Kept until", l.time(d.ExpiresAt))),
-		with(d.Pin, func(p *contract.Pin) Node { return fact("Pinned", Group{l.time(p.At), Text(" by "), code(visible(p.By))}) }),
+		with(d.Pin, func(p *contract.Pin) Node {
+			return fact("Pinned", Group{l.time(p.At), Text(" by "), code(visible(p.By))})
+		}),
 		If(d.RetryOf != "", fact("Repeats", l.a(runPath(d.RetryOf), Text(d.RetryOf)))),
 		with(d.TriggeredBy, func(by *contract.JobRunRef) Node { return fact("Triggered by", l.a(runPath(by.RunID), Text(by.RunID))) }),
 	)

@@ -34,8 +34,8 @@ type Policy struct {
 	// Newest is how many of the newest runs of the job stay after their retention; 0 means none.
 	Newest int `json:"newest,omitzero"`
 	// KeepDownloaded: a download does not shorten OutputRetention.
-	KeepDownloaded  bool          `json:"keepDownloaded,omitzero"`
-	Retry           Retry         `json:"retry"`
+	KeepDownloaded bool  `json:"keepDownloaded,omitzero"`
+	Retry          Retry `json:"retry"`
 }
 
 // Retry is a retry policy.

@@ -18,7 +18,9 @@ func withOutput(t *testing.T, change func(*run.Policy), facts ...run.Fact) (run.
 	change(&first.Policy)
 	r, now := run.New(first, epoch).Run, epoch
 	facts = append([]run.Fact{
-		run.Admitted{Pool: "default"}, run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}}, run.MachineRunning{Attempt: 1},
+		run.Admitted{Pool: "default"},
+		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}},
+		run.MachineRunning{Attempt: 1},
 		run.Reported{Attempt: 1, Report: run.Report{Success: true, Upload: &run.Upload{Key: "k", Size: 1}}},
 		run.Settled{Output: &run.Output{Upload: run.Upload{Key: "k", Size: 1}}, Logged: true},
 	}, facts...)
