@@ -47,8 +47,8 @@ func (a *app) pinRuns(name string, pinned bool) *cobra.Command {
 		Use: name + " RUN...", Short: "Keep runs until they are unpinned",
 		Long: `Keep runs with their outputs and logs until "sortie runs unpin", whatever their
 retention is. Both commands are idempotent.`,
-		Example: "  sortie runs " + name + " nightly-report:20270301T013000Z",
-		Args:    atLeastOne("RUN"), ValidArgsFunction: a.runIDs(),
+		Example:           "  sortie runs " + name + " nightly-report:20270301T013000Z",
+		ValidArgsFunction: a.runIDs(),
 	}
 	if !pinned {
 		c.Short = "Let pinned runs expire"
@@ -61,10 +61,8 @@ retention is. Both commands are idempotent.`,
 		}
 		for _, id := range args {
 			task, err := client.Pin(ctx, id, pinned)
-			if err == nil && a.json {
-				err = a.print(task)
-			} else if err == nil {
-				_, err = fmt.Fprintf(a.Stdout, "%s: %sned\n", task.RunID, name)
+			if err == nil {
+				err = a.result(task, "%s: %sned\n", task.RunID, name)
 			}
 			if err != nil {
 				return err
