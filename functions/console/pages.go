@@ -19,8 +19,8 @@ var doneTexts = map[string]string{
 	"cancel":   "The cancel request is recorded.",
 	"too-late": "The run had already ended, or had reported success: the cancel request has no effect.",
 	"rerun":    "This run repeats the earlier one.",
-	"pinned":   "The run is kept until it is unpinned.",
-	"unpinned": "The run expires again, in a day at the earliest.",
+	"pin":      "The run is kept until it is unpinned.",
+	"unpin":    "The run expires again, in a day at the earliest.",
 	"changed":  "This run repeats the earlier one with changes.",
 
 	"webhook-paused":  "The webhook is paused. Its events are not sent until it is resumed.",

@@ -111,14 +111,14 @@ func cancelRun(v *visit) (string, error) {
 
 // pinRun pins the run, or unpins it.
 func pinRun(v *visit) (string, error) {
-	id, pinned := v.r.PathValue("run_id"), v.r.PostForm.Get("pinned")
-	if pinned != "true" && pinned != "false" {
-		return "", fault.Invalid("pinned", "unknown value, want true or false")
+	id, name := v.r.PathValue("run_id"), v.r.PostForm.Get("what")
+	if name != "pin" && name != "unpin" {
+		return "", fault.Invalid("what", "unknown value, want pin or unpin")
 	}
-	if err := v.patch("/v1/runs/"+url.PathEscape(id), contract.RunChange{Pinned: new(pinned == "true")}, &contract.Task{}); err != nil {
+	if err := v.post("/v1/runs/"+url.PathEscape(id)+"/"+name, struct{}{}, nil); err != nil {
 		return "", err
 	}
-	return runPath(id) + "?done=" + choose(pinned == "true", "pinned", "unpinned"), nil
+	return runPath(id) + "?done=" + name, nil
 }
 
 // rerun starts a new run that repeats an ended one.

@@ -43,8 +43,7 @@ func (d runData) action(l *layout) Node {
 
 // pin returns the form that pins the run or unpins it.
 func (d runData) pin(l *layout) Node {
-	pinned := d.Pin != nil
-	return l.post(runPath(d.RunID)+"/pin", hiddenField("pinned", choose(pinned, "false", "true")), Button(Text(choose(pinned, "Unpin", "Pin"))))
+	return l.post(runPath(d.RunID)+"/pin", hiddenField("what", choose(d.Pin != nil, "unpin", "pin")), Button(Text(choose(d.Pin != nil, "Unpin", "Pin"))))
 }
 
 func (d runData) facts(l *layout) Node {

@@ -124,23 +124,23 @@ func TestRunIsPinnedFromItsPage(t *testing.T) {
 	path := "/console/runs/" + id
 	b.page(path, ">Pin<", "Kept until")
 	for _, row := range []struct {
-		pinned, done string
-		status       int
-		held         bool
+		what, done string
+		status     int
+		held       bool
 	}{
-		{"true", "pinned", http.StatusSeeOther, true},
-		{"true", "pinned", http.StatusSeeOther, true},
+		{"pin", "pin", http.StatusSeeOther, true},
+		{"pin", "pin", http.StatusSeeOther, true},
 		{"", "", http.StatusBadRequest, true},
-		{"false&pinned=true", "", http.StatusBadRequest, true},
+		{"../cancel", "", http.StatusBadRequest, true},
 		{"<script>", "", http.StatusBadRequest, true},
-		{"false", "unpinned", http.StatusSeeOther, false},
+		{"unpin", "unpin", http.StatusSeeOther, false},
 	} {
-		answer := b.post(path+"/pin", "pinned", row.pinned)
+		answer := b.post(path+"/pin", "what", row.what)
 		if to := answer.Header.Get("Location"); answer.Status != row.status || row.done != "" && !strings.HasSuffix(to, "?done="+row.done) {
-			t.Errorf("%q: got %d to %q, want %d", row.pinned, answer.Status, to, row.status)
+			t.Errorf("%q: got %d to %q, want %d", row.what, answer.Status, to, row.status)
 		}
 		if r := h.Run(t, id); r.Held != row.held || (r.Pin != nil) != row.held || r.Output.ExpiresAt.IsZero() != row.held {
-			t.Errorf("%q: got held %t and pin %v, want %t", row.pinned, r.Held, r.Pin, row.held)
+			t.Errorf("%q: got held %t and pin %v, want %t", row.what, r.Held, r.Pin, row.held)
 		}
 		if row.held {
 			b.page(path, ">Unpin<", "Pinned", "the run expires")
@@ -149,7 +149,7 @@ func TestRunIsPinnedFromItsPage(t *testing.T) {
 	for name, token := range map[string]string{"another tenant": otherToken, "without runs:write": readerToken} {
 		stranger := h.signedIn(t, token)
 		stranger.get("/console/runs")
-		if answer := stranger.post(path+"/pin", "pinned", "true"); answer.Status != http.StatusForbidden && answer.Status != http.StatusNotFound || h.Run(t, id).Held {
+		if answer := stranger.post(path+"/pin", "what", "pin"); answer.Status != http.StatusForbidden && answer.Status != http.StatusNotFound || h.Run(t, id).Held {
 			t.Errorf("%s: got %d %s, want a refusal", name, answer.Status, answer.Body)
 		}
 	}

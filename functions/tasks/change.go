@@ -55,15 +55,11 @@ func cancelled(r run.Run) (result, message string) {
 }
 
 // pin pins a run or unpins it, and returns the run.
-func pin(queries *orchestrator.Queries, svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
-	var request contract.RunChange
-	if err := httpkit.DecodeJSON(w, r, &request); err != nil {
+func pin(queries *orchestrator.Queries, svc *orchestrator.Runs, pinned bool, w http.ResponseWriter, r *http.Request) error {
+	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	if request.Pinned == nil {
-		return fault.Invalid("pinned", "missing field, want true or false")
-	}
-	if _, err := svc.Pin(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), *request.Pinned); err != nil {
+	if _, err := svc.Pin(r.Context(), httpkit.CallerOf(r.Context()), idOf(r), pinned); err != nil {
 		return err
 	}
 	return task(queries, w, r)

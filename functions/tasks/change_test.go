@@ -218,30 +218,25 @@ func TestPinAttacks(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		"no field":      {path, `{}`, 400},
-		"null":          {path, `{"pinned":null}`, 400},
-		"a text":        {path, `{"pinned":"true"}`, 400},
-		"another field": {path, `{"pinned":true,"expiresAt":"2100-01-01T00:00:00Z"}`, 400},
-		"twice":         {path, `{"pinned":true,"pinned":false}`, 400},
-		"no JSON":       {path, `pinned`, 400},
-		"no body":       {path, ``, 400},
-		"too large":     {path, `{"pinned":true,"x":"` + strings.Repeat("x", 2<<20) + `"}`, 413},
-		"unknown run":   {"/v1/runs/none", `{"pinned":true}`, 404},
-		"a hostile id":  {"/v1/runs/no%0d%0aX:%20y", `{"pinned":true}`, 404},
+		"a field":      {path + "/pin", `{"expiresAt":"2100-01-01T00:00:00Z"}`, 400},
+		"a list":       {path + "/pin", `[]`, 400},
+		"no JSON":      {path + "/pin", `pin`, 400},
+		"too large":    {path + "/pin", `{"x":"` + strings.Repeat("x", 2<<20) + `"}`, 413},
+		"unknown run":  {"/v1/runs/none/pin", ``, 404},
+		"a hostile id": {"/v1/runs/no%0d%0aX:%20y/pin", ``, 404},
+		"not pinned":   {path + "/unpin", ``, 200},
 	} {
-		if answer := stage.Call(t, http.MethodPatch, row.path, row.body, "Content-Type", "application/json"); answer.Status != row.status {
+		if answer := stage.Call(t, http.MethodPost, row.path, row.body, "Content-Type", "application/json"); answer.Status != row.status {
 			t.Errorf("%s: got %d %s, want %d", name, answer.Status, answer.Body, row.status)
 		}
 	}
 	if r := stage.Run(t, task); r.Pin != nil {
 		t.Fatal("got a run that is pinned by a refused request")
 	}
-	for _, pinned := range []string{"true", "true", "false"} {
-		answer := stage.Call(t, http.MethodPatch, path, `{"pinned":`+pinned+`}`, "Content-Type", "application/json")
-		var shown contract.Task
-		if err := json.Unmarshal([]byte(answer.Body), &shown); err != nil || answer.Status != 200 || (shown.Pin != nil) != (pinned == "true") ||
-			shown.Output.ExpiresAt.IsZero() != (pinned == "true") {
-			t.Errorf("%s: got %d %s", pinned, answer.Status, answer.Body)
+	for _, what := range []string{"pin", "pin", "unpin"} {
+		shown := post[contract.Task](t, stage, path+"/"+what, "", 200)
+		if pinned := what == "pin"; (shown.Pin != nil) != pinned || shown.Output.ExpiresAt.IsZero() != pinned || shown.ExpiresAt.IsZero() != pinned {
+			t.Errorf("%s: got %+v", what, shown)
 		}
 	}
 }

@@ -55,8 +55,12 @@ func Routes(
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return updates(queries, w, r) },
 		},
 		{
-			Method: http.MethodPatch, Pattern: "/v1/runs/{run_id}", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, w, r) },
+			Method: http.MethodPost, Pattern: "/v1/runs/{run_id}/pin", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, true, w, r) },
+		},
+		{
+			Method: http.MethodPost, Pattern: "/v1/runs/{run_id}/unpin", Access: httpkit.ForClients, Scope: access.RunsWrite,
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, false, w, r) },
 		},
 		{
 			Method: http.MethodPost, Pattern: "/v1/runs:cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,

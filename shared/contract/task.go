@@ -91,11 +91,6 @@ type Pin struct {
 	By string    `json:"by"`
 }
 
-// RunChange is the body of PATCH /v1/runs/{run_id}.
-type RunChange struct {
-	Pinned *bool `json:"pinned,omitempty"`
-}
-
 // JobRunRef identifies a run of a stored job. JobID is absent for other runs.
 type JobRunRef struct {
 	JobID string `json:"jobId,omitempty"`

@@ -111,7 +111,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
 	switch f.(type) {
-	case RepairFailed, DeletionFailed, Relabelled: // these facts are not about the execution
+	case RepairFailed, DeletionFailed, Relabelled, PinChanged: // these facts are not about the execution
 	default:
 		d.Execution.Repairs = 0
 		d.Execution.ActBy = actBy(d.Run, d.now)

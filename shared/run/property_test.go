@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -171,7 +172,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: got a held run that expires at %s and is due at %s, held %t", fact, after.ExpiresAt, after.BytesDue(), after.Held)
 	case after.State != run.Completed && after.State.Terminal() && after.Fault == nil:
 		t.Fatalf("%T: %s without a fault", fact, after.State)
-	case !after.State.Terminal() && after.Execution.ActBy.Before(now) && fmt.Sprintf("%T", fact) != "run.Relabelled": // it keeps the time
+	case !after.State.Terminal() && after.Execution.ActBy.Before(now) && !slices.Contains([]string{"run.Relabelled", "run.PinChanged"}, fmt.Sprintf("%T", fact)): // these keep the time
 		t.Fatalf("%T: no check is due for a run in %s", fact, after.State)
 	case stale(fact, before) && after.Wait.Token != before.Wait.Token:
 		t.Fatalf("%T: stored a token of an earlier entry", fact)

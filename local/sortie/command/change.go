@@ -42,7 +42,7 @@ is 1.`,
 }
 
 // pinRuns returns the command that pins runs, or the one that unpins them.
-func (a *app) pinRuns(name string, pinned bool) *cobra.Command {
+func (a *app) pinRuns(name string) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " RUN...", Short: "Keep runs until they are unpinned",
 		Long: `Keep runs with their outputs and logs until "sortie runs unpin", whatever their
@@ -50,7 +50,7 @@ retention is. Both commands are idempotent.`,
 		Example:           "  sortie runs " + name + " nightly-report:20270301T013000Z",
 		ValidArgsFunction: a.runIDs(),
 	}
-	if !pinned {
+	if name == "unpin" {
 		c.Short = "Let pinned runs expire"
 		c.Long = `Let pinned runs expire as if they had never been pinned, but not within a day.`
 	}
@@ -60,7 +60,7 @@ retention is. Both commands are idempotent.`,
 			return err
 		}
 		for _, id := range args {
-			task, err := client.Pin(ctx, id, pinned)
+			task, err := client.Pin(ctx, id, name)
 			if err == nil {
 				err = a.result(task, "%s: %sned\n", task.RunID, name)
 			}

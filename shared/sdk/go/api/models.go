@@ -809,12 +809,6 @@ type Task struct {
 	Pin *TaskPin `json:"pin,omitzero"`
 }
 
-// RunChange is an object of the API.
-type RunChange struct {
-	// Whether the run is kept until it is unpinned.
-	Pinned bool `json:"pinned"`
-}
-
 // CancelRequest is an object of the API.
 type CancelRequest struct {
 	// Sent to the worker.

@@ -55,6 +55,8 @@ var operations = map[string][3]string{
 	"planRun":              {"POST", "/v1/runs:plan", "Runs.Plan"},
 	"runUpdates":           {"GET", "/v1/runs/{run_id}/updates", "Runs.Updates"},
 	"cancelRun":            {"POST", "/v1/runs/{run_id}/cancel", "Runs.Cancel"},
+	"pinRun":               {"POST", "/v1/runs/{run_id}/pin", "Runs.Pin"},
+	"unpinRun":             {"POST", "/v1/runs/{run_id}/unpin", "Runs.Unpin"},
 	"retryRun":             {"POST", "/v1/runs/{run_id}/retry", "Runs.Retry"},
 	"listJobs":             {"GET", "/v1/jobs", "Jobs.List"},
 	"job":                  {"GET", "/v1/jobs/{job_id}", "Jobs.Get"},
@@ -282,6 +284,22 @@ func (s Runs) Updates(runID string, query RunsUpdatesQuery, options ...Option) *
 // As POST /v1/tasks/{task_id}/cancel. The id is a run id or a task id.
 func (s Runs) Cancel(ctx context.Context, runID string, body *api.CancelRequest, options ...Option) (*api.CancelAnswer, error) {
 	return sendJSON[api.CancelAnswer](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/runs/{run_id}/cancel", runID), body: bodyOf(body)}, options)
+}
+
+// Pin calls POST /v1/runs/{run_id}/pin: pin a run.
+//
+// Keeps the run with its output and its logs, in any state, until it is unpinned. The call may
+// be repeated.
+func (s Runs) Pin(ctx context.Context, runID string, options ...Option) (*api.Task, error) {
+	return sendJSON[api.Task](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/runs/{run_id}/pin", runID)}, options)
+}
+
+// Unpin calls POST /v1/runs/{run_id}/unpin: unpin a run.
+//
+// The run expires as if it had never been pinned, but not within a day. The call may be
+// repeated.
+func (s Runs) Unpin(ctx context.Context, runID string, options ...Option) (*api.Task, error) {
+	return sendJSON[api.Task](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/runs/{run_id}/unpin", runID)}, options)
 }
 
 // Retry calls POST /v1/runs/{run_id}/retry: retry a run.

@@ -61,6 +61,7 @@ NAMES = {
     "labelRun": "runs.label",
     "getRun": "runs.get",
     "pinRun": "runs.pin",
+    "unpinRun": "runs.unpin",
     "explainRun": "runs.explain",
     "planRun": "runs.plan",
     "runUpdates": "runs.updates",

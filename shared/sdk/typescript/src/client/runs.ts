@@ -30,9 +30,14 @@ export class Runs extends Resource {
     return this.json("cancelRun", { path: { run_id: runId }, body: request, repeatable: true }, options);
   }
 
-  /** Pins a run, which is then kept until it is unpinned, or unpins it. */
-  pin(runId: string, request: Schemas.RunChange, options?: CallOptions): Promise<Schemas.Task> {
-    return this.json("pinRun", { path: { run_id: runId }, body: request, repeatable: true }, options);
+  /** Keeps a run until it is unpinned. */
+  pin(runId: string, options?: CallOptions): Promise<Schemas.Task> {
+    return this.json("pinRun", { path: { run_id: runId }, repeatable: true }, options);
+  }
+
+  /** Lets a pinned run expire. */
+  unpin(runId: string, options?: CallOptions): Promise<Schemas.Task> {
+    return this.json("unpinRun", { path: { run_id: runId }, repeatable: true }, options);
   }
 
   /** Creates a new run of one that has ended. */
