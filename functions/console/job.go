@@ -32,7 +32,7 @@ type jobHead struct {
 
 // headOf returns the top of a page of a job.
 func headOf(j api.JobAnswer, tab string) jobHead {
-	return jobHead{ID: j.ID, Name: j.Name, State: jobLook(j.Schedule, j.Paused, j.NextAt), Scheduled: j.Schedule != "", Paused: j.Paused, Tab: tab}
+	return jobHead{ID: j.ID, Name: j.Name, State: jobLook(j.ScheduleText(), j.Paused, j.NextAt), Scheduled: j.Definition.Scheduled(), Paused: j.Paused, Tab: tab}
 }
 
 // jobRuns is the number of runs on a page of a job.
@@ -96,7 +96,7 @@ func showJob(v *visit) (view, error) {
 		return view{}, err
 	}
 	j := data.Job
-	data.Head, data.What, data.Words, data.Local = headOf(j, ""), j.Image, scheduleWords(j.Schedule), local(j.NextAt, j.TimeZone)
+	data.Head, data.What, data.Words, data.Local = headOf(j, ""), j.Image, scheduleWords(j.ScheduleText()), local(j.NextAt, j.TimeZone)
 	if j.Export != nil {
 		data.What = cmp.Or(j.Image, "export "+j.Export.Format)
 	}

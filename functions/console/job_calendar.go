@@ -103,16 +103,17 @@ func showCalendar(v *visit) (view, error) {
 	}
 	j := data.Job
 	zone := zoneOf(j.TimeZone)
-	data.Head, data.Words, data.Zone = headOf(j, "calendar"), scheduleWords(j.Schedule), zone.String()
+	data.Head, data.Words, data.Zone = headOf(j, "calendar"), scheduleWords(j.ScheduleText()), zone.String()
 	data.From, data.To = v.now().Add(-8*time.Hour).Format(formTime), v.now().Format(formTime)
 	var runs contract.JobRuns
 	if err := v.get(path+"/runs", url.Values{"limit": {strconv.Itoa(calendarRuns)}}, &runs); err != nil {
 		return view{}, err
 	}
-	if schedule, err := job.ParseSchedule(j.Schedule, j.TimeZone); err == nil {
+	if schedule, ok := j.Times(); ok {
 		next := firingAfter(schedule, j, v.now())
 		data.Weeks = weeksOf(next, runs.Runs, v.now().In(zone))
 		data.Changes = changesOf(next, v.now(), zone)
+		var err error
 		if data.Outage, err = outageOf(v, j, &data); err != nil {
 			return view{}, err
 		}

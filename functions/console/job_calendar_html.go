@@ -15,7 +15,7 @@ func (d calendarData) content(l *layout) Node {
 	return Group{
 		l.jobHead(d.Head),
 		P(
-			Text(short(160, d.Words)+" "), Span(Class("quiet"), Text("("), code(short(80, d.Job.Schedule)), Text(")")),
+			Text(short(160, d.Words)+" "), Span(Class("quiet"), Text("("), code(short(80, d.Job.ScheduleText())), Text(")")),
 			Text(". All times of the calendar are those of "), B(Text(d.Zone)), Text("."),
 			If(d.Job.Paused, Text(" The job is paused: these are the times if it was resumed now.")),
 		),

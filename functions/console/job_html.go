@@ -21,8 +21,8 @@ func (d jobData) content(l *layout) Node {
 func (d jobData) facts(l *layout) Node {
 	j := d.Job
 	schedule := Text("on request")
-	if j.Schedule != "" {
-		schedule = Group{Text(short(160, d.Words) + " "), Span(Class("quiet"), code(short(80, j.Schedule)), Text(" "+cmp.Or(j.TimeZone, "UTC")))}
+	if j.Scheduled() {
+		schedule = Group{Text(short(160, d.Words) + " "), Span(Class("quiet"), code(short(80, j.ScheduleText())), Text(" "+cmp.Or(j.TimeZone, "UTC")))}
 	}
 	utc := with(utcTime(j.NextAt, j.TimeZone), func(at string) Node { return Text(at + ", ") })
 	pool := cmp.Or(j.Pool, "default")

@@ -69,9 +69,9 @@ type jobRow struct {
 
 // jobStates are the values of the query parameter show.
 var jobStates = map[string]func(contract.JobSummary) bool{
-	"scheduled": func(j contract.JobSummary) bool { return j.Schedule != "" && !j.Paused },
+	"scheduled": func(j contract.JobSummary) bool { return j.ScheduleText() != "" && !j.Paused },
 	"paused":    func(j contract.JobSummary) bool { return j.Paused },
-	"request":   func(j contract.JobSummary) bool { return j.Schedule == "" },
+	"request":   func(j contract.JobSummary) bool { return j.ScheduleText() == "" },
 }
 
 func showJobs(v *visit) (view, error) {
@@ -100,8 +100,8 @@ func showJobs(v *visit) (view, error) {
 	}
 	for _, j := range list.Jobs {
 		data.Jobs = append(data.Jobs, jobRow{
-			JobSummary: j, What: cmp.Or(j.Image, "export "+j.Export), State: jobLook(j.Schedule, j.Paused, j.NextAt),
-			Words: scheduleWords(j.Schedule), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(newest[j.ID], v.now()), Key: v.formKey(j.ID),
+			JobSummary: j, What: cmp.Or(j.Image, "export "+j.Export), State: jobLook(j.ScheduleText(), j.Paused, j.NextAt),
+			Words: scheduleWords(j.ScheduleText()), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(newest[j.ID], v.now()), Key: v.formKey(j.ID),
 		})
 	}
 	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command(append([]string{"jobs", "list"}, selectorFlag(filter)...)...), Content: data.content}, nil

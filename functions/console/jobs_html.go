@@ -50,10 +50,11 @@ func (j jobRow) row(l *layout, acts bool) Node {
 		wide(l.a(jobPath(j.ID), Text(j.ID)), If(j.Name != "", sub(bdi(short(80, j.Name)))), sub(bdi(short(80, j.What))), labelsLine(j.Labels)),
 		Td(j.State.badge(), If(j.Paused, sub(Text("since "), l.time(j.PausedAt)))),
 	}
-	if j.Schedule == "" {
+	schedule := j.ScheduleText()
+	if schedule == "" {
 		cells = append(cells, Td(Class("wide extra"), none("–")))
 	} else {
-		cells = append(cells, wide(Text(short(120, j.Words)), sub(code(short(60, j.Schedule)), Text(" "+cmp.Or(j.TimeZone, "UTC")))))
+		cells = append(cells, wide(Text(short(120, j.Words)), sub(code(short(60, schedule)), Text(" "+cmp.Or(j.TimeZone, "UTC")))))
 	}
 	if j.Local == "" {
 		cells = append(cells, Td(Data("label", "next"), Class("extra"), none("–")))
@@ -77,7 +78,7 @@ func (j jobRow) run(l *layout) Node {
 
 func (j jobRow) pause(l *layout) Node {
 	path, word := choose(j.Paused, "/resume", "/pause"), choose(j.Paused, "Resume", "Pause")
-	return If(l.May("jobs:write") && (j.Schedule != "" || j.Paused), l.post(
+	return If(l.May("jobs:write") && (j.ScheduleText() != "" || j.Paused), l.post(
 		jobPath(j.ID)+path, hiddenField("back", l.Here), Button(Aria("label", word+" "+j.ID), Text(word)),
 	))
 }

@@ -126,7 +126,7 @@ func (d overviewData) pools(l *layout) Node {
 func (d overviewData) next(l *layout) Node {
 	return panel("next", "Next firings", headings(th("Job", "Fires")), d.Next, func(j contract.JobSummary) Node {
 		return Tr(
-			wide(l.a(jobPath(j.ID), Text(j.ID)), sub(code(visible(j.Schedule)), Text(" "+visible(j.TimeZone)))),
+			wide(l.a(jobPath(j.ID), Text(j.ID)), sub(code(visible(j.ScheduleText())), Text(" "+visible(j.TimeZone)))),
 			Td(l.time(j.NextAt)),
 		)
 	})

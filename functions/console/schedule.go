@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// scheduleWords describes a schedule in words. A schedule of unknown form is returned as it is.
+// scheduleWords describes expressions that are separated by "; " in words. One of unknown form is
+// returned as it is.
 func scheduleWords(schedule string) string {
+	if first, more, ok := strings.Cut(schedule, "; "); ok {
+		return scheduleWords(first) + "; " + scheduleWords(more)
+	}
 	parts := strings.Fields(schedule)
 	if len(parts) == 0 {
 		return ""
@@ -30,6 +34,10 @@ func scheduleWords(schedule string) string {
 		if at, err := time.Parse(time.RFC3339, parts[1]); err == nil {
 			return "once, on " + at.Format("2 January 2006 at 15:04 MST")
 		}
+	case len(parts) == 6 && parts[0] == "0":
+		return scheduleWords(strings.Join(parts[1:], " "))
+	case len(parts) == 5 && dependsOnMonth(parts[2], parts[4]):
+		return specialWords(parts)
 	case len(parts) == 5:
 		return cronWords(parts)
 	}
@@ -70,6 +78,36 @@ func cronWords(fields []string) string {
 		text += ", in " + fieldWords(fields[3], monthName)
 	}
 	return text
+}
+
+// dependsOnMonth reports whether a day field has L, W or #.
+func dependsOnMonth(day, weekday string) bool {
+	return strings.ContainsAny(strings.ToUpper(day), "LW") || strings.ContainsAny(strings.ToUpper(weekday), "L#")
+}
+
+// specialWords describes an expression with one day that depends on the month. It returns others as
+// they are.
+func specialWords(fields []string) string {
+	text, daily := timeWords(fields[0], fields[1])
+	day, weekday := strings.ToUpper(fields[2]), strings.ToUpper(fields[4])
+	nearest, isNearest := strings.CutSuffix(day, "W")
+	lastOf, isLast := strings.CutSuffix(weekday, "L")
+	name, week, isNth := strings.Cut(weekday, "#")
+	weeks := map[string]string{"1": "first", "2": "second", "3": "third", "4": "fourth", "5": "fifth"}
+	switch {
+	case !daily || fields[3] != "*" || day != "*" && weekday != "*" || strings.Contains(day+weekday, ","):
+	case day == "L":
+		return text + ", on the last day of the month"
+	case day == "LW":
+		return text + ", on the last weekday of the month"
+	case isNearest:
+		return text + ", on the weekday nearest to day " + nearest + " of the month"
+	case isLast:
+		return text + ", on the last " + weekdayName(lastOf) + " of the month"
+	case isNth:
+		return text + ", on the " + weeks[week] + " " + weekdayName(name) + " of the month"
+	}
+	return strings.Join(fields, " ")
 }
 
 // timeWords describes the minutes and the hours. daily reports whether they are times of a day.

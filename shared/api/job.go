@@ -53,7 +53,7 @@ func JobVersion(j job.Job) JobVersionAnswer {
 func JobSummary(j job.Job) contract.JobSummary {
 	d := j.Definition
 	summary := contract.JobSummary{
-		ID: j.ID, Name: d.Name, Labels: d.Labels, Pool: d.Pool, Image: d.Image, Schedule: d.Schedule, TimeZone: d.TimeZone, JobState: jobState(j),
+		ID: j.ID, Name: d.Name, Labels: d.Labels, Pool: d.Pool, Image: d.Image, Schedule: d.Schedule, Schedules: d.Schedules, TimeZone: d.TimeZone, JobState: jobState(j),
 	}
 	if d.Export != nil {
 		summary.Export = d.Export.Format

@@ -1,6 +1,9 @@
 package contract
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // JobVersion is the response of GET /v1/jobs/{job_id}/versions/{version}, without the
 // definition of the job.
@@ -35,8 +38,19 @@ type JobSummary struct {
 	Export   string `json:"export,omitempty"`
 	Image    string `json:"image,omitempty"`
 	Schedule string `json:"schedule,omitempty"`
-	TimeZone string `json:"timeZone,omitempty"`
+	// Schedules are several expressions in place of Schedule.
+	Schedules []string `json:"schedules,omitempty"`
+	TimeZone  string   `json:"timeZone,omitempty"`
 	JobState
+}
+
+// ScheduleText returns the expressions of the schedule in one text, separated by "; ". It is empty for a
+// job that runs only on request.
+func (j JobSummary) ScheduleText() string {
+	if j.Schedule != "" {
+		return j.Schedule
+	}
+	return strings.Join(j.Schedules, "; ")
 }
 
 // JobList is a page of jobs, ordered by id.

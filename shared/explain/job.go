@@ -69,11 +69,11 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 	}
 	late := f.Now.Sub(j.WakeAt)
 	switch {
-	case j.Definition.Schedule == "":
+	case !j.Definition.Scheduled():
 		because(JobUnscheduled, "the job has no schedule; only requests run it")
 		x.Change = &Change{Kind: SetSchedule, Name: j.ID}
 	case j.NextAt.IsZero():
-		because(JobOver, "no time of the schedule %s is ahead", j.Definition.Schedule)
+		because(JobOver, "no time of the schedule %s is ahead", j.Definition.ScheduleText())
 		x.Change = &Change{Kind: SetSchedule, Name: j.ID}
 	case j.Paused:
 		because(JobPaused, "the job is paused since %s", stamp(j.PausedAt))

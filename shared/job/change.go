@@ -1,7 +1,12 @@
 package job
 
 import (
+	"fmt"
 	"hash/fnv"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -32,7 +37,7 @@ func (j Job) Made(version int64) bool { return version >= j.FirstVersion }
 func (j Job) Apply(d Definition, by string, now time.Time) Job {
 	was := j.Definition
 	j.Definition, j.Version, j.UpdatedAt, j.UpdatedBy = d, j.Version+1, now, by
-	if was.Schedule != d.Schedule || was.TimeZone != d.TimeZone {
+	if !was.sameTimes(d) {
 		j.Since = now.Truncate(time.Second)
 		return j.scheduled(now)
 	}
@@ -74,7 +79,7 @@ func (j Job) Due(now time.Time) bool { return !j.WakeAt.IsZero() && !now.Before(
 // longer be parsed, for example because its time zone was removed, does not fire.
 func (j Job) scheduled(after time.Time) Job {
 	j.NextAt = time.Time{}
-	if s, ok := j.Definition.schedule(); ok {
+	if s, ok := j.Definition.Times(); ok {
 		if next, ok := s.Next(after, j.Since); ok {
 			j.NextAt = next
 		}
@@ -120,11 +125,66 @@ func mixed(h uint64) uint64 {
 // CatchesUp reports whether all missed firings start later, including those during a pause.
 func (d Definition) CatchesUp() bool { return d.Constraints != nil && given(d.Constraints.CatchUp) }
 
-// schedule returns the parsed schedule; ok is false without a valid one.
-func (d Definition) schedule() (s Schedule, ok bool) {
-	if d.Schedule == "" {
+// Scheduled reports whether the job has a schedule.
+func (d Definition) Scheduled() bool { return d.Schedule != "" || len(d.Schedules) > 0 }
+
+// ScheduleText returns the expressions of the schedule in one text, separated by "; ".
+func (d Definition) ScheduleText() string {
+	if d.Schedule != "" {
+		return d.Schedule
+	}
+	return strings.Join(d.Schedules, "; ")
+}
+
+// expressions returns the expressions of the schedule with their fields.
+func (d Definition) expressions() iter.Seq2[string, string] {
+	return func(yield func(field, text string) bool) {
+		if d.Schedule != "" && !yield("schedule", d.Schedule) {
+			return
+		}
+		for i, text := range d.Schedules {
+			if !yield(fmt.Sprintf("schedules.%d", i), text) {
+				return
+			}
+		}
+	}
+}
+
+// Times returns the parsed schedule; ok is false without a valid one.
+func (d Definition) Times() (s Schedule, ok bool) {
+	zone, err := parseZone(d.TimeZone)
+	if err != nil {
 		return Schedule{}, false
 	}
-	s, err := ParseSchedule(d.Schedule, d.TimeZone)
-	return s, err == nil
+	dates := calendarOf(d.Calendars)
+	for _, text := range d.expressions() {
+		parsed, err := parseTimes(text, zone)
+		if err != nil {
+			return Schedule{}, false
+		}
+		parsed.calendar = dates
+		s.times = append(s.times, parsed)
+	}
+	start, startErr := parseBound(d.StartAt, zone)
+	end, endErr := parseBound(d.EndAt, zone)
+	s.start, s.end = start, end
+	return s, len(s.times) > 0 && startErr == nil && endErr == nil
+}
+
+// parseBound parses a time of RFC 3339 or a date in a zone; the zero time of an empty text.
+func parseBound(text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if date, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
+		return date.UTC(), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	return at.UTC(), err
+}
+
+// sameTimes reports whether two definitions have the same schedule.
+func (d Definition) sameTimes(other Definition) bool {
+	return d.Schedule == other.Schedule && d.TimeZone == other.TimeZone && slices.Equal(d.Schedules, other.Schedules) &&
+		d.StartAt == other.StartAt && d.EndAt == other.EndAt && reflect.DeepEqual(d.Calendars, other.Calendars)
 }

@@ -10,7 +10,11 @@ import (
 
 // cron is a cron expression. Each field is a bit set of its selected values.
 type cron struct {
-	minute, hour, day, month, weekday uint64
+	second, minute, hour, day, month, weekday uint64
+	// fromEnd has the days before the last one of the month: bit 0 is L, bit 3 is L-3. nearest has
+	// the days of nW; bit 0 is LW. nth has the weeks of each weekday: bit 3 is #3, bit 0 is L.
+	fromEnd, nearest uint64
+	nth              [7]uint64
 	// anyDay and anyWeekday: the field starts with '*'. A day must then match both day fields;
 	// if neither starts with '*', one is enough.
 	anyDay, anyWeekday bool
@@ -18,6 +22,12 @@ type cron struct {
 	// time instead of the time of day.
 	elapsed bool
 }
+
+// The indexes of the fields that name days.
+const (
+	dayField     = 3
+	weekdayField = 5
+)
 
 // cronField describes one field of an expression.
 type cronField struct {
@@ -28,6 +38,7 @@ type cronField struct {
 }
 
 var cronFields = [...]cronField{
+	{"second", 0, 59, nil},
 	{"minute", 0, 59, nil},
 	{"hour", 0, 23, nil},
 	{"day of month", 1, 31, nil},
@@ -67,32 +78,40 @@ func words(text string) []word {
 	return found
 }
 
-// parseCron parses a cron expression with five fields. The errors are of type *SyntaxError.
+// cronParts returns the fields of an expression with their descriptions. An expression of five
+// fields has no seconds.
+func cronParts(text string) (parts []word, fields []cronField, err error) {
+	const want = "want 5: minute, hour, day of month, month, day of week, or 6 with the second first"
+	parts = words(text)
+	switch most := len(cronFields); {
+	case len(parts) > most:
+		return nil, nil, syntax(parts[most].at, "%d fields, %s", len(parts), want)
+	case len(parts) < most-1:
+		return nil, nil, syntax(len(text)+1, "%d fields, %s", len(parts), want)
+	}
+	return parts, cronFields[len(cronFields)-len(parts):], nil
+}
+
+// parseCron parses a cron expression. The errors are of type *SyntaxError.
 func parseCron(text string) (cron, error) {
-	parts := words(text)
-	if len(parts) > len(cronFields) {
-		return cron{}, syntax(parts[len(cronFields)].at, "%d fields, want 5: minute, hour, day of month, month, day of week", len(parts))
+	parts, fields, err := cronParts(text)
+	if err != nil {
+		return cron{}, err
 	}
-	if len(parts) < len(cronFields) {
-		return cron{}, syntax(len(text)+1, "%d fields, want 5: minute, hour, day of month, month, day of week", len(parts))
-	}
-	var sets [len(cronFields)]uint64
-	for i, field := range cronFields {
-		set, err := field.parse(parts[i])
-		if err != nil {
+	c := cron{second: 1}
+	first := len(cronFields) - len(fields)
+	for i, set := range []*uint64{&c.second, &c.minute, &c.hour, &c.day, &c.month, &c.weekday}[first:] {
+		if *set, err = c.parse(first+i, parts[i]); err != nil {
 			return cron{}, err
 		}
-		sets[i] = set
 	}
-	starts := func(i int) bool { return parts[i].text[0] == '*' }
-	c := cron{
-		minute: sets[0], hour: sets[1], day: sets[2], month: sets[3],
-		weekday: sets[4] | sets[4]>>7&1, // 7 is also Sunday
-		anyDay:  starts(2), anyWeekday: starts(4), elapsed: starts(0) || starts(1),
-	}
+	starts := func(i int) bool { return parts[i-first].text[0] == '*' }
+	c.weekday |= c.weekday >> 7 & 1 // 7 is also Sunday
+	c.anyDay, c.anyWeekday, c.elapsed = starts(dayField), starts(weekdayField), starts(1) || starts(2)
 	cycle := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	if _, ok := c.next(cycle, cycle.AddDate(calendarCycle, 0, 0)); !ok {
-		return cron{}, syntax(parts[2].at, "no date has day of month %q, month %q and day of week %q", parts[2].text, parts[3].text, parts[4].text)
+		day, month, weekday := parts[dayField-first], parts[dayField+1-first], parts[weekdayField-first]
+		return cron{}, syntax(day.at, "no date has day of month %q, month %q and day of week %q", day.text, month.text, weekday.text)
 	}
 	return c, nil
 }
@@ -100,17 +119,62 @@ func parseCron(text string) (cron, error) {
 // calendarCycle is the number of years after which the weekdays of all dates repeat.
 const calendarCycle = 400
 
-func (f cronField) parse(w word) (set uint64, err error) {
+// parse parses a field, a list of items. It stores the items that depend on the month in c.
+func (c *cron) parse(field int, w word) (set uint64, err error) {
 	at := w.at
 	for item := range strings.SplitSeq(w.text, ",") {
-		more, err := f.parseItem(word{item, at})
+		special, err := c.parseSpecial(field, word{strings.ToUpper(item), at})
 		if err != nil {
 			return 0, err
 		}
-		set |= more
+		if !special {
+			more, err := cronFields[field].parseItem(word{item, at})
+			if err != nil {
+				return 0, err
+			}
+			set |= more
+		}
 		at += len(item) + 1
 	}
 	return set, nil
+}
+
+// parseSpecial parses an item whose day depends on the month: L, L-3, LW and 15W of the day of
+// month, FRIL and FRI#3 of the day of week. ok is false for other items.
+func (c *cron) parseSpecial(field int, w word) (ok bool, err error) {
+	f := cronFields[field]
+	number := func(text string, at, first, last int) (n int) {
+		n, err = strconv.Atoi(text)
+		if err != nil || n < first || n > last || text[0] == '+' {
+			err = syntax(at, "%q in %q of the %s, want %d to %d", text, w.text, f.name, first, last)
+			return 0
+		}
+		return n
+	}
+	switch {
+	case field == dayField && w.text == "L":
+		c.fromEnd |= 1
+	case field == dayField && strings.HasPrefix(w.text, "L-"):
+		c.fromEnd |= 1 << number(w.text[2:], w.at+2, 1, 30)
+	case field == dayField && w.text == "LW":
+		c.nearest |= 1
+	case field == dayField && strings.HasSuffix(w.text, "W"):
+		c.nearest |= 1 << number(strings.TrimSuffix(w.text, "W"), w.at, 1, 31)
+	case field == weekdayField && strings.HasSuffix(w.text, "L"):
+		var day int
+		if day, err = f.value(word{strings.TrimSuffix(w.text, "L"), w.at}, false); err == nil {
+			c.nth[day%7] |= 1
+		}
+	case field == weekdayField && strings.Contains(w.text, "#"):
+		name, week, _ := strings.Cut(w.text, "#")
+		var day int
+		if day, err = f.value(word{name, w.at}, false); err == nil {
+			c.nth[day%7] |= 1 << number(week, w.at+len(name)+1, 1, 5)
+		}
+	default:
+		return false, nil
+	}
+	return true, err
 }
 
 // parseItem parses '*', a value or a range. '*' and a range can have a step.
@@ -177,7 +241,7 @@ func (f cronField) value(w word, end bool) (int, error) {
 		want += fmt.Sprintf(" or %s to %s", f.names[0], f.names[len(f.names)-1])
 	}
 	if i := strings.IndexAny(strings.ToUpper(w.text), "?LW#H"); i >= 0 && err != nil {
-		return 0, syntax(w.at+i, "%q of the %s is not supported, %s, lists, ranges and steps", w.text[i:i+1], f.name, want)
+		return 0, syntax(w.at+i, "%q of the %s is not supported here, %s, lists, ranges and steps", w.text[i:i+1], f.name, want)
 	}
 	return 0, syntax(w.at, "%q of the %s, %s", w.text, f.name, want)
 }
@@ -185,11 +249,32 @@ func (f cronField) value(w word, end bool) (int, error) {
 // onDay reports whether the expression selects the day. If both day fields are
 // restricted, either may select it.
 func (c cron) onDay(wall time.Time) bool {
-	day, weekday := has(c.day, wall.Day()), has(c.weekday, int(wall.Weekday()))
+	last := time.Date(wall.Year(), wall.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day()
+	n, w := wall.Day(), int(wall.Weekday())
+	day := has(c.day, n) || has(c.fromEnd, last-n) || c.onNearest(n, last, w)
+	weekday := has(c.weekday, w) || has(c.nth[w], (n+6)/7) || has(c.nth[w], 0) && n+7 > last
 	if c.anyDay || c.anyWeekday {
 		return day && weekday
 	}
 	return day || weekday
+}
+
+// onNearest reports whether day n, a weekday w of a month with last days, is the weekday nearest
+// to a day of c.nearest in this month.
+func (c cron) onNearest(n, last, w int) bool {
+	if c.nearest == 0 || w == 0 || w == 6 {
+		return false
+	}
+	wanted := func(day int) bool { return day <= last && (has(c.nearest, day) || day == last && has(c.nearest, 0)) }
+	switch {
+	case wanted(n):
+		return true
+	case w == 1: // of a Sunday, or of a Saturday the 1st
+		return n > 1 && wanted(n-1) || n == 3 && wanted(1)
+	case w == 5: // of a Saturday, or of a Sunday at the end of the month
+		return wanted(n+1) || n+2 == last && wanted(last)
+	}
+	return false
 }
 
 func has(set uint64, value int) bool { return set>>value&1 == 1 }
@@ -197,9 +282,9 @@ func has(set uint64, value int) bool { return set>>value&1 == 1 }
 // next returns the first time t with from <= t < until that the expression selects. Times are
 // wall times: local times stored as UTC.
 func (c cron) next(from, until time.Time) (wall time.Time, ok bool) {
-	wall = from.Truncate(time.Minute)
+	wall = from.Truncate(time.Second)
 	if wall.Before(from) {
-		wall = wall.Add(time.Minute)
+		wall = wall.Add(time.Second)
 	}
 	for wall.Before(until) {
 		year, month, day := wall.Date()
@@ -214,8 +299,12 @@ func (c cron) next(from, until time.Time) (wall time.Time, ok bool) {
 			wall = wall.Truncate(time.Hour).Add(time.Duration(bits.TrailingZeros64(c.hour>>wall.Hour())) * time.Hour)
 		case c.minute>>wall.Minute() == 0:
 			wall = wall.Truncate(time.Hour).Add(time.Hour)
+		case !has(c.minute, wall.Minute()):
+			wall = wall.Truncate(time.Minute).Add(time.Duration(bits.TrailingZeros64(c.minute>>wall.Minute())) * time.Minute)
+		case c.second>>wall.Second() == 0:
+			wall = wall.Truncate(time.Minute).Add(time.Minute)
 		default:
-			wall = wall.Add(time.Duration(bits.TrailingZeros64(c.minute>>wall.Minute())) * time.Minute)
+			wall = wall.Add(time.Duration(bits.TrailingZeros64(c.second>>wall.Second())) * time.Second)
 			return wall, wall.Before(until)
 		}
 	}

@@ -34,6 +34,14 @@ type Definition struct {
 	Schedule string   `json:"schedule,omitempty"`
 	TimeZone string   `json:"timeZone,omitempty"`
 	Jitter   Duration `json:"jitter,omitempty"`
+	// Schedules are several expressions in place of Schedule, without @every.
+	Schedules []string `json:"schedules,omitempty"`
+	// StartAt and EndAt limit the firings to StartAt <= t < EndAt: a time of RFC 3339, or the
+	// begin of a date in TimeZone. Empty means no limit.
+	StartAt string `json:"startAt,omitempty"`
+	EndAt   string `json:"endAt,omitempty"`
+	// Calendars have dates on which cron expressions do not fire.
+	Calendars []Calendar `json:"calendars,omitempty"`
 	// Missed says which missed times start a run; empty means MissedLatest. StartingDeadline is
 	// how late a firing may start, after its jitter; empty means DefaultDeadline.
 	Missed           Missed   `json:"missed,omitempty"`

@@ -43,7 +43,7 @@ func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time
 	if !j.Due(now) {
 		return j, nil
 	}
-	schedule, ok := j.Definition.schedule()
+	schedule, ok := j.Definition.Times()
 	if !ok {
 		return j.scheduled(now), nil
 	}
@@ -127,7 +127,7 @@ func (d Definition) oldest(now, punctual time.Time) (oldest time.Time, why run.S
 
 // Upcoming returns how many firings are due by the time until, at most most.
 func (j Job) Upcoming(until time.Time, most int) int {
-	schedule, ok := j.Definition.schedule()
+	schedule, ok := j.Definition.Times()
 	if !ok || !j.Due(until) {
 		return 0
 	}
@@ -157,9 +157,12 @@ func (w *scheduleCursor) before(t time.Time) bool { return !w.at.IsZero() && w.a
 
 // advance advances over at most most times before until and returns their number.
 func (w *scheduleCursor) advance(until time.Time, most int) (n int) {
+	if end := w.schedule.end; !end.IsZero() {
+		until = earlier(until, end)
+	}
 	for n < most && w.before(until) {
 		steps := 1
-		if every := w.schedule.every; every > 0 { // an outage can miss millions of times
+		if every := w.schedule.interval(); every > 0 { // an outage can miss millions of times
 			steps = min(most-n, int((until.Sub(w.at)-1)/every)+1)
 			w.at = w.at.Add(time.Duration(steps-1) * every)
 		}

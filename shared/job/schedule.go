@@ -28,7 +28,7 @@ const (
 	MaxInterval = 366 * 24 * time.Hour
 )
 
-// Schedule is the times at which a job fires: those of a cron expression in a time zone, at an
+// Schedule is the times at which a job fires: those of cron expressions in a time zone, at an
 // interval, or once. The zero value never fires.
 //
 // In a zone with daylight saving time, an expression whose minute or hour field starts with '*'
@@ -38,67 +38,104 @@ const (
 // fires at the first instant after the gap; several times in one gap are one firing. A day that
 // a zone skips is such a gap.
 type Schedule struct {
-	cron  *cron
-	zone  *time.Location
-	every time.Duration
-	at    time.Time
+	times []times
+	// start and end limit the firings to start <= t < end; zero is no limit.
+	start, end time.Time
+}
+
+// times are the times of one expression: of cron in a zone without the dates of the calendar, at
+// an interval, or once.
+type times struct {
+	cron     *cron
+	zone     *time.Location
+	calendar *calendar
+	every    time.Duration
+	at       time.Time
+}
+
+// interval returns the interval of a schedule that has nothing else; 0 for others.
+func (s Schedule) interval() time.Duration {
+	if len(s.times) != 1 {
+		return 0
+	}
+	return s.times[0].every
+}
+
+// zone returns the zone in which people read the times of the schedule.
+func (s Schedule) zone() *time.Location {
+	if len(s.times) > 0 && s.times[0].zone != nil {
+		return s.times[0].zone
+	}
+	return time.UTC
 }
 
 // ParseSchedule parses a schedule:
 //
 //	0 2 * * MON-FRI            minute, hour, day of month, month, day of week
+//	30 0 2 * * MON-FRI         the same with a second first
 //	@daily                     also @yearly, @annually, @monthly, @weekly, @midnight, @hourly
 //	@every 90m                 an interval of whole seconds, 1 s to 366 days
 //	@at 2027-03-01T08:00:00Z   once, at a time of RFC 3339
 //
 // A cron field is *, a value, a range, or a list of them. * and a range can have a step (*/15,
-// 8-18/2). Months and days of the week have three-letter names; 0 and 7 are Sunday. If both day
-// fields are restricted, a day matches if either field selects it; otherwise both must. A day
-// field that starts with * is not restricted. zone is a name of the IANA time zone database,
-// empty for UTC; only cron expressions use it. Errors about the schedule are of type
-// *SyntaxError.
+// 8-18/2). Months and days of the week have three-letter names; 0 and 7 are Sunday. A day of
+// month is also L (the last one), L-3 (three days before it), 15W (the weekday nearest to the
+// 15th, in the same month) and LW (the last weekday). A day of the week is also FRI#3 (the third
+// Friday of the month) and FRIL (the last one). If both day fields are restricted, a day matches
+// if either field selects it; otherwise both must. A day field that starts with * is not
+// restricted. zone is a name of the IANA time zone database, empty for UTC; only cron
+// expressions use it. Errors about the schedule are of type *SyntaxError.
 func ParseSchedule(text, zone string) (Schedule, error) {
 	location, err := parseZone(zone)
 	if err != nil {
 		return Schedule{}, err
 	}
+	parsed, err := parseTimes(text, location)
+	if err != nil {
+		return Schedule{}, err
+	}
+	return Schedule{times: []times{parsed}}, nil
+}
+
+// parseTimes parses one expression. The errors are of type *SyntaxError.
+func parseTimes(text string, location *time.Location) (times, error) {
 	parts := words(text)
 	if len(parts) == 0 {
-		return Schedule{}, syntax(1, "empty schedule, want five cron fields, @daily, @every 1h or @at with a time")
+		return times{}, syntax(1, "empty schedule, want five cron fields, @daily, @every 1h or @at with a time")
 	}
 	if zone, ok := zoneOf(parts[0].text); ok {
-		return Schedule{}, syntax(parts[0].at, "a time zone in the schedule, want the field timeZone%s", strings.TrimSuffix(": "+zone, ": "))
+		return times{}, syntax(parts[0].at, "a time zone in the schedule, want the field timeZone%s", strings.TrimSuffix(": "+zone, ": "))
 	}
 	if !strings.HasPrefix(parts[0].text, "@") {
 		c, err := parseCron(text)
-		return Schedule{cron: &c, zone: location}, err
+		return times{cron: &c, zone: location}, err
 	}
 	name := strings.ToLower(parts[0].text)
 	if fields, ok := cronMacros[name]; ok {
 		if len(parts) > 1 {
-			return Schedule{}, syntax(parts[1].at, "%q after %s, want nothing", parts[1].text, name)
+			return times{}, syntax(parts[1].at, "%q after %s, want nothing", parts[1].text, name)
 		}
 		c, err := parseCron(fields)
-		return Schedule{cron: &c, zone: location}, err
+		return times{cron: &c, zone: location}, err
 	}
 	if name != "@every" && name != "@at" {
-		return Schedule{}, syntax(parts[0].at, "unknown macro %q, want @yearly, @monthly, @weekly, @daily, @hourly, @every or @at", parts[0].text)
+		return times{}, syntax(parts[0].at, "unknown macro %q, want @yearly, @monthly, @weekly, @daily, @hourly, @every or @at", parts[0].text)
 	}
 	if len(parts) != 2 {
-		return Schedule{}, syntax(parts[0].at, "%d words after %s, want 1", len(parts)-1, name)
+		return times{}, syntax(parts[0].at, "%d words after %s, want 1", len(parts)-1, name)
 	}
 	if name == "@every" {
 		every, err := time.ParseDuration(parts[1].text)
 		if err != nil || every < MinInterval || every > MaxInterval || every%time.Second != 0 {
-			return Schedule{}, syntax(parts[1].at, "interval %q, want whole seconds from %s to %s", parts[1].text, short(MinInterval), short(MaxInterval))
+			return times{}, syntax(parts[1].at, "interval %q, want whole seconds from %s to %s", parts[1].text, short(MinInterval), short(MaxInterval))
 		}
-		return Schedule{every: every}, nil
+		return times{every: every}, nil
 	}
 	at, err := time.Parse(time.RFC3339, parts[1].text)
 	if err != nil || at.Nanosecond() != 0 {
-		return Schedule{}, syntax(parts[1].at, "time %q, want RFC 3339 in whole seconds with a zone, such as 2027-03-01T08:00:00Z", parts[1].text)
+		return times{}, syntax(parts[1].at, "time %q, want RFC 3339 in whole seconds with a zone, such as 2027-03-01T08:00:00Z", parts[1].text)
 	}
-	return Schedule{at: at.UTC()}, nil
+	return times{at: at.UTC()}, nil
 }
 
 // hostZone matches zone names that exist only in the database of a host. Their meaning depends
@@ -117,36 +154,55 @@ func parseZone(name string) (*time.Location, error) {
 }
 
 // Next returns the first firing after a time, in UTC; ok is false if there is no further one.
-// Intervals count from since, when the schedule was committed. Nothing fires before since.
+// Intervals count from since, when the schedule was committed, or from a later start. Nothing
+// fires before since.
 func (s Schedule) Next(after, since time.Time) (firing time.Time, ok bool) {
+	if since.Before(s.start) {
+		since = s.start
+	}
 	if after.Before(since) {
 		after = since
+		if since.Equal(s.start) {
+			after = s.start.Add(-1) // the start is a time of the schedule
+		}
 	}
+	for _, t := range s.times {
+		if next, found := t.next(after, since); found && (!ok || next.Before(firing)) {
+			firing, ok = next, true
+		}
+	}
+	if ok && !s.end.IsZero() && !firing.Before(s.end) {
+		return time.Time{}, false
+	}
+	return firing, ok
+}
+
+func (t times) next(after, since time.Time) (time.Time, bool) {
 	switch {
-	case s.cron != nil:
-		return s.nextLocal(after)
-	case s.every > 0:
+	case t.cron != nil:
+		return t.nextLocal(after)
+	case t.every > 0:
 		passed := after.Sub(since)
-		return since.Add(passed - passed%s.every + s.every).UTC(), true
+		return since.Add(passed - passed%t.every + t.every).UTC(), true
 	}
-	return s.at, s.at.After(after)
+	return t.at, t.at.After(after)
 }
 
 // nextLocal returns the next time of a cron expression. It iterates over the periods of the
 // zone with a constant offset.
-func (s Schedule) nextLocal(after time.Time) (time.Time, bool) {
+func (t times) nextLocal(after time.Time) (time.Time, bool) {
 	from := after.Add(1)
 	for horizon := after.AddDate(calendarCycle, 0, 0); from.Before(horizon); {
-		start, end := from.In(s.zone).ZoneBounds()
+		start, end := from.In(t.zone).ZoneBounds()
 		if end.IsZero() {
 			end = horizon
 		}
-		offset := offsetAt(from, s.zone)
+		offset := offsetAt(from, t.zone)
 		low := from.UTC().Add(offset)
-		if !s.cron.elapsed && !start.IsZero() {
-			passed := latestWall(start, s.zone)
+		if !t.cron.elapsed && !start.IsZero() {
+			passed := latestWall(start, t.zone)
 			if first := start.UTC().Add(offset); !start.Before(from) && passed.Before(first) {
-				if _, skipped := s.cron.next(passed, first); skipped {
+				if _, skipped := t.nextWall(passed, first); skipped {
 					return start.UTC(), true
 				}
 			}
@@ -154,7 +210,7 @@ func (s Schedule) nextLocal(after time.Time) (time.Time, bool) {
 				low = passed
 			}
 		}
-		if wall, ok := s.cron.next(low, end.UTC().Add(offset)); ok {
+		if wall, ok := t.nextWall(low, end.UTC().Add(offset)); ok {
 			return wall.Add(-offset), true
 		}
 		from = end

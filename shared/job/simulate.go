@@ -41,14 +41,11 @@ type SimulatedFiring struct {
 // outage each firing is on time; jitter is ignored. down lists the outages in any order; they
 // may overlap.
 func Simulate(d Definition, after, until time.Time, limit int, down ...Outage) []SimulatedFiring {
-	s, ok := d.schedule()
+	s, ok := d.Times()
 	if !ok {
 		return nil
 	}
-	zone := s.zone
-	if zone == nil {
-		zone = time.UTC
-	}
+	zone := s.zone()
 	d.Jitter = ""
 	j := Job{Definition: d, Since: after}.scheduled(after)
 	var firings []SimulatedFiring

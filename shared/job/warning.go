@@ -9,17 +9,20 @@ import (
 // Warnings returns sentences about parts of a definition that are valid but probably not
 // intended. Each begins with the field.
 func (d Definition) Warnings() []string {
-	if _, ok := d.schedule(); !ok || strings.HasPrefix(strings.TrimLeft(d.Schedule, " \t"), "@") {
-		return nil
-	}
 	var found []string
-	for i, w := range words(d.Schedule) {
-		at := w.at
-		for item := range strings.SplitSeq(w.text, ",") {
-			if warning := cronFields[i].warning(item); warning != "" {
-				found = append(found, fmt.Sprintf("schedule: position %d: %s", at, warning))
+	for field, text := range d.expressions() {
+		parts, fields, err := cronParts(text)
+		if err != nil {
+			continue // a macro
+		}
+		for i, w := range parts {
+			at := w.at
+			for item := range strings.SplitSeq(w.text, ",") {
+				if warning := fields[i].warning(item); warning != "" {
+					found = append(found, fmt.Sprintf("%s: position %d: %s", field, at, warning))
+				}
+				at += len(item) + 1
 			}
-			at += len(item) + 1
 		}
 	}
 	return found

@@ -56,7 +56,7 @@ func (a *app) jobIDs() cobra.CompletionFunc {
 	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
 		list, err := c.Jobs(ctx, client.Page{Limit: 1000})
 		for _, j := range list.Jobs {
-			ids = append(ids, cobra.CompletionWithDesc(j.ID, display.Clean(strings.TrimSpace(j.Schedule+" "+j.TimeZone))))
+			ids = append(ids, cobra.CompletionWithDesc(j.ID, display.Clean(strings.TrimSpace(j.ScheduleText()+" "+j.TimeZone))))
 		}
 		return ids, err
 	})

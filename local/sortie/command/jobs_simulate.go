@@ -74,7 +74,7 @@ that were missed, with their number. The flag can be repeated.`,
 		if err != nil {
 			return err
 		}
-		if f.Definition.Schedule == "" {
+		if !f.Definition.Scheduled() {
 			return wrong("%s: the job has no schedule, want one to simulate", f.Name)
 		}
 		a.warn(f)

@@ -219,7 +219,8 @@ func Single(name string, document []byte) (job.Definition, error) {
 // single removes the fields that only a stored job has: its id, its schedule, and the
 // constraints that compare its runs, with their actions.
 func single(d job.Definition) job.Definition {
-	d.ID, d.Schedule, d.TimeZone, d.Jitter = "", "", "", ""
+	d.ID, d.Schedule, d.TimeZone, d.Jitter, d.StartAt, d.EndAt = "", "", "", "", "", ""
+	d.Schedules, d.Calendars = nil, nil
 	if d.Constraints != nil {
 		c := *d.Constraints
 		c.MaxConcurrentRuns, c.RequirePreviousSuccess, c.CatchUp, c.CatchUpWindow = nil, nil, nil, ""
