@@ -29,6 +29,15 @@ func TestScheduleInWords(t *testing.T) {
 		"0 9 */2 * 7":                "at 09:00, every 2 days of the month if it is also on Sunday",
 		"0 9 * */3 *":                "every day at 09:00, every 3 months",
 		"15,45 */6 * * 1-5":          "every 6 hours at minute 15 and 45, on Monday to Friday",
+		"0 30 2 * * *":               "every day at 02:30",
+		"0 6 L * *":                  "at 06:00, on the last day of the month",
+		"0 6 LW * *":                 "at 06:00, on the last weekday of the month",
+		"0 6 15W * *":                "at 06:00, on the weekday nearest to day 15 of the month",
+		"0 6 * * FRI#3":              "at 06:00, on the third Friday of the month",
+		"0 6 * * 5L":                 "at 06:00, on the last Friday of the month",
+		"0 6 L-3 * *":                "0 6 L-3 * *",
+		"5 0 6 * * *":                "5 0 6 * * *",
+		"0 6 * * MON; 0 7 * * TUE":   "at 06:00, on Monday; at 07:00, on Tuesday",
 		"no schedule <script>at all": "no schedule <script>at all",
 	} {
 		if got := scheduleWords(schedule); got != want {

@@ -64,6 +64,30 @@ func randomCron(random *rand.Rand) string {
 	return strings.Join(fields, " ")
 }
 
+// TestDaysOfTheMonthAgree compares the firings of expressions with L, W and #, and of seconds,
+// with those of cronexpr, whose seventh field is a year.
+func TestDaysOfTheMonthAgree(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(9, 9)) //nolint:gosec // a repeatable test
+	for range 300 {
+		day := fmt.Sprintf([]string{"L * *", "LW * *", "%[1]dW * *", "* * %[2]d#%[3]d", "* * %[2]dL"}[random.IntN(5)], 1+random.IntN(28), random.IntN(7), 1+random.IntN(5))
+		day, _, _ = strings.Cut(day, "%!") // unused arguments
+		text := fmt.Sprintf("%d %d %d %s", random.IntN(60), random.IntN(60), random.IntN(24), day)
+		other, err := cronexpr.Parse(text + " *")
+		if err != nil {
+			t.Fatalf("%s: cronexpr refuses it: %v", text, err)
+		}
+		s, after := parse(t, text, ""), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		for range 24 {
+			got, _ := s.Next(after, time.Time{})
+			if want := other.Next(after); !got.Equal(want) {
+				t.Fatalf("%s: got %s after %s, want %s", text, got, after, want)
+			}
+			after = got
+		}
+	}
+}
+
 // TestOtherParsersAgree compares the firings of random expressions in UTC.
 func TestOtherParsersAgree(t *testing.T) {
 	t.Parallel()

@@ -1550,6 +1550,16 @@ type JobFieldsExitCodes struct {
 	Fail []int64 `json:"fail,omitzero"`
 }
 
+// JobFieldsCalendarsItem is an object of the API.
+type JobFieldsCalendarsItem struct {
+	Name  string   `json:"name"`
+	Dates []string `json:"dates"`
+	// skip drops the firings. The others move them to the nearest day, at most 31 days away, that
+	// is in no calendar of the job. Weekdays are Monday to Friday. One of skip, next_day,
+	// previous_day, next_weekday, previous_weekday; later servers may add values.
+	Firings string `json:"firings,omitzero"`
+}
+
 // JobFieldsRetryConfig is an object of the API. Retries of failed attempts. Omitted fields have
 // the defaults of the deployment.
 type JobFieldsRetryConfig struct {
@@ -1636,11 +1646,22 @@ type JobFields struct {
 	// Exit codes with another meaning than success for 0 and a failure that is retried for all
 	// others.
 	ExitCodes *JobFieldsExitCodes `json:"exitCodes,omitzero"`
-	// Five fields of cron, a macro such as @daily, @every with a duration, or @at with a time.
-	// Without it only requests run the job.
+	// Five fields of cron, or six with the second first, a macro such as @daily, @every with a
+	// duration, or @at with a time. Without it only requests run the job.
 	Schedule string `json:"schedule,omitzero"`
+	// Several schedules in place of schedule, without @every. A time of several of them fires
+	// once.
+	Schedules []string `json:"schedules,omitzero"`
 	// Time zone of a cron expression: a name of the IANA database.
 	TimeZone string `json:"timeZone,omitzero"`
+	// The first time that can fire: a time of RFC 3339, or a date, whose day begins in timeZone.
+	// An interval counts from it.
+	StartAt string `json:"startAt,omitzero"`
+	// The end of the times that fire, in the form of startAt, which must be before it.
+	EndAt string `json:"endAt,omitzero"`
+	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
+	// follows the first of them.
+	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1716,11 +1737,22 @@ type JobDefinition struct {
 	// Exit codes with another meaning than success for 0 and a failure that is retried for all
 	// others.
 	ExitCodes *JobFieldsExitCodes `json:"exitCodes,omitzero"`
-	// Five fields of cron, a macro such as @daily, @every with a duration, or @at with a time.
-	// Without it only requests run the job.
+	// Five fields of cron, or six with the second first, a macro such as @daily, @every with a
+	// duration, or @at with a time. Without it only requests run the job.
 	Schedule string `json:"schedule,omitzero"`
+	// Several schedules in place of schedule, without @every. A time of several of them fires
+	// once.
+	Schedules []string `json:"schedules,omitzero"`
 	// Time zone of a cron expression: a name of the IANA database.
 	TimeZone string `json:"timeZone,omitzero"`
+	// The first time that can fire: a time of RFC 3339, or a date, whose day begins in timeZone.
+	// An interval counts from it.
+	StartAt string `json:"startAt,omitzero"`
+	// The end of the times that fire, in the form of startAt, which must be before it.
+	EndAt string `json:"endAt,omitzero"`
+	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
+	// follows the first of them.
+	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1797,11 +1829,22 @@ type RunDefinition struct {
 	// Exit codes with another meaning than success for 0 and a failure that is retried for all
 	// others.
 	ExitCodes *JobFieldsExitCodes `json:"exitCodes,omitzero"`
-	// Five fields of cron, a macro such as @daily, @every with a duration, or @at with a time.
-	// Without it only requests run the job.
+	// Five fields of cron, or six with the second first, a macro such as @daily, @every with a
+	// duration, or @at with a time. Without it only requests run the job.
 	Schedule string `json:"schedule,omitzero"`
+	// Several schedules in place of schedule, without @every. A time of several of them fires
+	// once.
+	Schedules []string `json:"schedules,omitzero"`
 	// Time zone of a cron expression: a name of the IANA database.
 	TimeZone string `json:"timeZone,omitzero"`
+	// The first time that can fire: a time of RFC 3339, or a date, whose day begins in timeZone.
+	// An interval counts from it.
+	StartAt string `json:"startAt,omitzero"`
+	// The end of the times that fire, in the form of startAt, which must be before it.
+	EndAt string `json:"endAt,omitzero"`
+	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
+	// follows the first of them.
+	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1893,11 +1936,22 @@ type Job struct {
 	// Exit codes with another meaning than success for 0 and a failure that is retried for all
 	// others.
 	ExitCodes *JobFieldsExitCodes `json:"exitCodes,omitzero"`
-	// Five fields of cron, a macro such as @daily, @every with a duration, or @at with a time.
-	// Without it only requests run the job.
+	// Five fields of cron, or six with the second first, a macro such as @daily, @every with a
+	// duration, or @at with a time. Without it only requests run the job.
 	Schedule string `json:"schedule,omitzero"`
+	// Several schedules in place of schedule, without @every. A time of several of them fires
+	// once.
+	Schedules []string `json:"schedules,omitzero"`
 	// Time zone of a cron expression: a name of the IANA database.
 	TimeZone string `json:"timeZone,omitzero"`
+	// The first time that can fire: a time of RFC 3339, or a date, whose day begins in timeZone.
+	// An interval counts from it.
+	StartAt string `json:"startAt,omitzero"`
+	// The end of the times that fire, in the form of startAt, which must be before it.
+	EndAt string `json:"endAt,omitzero"`
+	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
+	// follows the first of them.
+	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1985,11 +2039,22 @@ type JobVersion struct {
 	// Exit codes with another meaning than success for 0 and a failure that is retried for all
 	// others.
 	ExitCodes *JobFieldsExitCodes `json:"exitCodes,omitzero"`
-	// Five fields of cron, a macro such as @daily, @every with a duration, or @at with a time.
-	// Without it only requests run the job.
+	// Five fields of cron, or six with the second first, a macro such as @daily, @every with a
+	// duration, or @at with a time. Without it only requests run the job.
 	Schedule string `json:"schedule,omitzero"`
+	// Several schedules in place of schedule, without @every. A time of several of them fires
+	// once.
+	Schedules []string `json:"schedules,omitzero"`
 	// Time zone of a cron expression: a name of the IANA database.
 	TimeZone string `json:"timeZone,omitzero"`
+	// The first time that can fire: a time of RFC 3339, or a date, whose day begins in timeZone.
+	// An interval counts from it.
+	StartAt string `json:"startAt,omitzero"`
+	// The end of the times that fire, in the form of startAt, which must be before it.
+	EndAt string `json:"endAt,omitzero"`
+	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
+	// follows the first of them.
+	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2057,10 +2122,11 @@ type JobSummary struct {
 	Labels map[string]string `json:"labels,omitzero"`
 	Pool   string            `json:"pool,omitzero"`
 	// Format of the exports.
-	Export   string `json:"export,omitzero"`
-	Image    string `json:"image,omitzero"`
-	Schedule string `json:"schedule,omitzero"`
-	TimeZone string `json:"timeZone,omitzero"`
+	Export    string   `json:"export,omitzero"`
+	Image     string   `json:"image,omitzero"`
+	Schedule  string   `json:"schedule,omitzero"`
+	Schedules []string `json:"schedules,omitzero"`
+	TimeZone  string   `json:"timeZone,omitzero"`
 }
 
 // JobList is an object of the API.

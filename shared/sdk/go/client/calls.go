@@ -172,10 +172,11 @@ func (s Runs) List(query RunsListQuery, options ...Option) *Pages[api.Task, api.
 // Create calls POST /v1/runs: run a program.
 //
 // Creates a run of a definition that is not stored as a job, and returns when the run and its
-// input are stored durably. The definition is that of a job without id, schedule, timeZone,
-// jitter, missed and startingDeadline; its input is in base64. A repeated request with the same
-// Idempotency-Key returns the response of the first one with status 200. The address of a hook
-// or a webhook needs the scope webhooks:write, too.
+// input are stored durably. The definition is that of a job without id, schedule and its other
+// fields (schedules, timeZone, startAt, endAt, calendars, jitter, missed, startingDeadline);
+// its input is in base64. A repeated request with the same Idempotency-Key returns the response
+// of the first one with status 200. The address of a hook or a webhook needs the scope
+// webhooks:write, too.
 //
 // An image of the form exec:PATH is a program of the server's host, and so is an image that a
 // local system binds to one. A run of it needs the scope exec: 403 MISSING_SCOPE, or 422
