@@ -25,6 +25,7 @@ __all__ = [
     "BulkAnswer",
     "BulkAnswerRunsItem",
     "BulkCancelRequest",
+    "BulkLabelRequest",
     "BulkRequest",
     "Callback",
     "CallbackReceived",
@@ -96,6 +97,7 @@ __all__ = [
     "JobExitCode",
     "JobExplanation",
     "JobFields",
+    "JobFieldsCalendarsItem",
     "JobFieldsConcurrency",
     "JobFieldsEnvValue",
     "JobFieldsExitCodes",
@@ -116,6 +118,9 @@ __all__ = [
     "JobUnavailable",
     "JobVersion",
     "KeySet",
+    "LabelChange",
+    "LabelRequest",
+    "Labels",
     "LogAnswer",
     "LogLine",
     "MachineReport",
@@ -375,6 +380,12 @@ JobDuration: TypeAlias = str
 
 #: What to do if something cannot be checked. `skip` counts it as violated, `allow` as met.
 JobUnavailable: TypeAlias = Union[Literal["skip", "allow"], str]
+
+#: Labels with the syntax of Kubernetes: at most 32, with 4 KiB of keys and values.
+Labels: TypeAlias = dict[str, str]
+
+#: New values of labels by key. `null` removes the label. The result has the limits of labels.
+LabelChange: TypeAlias = Union[dict[str, str, None]]
 
 JobExitCode: TypeAlias = int
 
@@ -1133,6 +1144,7 @@ class Status(Object):
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
+    labels: Labels | None = None
     machine_id: str | None = None
     #: Worker of the current attempt.
     worker_id: str | None = None
@@ -1403,6 +1415,7 @@ class Task(Object):
     created_at: Time
     entered_at: Time
     batch_id: str | None = None
+    labels: Labels | None = None
     #: Id of the task that this task retries.
     retry_of: str | None = None
     #: Id of the stored job that the run is of.
@@ -1823,6 +1836,7 @@ class RetryRequest(Object):
     parameters: dict[str, str] | None = None
     options: ExportOptions | None = None
     priority: Literal["interactive", "normal", "batch"] | str | None = None
+    labels: LabelChange | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1857,10 +1871,35 @@ class RunFilter(Object):
     fault_code: str | None = None
     #: Runs whose failure has this text in its message, in any case..
     error: str | None = None
+    #: Runs whose labels meet all of these requirements, as in `label` of `GET /v1/runs`.
+    label: str | None = None
     #: Runs created after this time.
     created_after: Time | None = None
     #: Runs created before this time.
     created_before: Time | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRequest(Object):
+    """LabelRequest."""
+
+    labels: LabelChange
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkLabelRequest(Object):
+    """BulkLabelRequest."""
+
+    _names = {"dry_run": "dryRun"}
+
+    filter: RunFilter
+    labels: LabelChange
+    #: Changes nothing.
+    dry_run: bool | None = None
+    #: Runs of a page.
+    limit: int | None = None
+    #: `nextCursor` of the previous page. Empty for the first page.
+    cursor: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1906,8 +1945,22 @@ class BulkAnswerRunsItem(Object):
     state: State
     #: `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one
     #: run; `created` for a new run and `existing` for one that an earlier request created;
-    #: `refused` if the run was not changed.
-    result: Literal["selected", "requested", "cancelled", "too_late", "created", "existing", "refused"] | str
+    #: `changed` for new labels and `unchanged` for a run that has them; `refused` if the run was
+    #: not changed.
+    result: (
+        Literal[
+            "selected",
+            "requested",
+            "cancelled",
+            "too_late",
+            "created",
+            "existing",
+            "changed",
+            "unchanged",
+            "refused",
+        ]
+        | str
+    )
     job_id: str | None = None
     #: Explanation for a person.
     message: str | None = None
@@ -2384,6 +2437,19 @@ class JobFieldsExitCodes(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsCalendarsItem(Object):
+    """JobFieldsCalendarsItem."""
+
+    name: JobName
+    dates: list[str]
+    #: `skip` drops the firings. The others move them to the nearest day, at most 31 days away,
+    #: that is in no calendar of the job. Weekdays are Monday to Friday.
+    firings: Literal["skip", "next_day", "previous_day", "next_weekday", "previous_weekday"] | str | None = (
+        None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsRetryConfig(Object):
     """Retries of failed attempts.
 
@@ -2463,6 +2529,8 @@ class JobFields(Object):
     _names = {
         "exit_codes": "exitCodes",
         "time_zone": "timeZone",
+        "start_at": "startAt",
+        "end_at": "endAt",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -2473,6 +2541,8 @@ class JobFields(Object):
     #: Id of the job. A request may leave it out; its path has it.
     id: JobName | None = None
     name: str | None = None
+    #: Labels of the job. Its runs inherit them.
+    labels: Labels | None = None
     #: Pool whose slots the runs use.
     pool: JobName | None = None
     #: Makes the runs exports, as `POST /export/{format}` does, in place of a program: `command`,
@@ -2496,11 +2566,22 @@ class JobFields(Object):
     #: Exit codes with another meaning than success for 0 and a failure that is retried for all
     #: others.
     exit_codes: JobFieldsExitCodes | None = None
-    #: Five fields of cron, a macro such as `@daily`, `@every` with a duration, or `@at` with a
-    #: time. Without it only requests run the job.
+    #: Five fields of cron, or six with the second first, a macro such as `@daily`, `@every` with a
+    #: duration, or `@at` with a time. Without it only requests run the job.
     schedule: str | None = None
+    #: Several schedules in place of `schedule`, without `@every`. A time of several of them fires
+    #: once.
+    schedules: list[str] | None = None
     #: Time zone of a cron expression: a name of the IANA database.
     time_zone: str | None = None
+    #: The first time that can fire: a time of RFC 3339, or a date, whose day begins in `timeZone`.
+    #: An interval counts from it.
+    start_at: str | None = None
+    #: The end of the times that fire, in the form of `startAt`, which must be before it.
+    end_at: str | None = None
+    #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
+    #: follows the first of them.
+    calendars: list[JobFieldsCalendarsItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2549,6 +2630,8 @@ class JobDefinition(Object):
     _names = {
         "exit_codes": "exitCodes",
         "time_zone": "timeZone",
+        "start_at": "startAt",
+        "end_at": "endAt",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -2559,6 +2642,8 @@ class JobDefinition(Object):
     #: Id of the job. A request may leave it out; its path has it.
     id: JobName | None = None
     name: str | None = None
+    #: Labels of the job. Its runs inherit them.
+    labels: Labels | None = None
     #: Pool whose slots the runs use.
     pool: JobName | None = None
     #: Makes the runs exports, as `POST /export/{format}` does, in place of a program: `command`,
@@ -2582,11 +2667,22 @@ class JobDefinition(Object):
     #: Exit codes with another meaning than success for 0 and a failure that is retried for all
     #: others.
     exit_codes: JobFieldsExitCodes | None = None
-    #: Five fields of cron, a macro such as `@daily`, `@every` with a duration, or `@at` with a
-    #: time. Without it only requests run the job.
+    #: Five fields of cron, or six with the second first, a macro such as `@daily`, `@every` with a
+    #: duration, or `@at` with a time. Without it only requests run the job.
     schedule: str | None = None
+    #: Several schedules in place of `schedule`, without `@every`. A time of several of them fires
+    #: once.
+    schedules: list[str] | None = None
     #: Time zone of a cron expression: a name of the IANA database.
     time_zone: str | None = None
+    #: The first time that can fire: a time of RFC 3339, or a date, whose day begins in `timeZone`.
+    #: An interval counts from it.
+    start_at: str | None = None
+    #: The end of the times that fire, in the form of `startAt`, which must be before it.
+    end_at: str | None = None
+    #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
+    #: follows the first of them.
+    calendars: list[JobFieldsCalendarsItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2634,6 +2730,8 @@ class RunDefinition(Object):
     _names = {
         "exit_codes": "exitCodes",
         "time_zone": "timeZone",
+        "start_at": "startAt",
+        "end_at": "endAt",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -2644,6 +2742,8 @@ class RunDefinition(Object):
     #: Id of the job. A request may leave it out; its path has it.
     id: JobName | None = None
     name: str | None = None
+    #: Labels of the job. Its runs inherit them.
+    labels: Labels | None = None
     #: Pool whose slots the runs use.
     pool: JobName | None = None
     #: Makes the runs exports, as `POST /export/{format}` does, in place of a program: `command`,
@@ -2667,11 +2767,22 @@ class RunDefinition(Object):
     #: Exit codes with another meaning than success for 0 and a failure that is retried for all
     #: others.
     exit_codes: JobFieldsExitCodes | None = None
-    #: Five fields of cron, a macro such as `@daily`, `@every` with a duration, or `@at` with a
-    #: time. Without it only requests run the job.
+    #: Five fields of cron, or six with the second first, a macro such as `@daily`, `@every` with a
+    #: duration, or `@at` with a time. Without it only requests run the job.
     schedule: str | None = None
+    #: Several schedules in place of `schedule`, without `@every`. A time of several of them fires
+    #: once.
+    schedules: list[str] | None = None
     #: Time zone of a cron expression: a name of the IANA database.
     time_zone: str | None = None
+    #: The first time that can fire: a time of RFC 3339, or a date, whose day begins in `timeZone`.
+    #: An interval counts from it.
+    start_at: str | None = None
+    #: The end of the times that fire, in the form of `startAt`, which must be before it.
+    end_at: str | None = None
+    #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
+    #: follows the first of them.
+    calendars: list[JobFieldsCalendarsItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2743,6 +2854,8 @@ class Job(Object):
     _names = {
         "exit_codes": "exitCodes",
         "time_zone": "timeZone",
+        "start_at": "startAt",
+        "end_at": "endAt",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -2765,6 +2878,8 @@ class Job(Object):
     updated_at: Time
     paused: bool
     name: str | None = None
+    #: Labels of the job. Its runs inherit them.
+    labels: Labels | None = None
     #: Pool whose slots the runs use.
     pool: JobName | None = None
     #: Makes the runs exports, as `POST /export/{format}` does, in place of a program: `command`,
@@ -2788,11 +2903,22 @@ class Job(Object):
     #: Exit codes with another meaning than success for 0 and a failure that is retried for all
     #: others.
     exit_codes: JobFieldsExitCodes | None = None
-    #: Five fields of cron, a macro such as `@daily`, `@every` with a duration, or `@at` with a
-    #: time. Without it only requests run the job.
+    #: Five fields of cron, or six with the second first, a macro such as `@daily`, `@every` with a
+    #: duration, or `@at` with a time. Without it only requests run the job.
     schedule: str | None = None
+    #: Several schedules in place of `schedule`, without `@every`. A time of several of them fires
+    #: once.
+    schedules: list[str] | None = None
     #: Time zone of a cron expression: a name of the IANA database.
     time_zone: str | None = None
+    #: The first time that can fire: a time of RFC 3339, or a date, whose day begins in `timeZone`.
+    #: An interval counts from it.
+    start_at: str | None = None
+    #: The end of the times that fire, in the form of `startAt`, which must be before it.
+    end_at: str | None = None
+    #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
+    #: follows the first of them.
+    calendars: list[JobFieldsCalendarsItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2843,6 +2969,8 @@ class JobVersion(Object):
     _names = {
         "exit_codes": "exitCodes",
         "time_zone": "timeZone",
+        "start_at": "startAt",
+        "end_at": "endAt",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -2857,6 +2985,8 @@ class JobVersion(Object):
     version: int
     updated_at: Time
     name: str | None = None
+    #: Labels of the job. Its runs inherit them.
+    labels: Labels | None = None
     #: Pool whose slots the runs use.
     pool: JobName | None = None
     #: Makes the runs exports, as `POST /export/{format}` does, in place of a program: `command`,
@@ -2880,11 +3010,22 @@ class JobVersion(Object):
     #: Exit codes with another meaning than success for 0 and a failure that is retried for all
     #: others.
     exit_codes: JobFieldsExitCodes | None = None
-    #: Five fields of cron, a macro such as `@daily`, `@every` with a duration, or `@at` with a
-    #: time. Without it only requests run the job.
+    #: Five fields of cron, or six with the second first, a macro such as `@daily`, `@every` with a
+    #: duration, or `@at` with a time. Without it only requests run the job.
     schedule: str | None = None
+    #: Several schedules in place of `schedule`, without `@every`. A time of several of them fires
+    #: once.
+    schedules: list[str] | None = None
     #: Time zone of a cron expression: a name of the IANA database.
     time_zone: str | None = None
+    #: The first time that can fire: a time of RFC 3339, or a date, whose day begins in `timeZone`.
+    #: An interval counts from it.
+    start_at: str | None = None
+    #: The end of the times that fire, in the form of `startAt`, which must be before it.
+    end_at: str | None = None
+    #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
+    #: follows the first of them.
+    calendars: list[JobFieldsCalendarsItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2951,11 +3092,13 @@ class JobSummary(Object):
     #: Nominal time of the next firing; absent if no firing follows.
     next_at: Time | None = None
     name: str | None = None
+    labels: Labels | None = None
     pool: str | None = None
     #: Format of the exports.
     export: str | None = None
     image: str | None = None
     schedule: str | None = None
+    schedules: list[str] | None = None
     time_zone: str | None = None
 
 
@@ -2979,6 +3122,8 @@ class JobRunRequest(Object):
     #: Environment variables of this run. They replace those of the job. The same names are
     #: refused.
     parameters: dict[str, str] | None = None
+    #: Added to the labels of the job. They replace those with the same keys.
+    labels: Labels | None = None
     #: Replaces that of the job for this run.
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     #: Replaces that of the job for this run. The limits are those of the job, or one run.

@@ -634,6 +634,7 @@ export interface components {
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
+            labels?: components["schemas"]["Labels"];
             machineId?: string;
             /** @description Worker of the current attempt. */
             workerId?: string;
@@ -687,6 +688,7 @@ export interface components {
             taskId: string;
             runId: string;
             batchId?: string;
+            labels?: components["schemas"]["Labels"];
             /** @description Id of the task that this task retries. */
             retryOf?: string;
             correlationId: string;
@@ -1085,6 +1087,7 @@ export interface components {
             options?: components["schemas"]["ExportOptions"];
             /** @enum {string} */
             priority?: "interactive" | "normal" | "batch";
+            labels?: components["schemas"]["LabelChange"];
         };
         /** @description Selects the runs that match each field. At least one field is required. */
         RunFilter: {
@@ -1111,10 +1114,31 @@ export interface components {
             faultCode?: string;
             /** @description Runs whose failure has this text in its message, in any case.. */
             error?: string;
+            /** @description Runs whose labels meet all of these requirements, as in `label` of `GET /v1/runs`. */
+            label?: string;
             /** @description Runs created after this time. */
             createdAfter?: components["schemas"]["Time"];
             /** @description Runs created before this time. */
             createdBefore?: components["schemas"]["Time"];
+        };
+        LabelRequest: {
+            labels: components["schemas"]["LabelChange"];
+        };
+        BulkLabelRequest: {
+            filter: components["schemas"]["RunFilter"];
+            /**
+             * @description Changes nothing.
+             * @default false
+             */
+            dryRun?: boolean;
+            /**
+             * @description Runs of a page.
+             * @default 100
+             */
+            limit?: number;
+            /** @description `nextCursor` of the previous page. Empty for the first page. */
+            cursor?: string;
+            labels: components["schemas"]["LabelChange"];
         };
         BulkRequest: {
             filter: components["schemas"]["RunFilter"];
@@ -1157,10 +1181,11 @@ export interface components {
                 state: components["schemas"]["State"];
                 /**
                  * @description `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one run; `created` for a new run and
-                 *     `existing` for one that an earlier request created; `refused` if the run was not changed.
+                 *     `existing` for one that an earlier request created; `changed` for new labels and `unchanged` for a run that has them;
+                 *     `refused` if the run was not changed.
                  * @enum {string}
                  */
-                result: "selected" | "requested" | "cancelled" | "too_late" | "created" | "existing" | "refused";
+                result: "selected" | "requested" | "cancelled" | "too_late" | "created" | "existing" | "changed" | "unchanged" | "refused";
                 /** @description Explanation for a person. */
                 message?: string;
                 /** @description Code of a refusal. */
@@ -1441,11 +1466,21 @@ export interface components {
             /** @description `webhook` or `trigger_job`, after a run or firings that were skipped. */
             onSkip?: components["schemas"]["JobAction"];
         };
+        /** @description Labels with the syntax of Kubernetes: at most 32, with 4 KiB of keys and values. */
+        Labels: {
+            [key: string]: string;
+        };
+        /** @description New values of labels by key. `null` removes the label. The result has the limits of labels. */
+        LabelChange: {
+            [key: string]: string | null;
+        };
         /** @description The fields of a job. */
         JobFields: {
             /** @description Id of the job. A request may leave it out; its path has it. */
             id?: components["schemas"]["JobName"];
             name?: string;
+            /** @description Labels of the job. Its runs inherit them. */
+            labels?: components["schemas"]["Labels"];
             /**
              * @description Pool whose slots the runs use.
              * @default default
@@ -1495,13 +1530,30 @@ export interface components {
                 /** @description Failures that are not retried. */
                 fail?: components["schemas"]["JobExitCode"][];
             };
-            /** @description Five fields of cron, a macro such as `@daily`, `@every` with a duration, or `@at` with a time. Without it only requests run the job. */
+            /** @description Five fields of cron, or six with the second first, a macro such as `@daily`, `@every` with a duration, or `@at` with a time. Without it only requests run the job. */
             schedule?: string;
+            /** @description Several schedules in place of `schedule`, without `@every`. A time of several of them fires once. */
+            schedules?: string[];
             /**
              * @description Time zone of a cron expression: a name of the IANA database.
              * @default UTC
              */
             timeZone?: string;
+            /** @description The first time that can fire: a time of RFC 3339, or a date, whose day begins in `timeZone`. An interval counts from it. */
+            startAt?: string;
+            /** @description The end of the times that fire, in the form of `startAt`, which must be before it. */
+            endAt?: string;
+            /** @description Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars follows the first of them. */
+            calendars?: {
+                name: components["schemas"]["JobName"];
+                dates: string[];
+                /**
+                 * @description `skip` drops the firings. The others move them to the nearest day, at most 31 days away, that is in no calendar of the job. Weekdays are Monday to Friday.
+                 * @default skip
+                 * @enum {string}
+                 */
+                firings?: "skip" | "next_day" | "previous_day" | "next_weekday" | "previous_weekday";
+            }[];
             /** @description Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job. */
             jitter?: components["schemas"]["JobDuration"];
             /**
@@ -1633,11 +1685,13 @@ export interface components {
         JobSummary: {
             id: components["schemas"]["JobName"];
             name?: string;
+            labels?: components["schemas"]["Labels"];
             pool?: string;
             /** @description Format of the exports. */
             export?: string;
             image?: string;
             schedule?: string;
+            schedules?: string[];
             timeZone?: string;
         } & components["schemas"]["JobState"];
         JobList: {
@@ -1650,6 +1704,8 @@ export interface components {
             parameters?: {
                 [key: string]: string;
             };
+            /** @description Added to the labels of the job. They replace those with the same keys. */
+            labels?: components["schemas"]["Labels"];
             /**
              * @description Replaces that of the job for this run.
              * @enum {string}
@@ -3102,6 +3158,10 @@ export interface components {
             definitionVersion?: number;
             /** @description The batch that the client gave the run. */
             batchId?: string;
+            /** @description The labels of the run after the event. */
+            labels?: {
+                [key: string]: string;
+            };
             /** @description 0 before the first attempt. */
             attempt: number;
             leaseId?: string;
@@ -3219,6 +3279,8 @@ export interface components {
         FilterFault: string;
         /** @description Runs whose failure has this text in its message, in any case.. */
         FilterError: string;
+        /** @description Those whose labels meet all of these requirements, separated by commas: `team=data`, `env!=dev`, `env in (dev, test)`, `env notin (dev)`, `team`, `!team`. */
+        FilterLabel: string;
         /** @description Runs created after this time. */
         FilterAfter: components["schemas"]["Time"];
         /** @description Runs created before this time. */
@@ -3245,6 +3307,8 @@ export interface components {
         IfMatchPool: string;
         /** @description The change applies only if the job has one of these entity tags. */
         IfMatchJob: string;
+        /** @description The change applies only if the run has one of these entity tags. */
+        IfMatchRun: string;
         /**
          * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
          *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
@@ -3640,6 +3704,8 @@ export interface operations {
                 faultCode?: components["parameters"]["FilterFault"];
                 /** @description Runs whose failure has this text in its message, in any case.. */
                 error?: components["parameters"]["FilterError"];
+                /** @description Those whose labels meet all of these requirements, separated by commas: `team=data`, `env!=dev`, `env in (dev, test)`, `env notin (dev)`, `team`, `!team`. */
+                label?: components["parameters"]["FilterLabel"];
                 /** @description Runs created after this time. */
                 createdAfter?: components["parameters"]["FilterAfter"];
                 /** @description Runs created before this time. */
@@ -4046,6 +4112,41 @@ export interface operations {
             };
         };
     };
+    labelTask: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The change applies only if the run has one of these entity tags. */
+                "If-Match"?: components["parameters"]["IfMatchRun"];
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                task_id: components["parameters"]["TaskId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["LabelRequest"];
+                "application/json": components["schemas"]["LabelRequest"];
+            };
+        };
+        responses: {
+            /** @description The task with its labels. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
+                };
+            };
+        };
+    };
     taskEvents: {
         parameters: {
             query?: {
@@ -4417,6 +4518,8 @@ export interface operations {
                 faultCode?: components["parameters"]["FilterFault"];
                 /** @description Runs whose failure has this text in its message, in any case.. */
                 error?: components["parameters"]["FilterError"];
+                /** @description Those whose labels meet all of these requirements, separated by commas: `team=data`, `env!=dev`, `env in (dev, test)`, `env notin (dev)`, `team`, `!team`. */
+                label?: components["parameters"]["FilterLabel"];
                 /** @description Runs created after this time. */
                 createdAfter?: components["parameters"]["FilterAfter"];
                 /** @description Runs created before this time. */
@@ -4489,6 +4592,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunAccepted"];
+                };
+            };
+        };
+    };
+    labelRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["BulkLabelRequest"];
+                "application/json": components["schemas"]["BulkLabelRequest"];
+            };
+        };
+        responses: {
+            /** @description A page of the selected runs with the result for each. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAnswer"];
                 };
             };
         };
@@ -4579,6 +4713,42 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
+                };
+            };
+        };
+    };
+    labelRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The change applies only if the run has one of these entity tags. */
+                "If-Match"?: components["parameters"]["IfMatchRun"];
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
+                run_id: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/merge-patch+json": components["schemas"]["LabelRequest"];
+                "application/json": components["schemas"]["LabelRequest"];
+            };
+        };
+        responses: {
+            /** @description The run with its labels. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4783,6 +4953,8 @@ export interface operations {
                 /** @description `nextCursor` of the previous page. Empty for the first page. */
                 cursor?: string;
                 limit?: components["schemas"]["PageLimit"];
+                /** @description Those whose labels meet all of these requirements, separated by commas: `team=data`, `env!=dev`, `env in (dev, test)`, `env notin (dev)`, `team`, `!team`. */
+                label?: components["parameters"]["FilterLabel"];
             };
             header?: {
                 /**
@@ -5113,6 +5285,8 @@ export interface operations {
                 /** @description `nextCursor` of the previous page. Empty for the first page. */
                 cursor?: string;
                 limit?: components["schemas"]["PageLimit"];
+                /** @description Those whose labels meet all of these requirements, separated by commas: `team=data`, `env!=dev`, `env in (dev, test)`, `env notin (dev)`, `team`, `!team`. */
+                label?: components["parameters"]["FilterLabel"];
             };
             header?: {
                 /**

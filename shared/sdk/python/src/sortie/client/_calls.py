@@ -45,6 +45,7 @@ class RunsCalls(Resource):
         skipped: bool | None = None,
         fault_code: str | None = None,
         error: str | None = None,
+        label: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -68,6 +69,7 @@ class RunsCalls(Resource):
                 "skipped": skipped,
                 "faultCode": fault_code,
                 "error": error,
+                "label": label,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -85,10 +87,11 @@ class RunsCalls(Resource):
         """Run a program.
 
         Creates a run of a definition that is not stored as a job, and returns when the run and its
-        input are stored durably. The definition is that of a job without `id`, `schedule`,
-        `timeZone`, `jitter`, `missed` and `startingDeadline`; its `input` is in base64. A repeated
-        request with the same `Idempotency-Key` returns the response of the first one with status
-        200. The address of a hook or a webhook needs the scope `webhooks:write`, too.
+        input are stored durably. The definition is that of a job without `id`, `schedule` and its
+        other fields (`schedules`, `timeZone`, `startAt`, `endAt`, `calendars`, `jitter`, `missed`,
+        `startingDeadline`); its `input` is in base64. A repeated request with the same
+        `Idempotency-Key` returns the response of the first one with status 200. The address of a
+        hook or a webhook needs the scope `webhooks:write`, too.
 
         An image of the form `exec:PATH` is a program of the server's host, and so is an image that
         a local system binds to one. A run of it needs the scope `exec`: 403 `MISSING_SCOPE`, or 422
@@ -102,6 +105,27 @@ class RunsCalls(Resource):
             body=body,
             headers={"Idempotency-Key": idempotency_key},
             keyed=True,
+            timeout=timeout,
+        )
+
+    def label_many(
+        self, body: m.BulkLabelRequest | Mapping[str, Any], *, timeout: float | None = None
+    ) -> m.BulkAnswer:
+        """Change the labels of the runs that a filter selects.
+
+        Changes the labels of each selected run, newest first, as `PATCH /v1/runs/{run_id}` does. A
+        run that leaves the filter meanwhile is not changed and not listed.
+
+        One request handles a page and takes at most about 10 s; a page may be short, and even
+        empty, although more runs follow. Repeat the request with `cursor` set to `nextCursor` until
+        it is absent.
+        """
+        return self._json(
+            "PATCH",
+            "/v1/runs",
+            m.BulkAnswer,
+            body=body,
+            media_type="application/merge-patch+json",
             timeout=timeout,
         )
 
@@ -158,7 +182,32 @@ class RunsCalls(Resource):
 
         Returns the run. The id is a run id or a task id.
         """
-        return self._json("GET", self._path("/v1/runs/{}", run_id), m.Task, timeout=timeout)
+        return self._json("GET", self._path("/v1/runs/{}", run_id), m.Task, timeout=timeout, tagged=True)
+
+    def label(
+        self,
+        run_id: str,
+        body: m.LabelRequest | Mapping[str, Any],
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Task:
+        """Change the labels of a run.
+
+        Applies a JSON merge patch (RFC 7396) to the labels, in any state of the run. `null` removes
+        a label. A change is the event `job.labels_changed`. Without `If-Match`, concurrent changes
+        of other labels are kept.
+        """
+        return self._json(
+            "PATCH",
+            self._path("/v1/runs/{}", run_id),
+            m.Task,
+            body=body,
+            media_type="application/merge-patch+json",
+            headers={"If-Match": if_match},
+            timeout=timeout,
+            tagged=True,
+        )
 
     def explain(self, run_id: str, *, timeout: float | None = None) -> m.Explanation:
         """Explain why a run is in its state.
@@ -274,6 +323,7 @@ class TasksCalls(Resource):
         skipped: bool | None = None,
         fault_code: str | None = None,
         error: str | None = None,
+        label: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -297,6 +347,7 @@ class TasksCalls(Resource):
                 "skipped": skipped,
                 "faultCode": fault_code,
                 "error": error,
+                "label": label,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -309,7 +360,32 @@ class TasksCalls(Resource):
 
         Returns the task with its run, machine, worker and output.
         """
-        return self._json("GET", self._path("/v1/tasks/{}", task_id), m.Task, timeout=timeout)
+        return self._json("GET", self._path("/v1/tasks/{}", task_id), m.Task, timeout=timeout, tagged=True)
+
+    def label(
+        self,
+        task_id: str,
+        body: m.LabelRequest | Mapping[str, Any],
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Task:
+        """Change the labels of a task.
+
+        Applies a JSON merge patch (RFC 7396) to the labels, in any state of the task. `null`
+        removes a label. A change is the event `job.labels_changed`. Without `If-Match`, concurrent
+        changes of other labels are kept.
+        """
+        return self._json(
+            "PATCH",
+            self._path("/v1/tasks/{}", task_id),
+            m.Task,
+            body=body,
+            media_type="application/merge-patch+json",
+            headers={"If-Match": if_match},
+            timeout=timeout,
+            tagged=True,
+        )
 
     def events(
         self,
@@ -383,14 +459,19 @@ class JobsCalls(Resource):
     """Stored definitions of programs, with schedules."""
 
     def list(
-        self, *, limit: int | None = None, timeout: float | None = None
+        self, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
     ) -> Pages[m.JobSummary, m.JobList]:
         """List jobs.
 
         Returns a page of jobs, ordered by id.
         """
         return self._pages(
-            "/v1/jobs", m.JobList, "jobs", "next_cursor", query={"limit": limit}, timeout=timeout
+            "/v1/jobs",
+            m.JobList,
+            "jobs",
+            "next_cursor",
+            query={"limit": limit, "label": label},
+            timeout=timeout,
         )
 
     def put(
@@ -554,7 +635,7 @@ class JobsCalls(Resource):
         )
 
     def runs(
-        self, job_id: str, *, limit: int | None = None, timeout: float | None = None
+        self, job_id: str, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
     ) -> Pages[m.Task, m.JobRuns]:
         """List the runs of a job.
 
@@ -566,7 +647,7 @@ class JobsCalls(Resource):
             m.JobRuns,
             "runs",
             "next_cursor",
-            query={"limit": limit},
+            query={"limit": limit, "label": label},
             timeout=timeout,
         )
 
@@ -1657,6 +1738,7 @@ class AsyncRunsCalls(AsyncResource):
         skipped: bool | None = None,
         fault_code: str | None = None,
         error: str | None = None,
+        label: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -1680,6 +1762,7 @@ class AsyncRunsCalls(AsyncResource):
                 "skipped": skipped,
                 "faultCode": fault_code,
                 "error": error,
+                "label": label,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -1697,10 +1780,11 @@ class AsyncRunsCalls(AsyncResource):
         """Run a program.
 
         Creates a run of a definition that is not stored as a job, and returns when the run and its
-        input are stored durably. The definition is that of a job without `id`, `schedule`,
-        `timeZone`, `jitter`, `missed` and `startingDeadline`; its `input` is in base64. A repeated
-        request with the same `Idempotency-Key` returns the response of the first one with status
-        200. The address of a hook or a webhook needs the scope `webhooks:write`, too.
+        input are stored durably. The definition is that of a job without `id`, `schedule` and its
+        other fields (`schedules`, `timeZone`, `startAt`, `endAt`, `calendars`, `jitter`, `missed`,
+        `startingDeadline`); its `input` is in base64. A repeated request with the same
+        `Idempotency-Key` returns the response of the first one with status 200. The address of a
+        hook or a webhook needs the scope `webhooks:write`, too.
 
         An image of the form `exec:PATH` is a program of the server's host, and so is an image that
         a local system binds to one. A run of it needs the scope `exec`: 403 `MISSING_SCOPE`, or 422
@@ -1714,6 +1798,27 @@ class AsyncRunsCalls(AsyncResource):
             body=body,
             headers={"Idempotency-Key": idempotency_key},
             keyed=True,
+            timeout=timeout,
+        )
+
+    async def label_many(
+        self, body: m.BulkLabelRequest | Mapping[str, Any], *, timeout: float | None = None
+    ) -> m.BulkAnswer:
+        """Change the labels of the runs that a filter selects.
+
+        Changes the labels of each selected run, newest first, as `PATCH /v1/runs/{run_id}` does. A
+        run that leaves the filter meanwhile is not changed and not listed.
+
+        One request handles a page and takes at most about 10 s; a page may be short, and even
+        empty, although more runs follow. Repeat the request with `cursor` set to `nextCursor` until
+        it is absent.
+        """
+        return await self._json(
+            "PATCH",
+            "/v1/runs",
+            m.BulkAnswer,
+            body=body,
+            media_type="application/merge-patch+json",
             timeout=timeout,
         )
 
@@ -1770,7 +1875,34 @@ class AsyncRunsCalls(AsyncResource):
 
         Returns the run. The id is a run id or a task id.
         """
-        return await self._json("GET", self._path("/v1/runs/{}", run_id), m.Task, timeout=timeout)
+        return await self._json(
+            "GET", self._path("/v1/runs/{}", run_id), m.Task, timeout=timeout, tagged=True
+        )
+
+    async def label(
+        self,
+        run_id: str,
+        body: m.LabelRequest | Mapping[str, Any],
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Task:
+        """Change the labels of a run.
+
+        Applies a JSON merge patch (RFC 7396) to the labels, in any state of the run. `null` removes
+        a label. A change is the event `job.labels_changed`. Without `If-Match`, concurrent changes
+        of other labels are kept.
+        """
+        return await self._json(
+            "PATCH",
+            self._path("/v1/runs/{}", run_id),
+            m.Task,
+            body=body,
+            media_type="application/merge-patch+json",
+            headers={"If-Match": if_match},
+            timeout=timeout,
+            tagged=True,
+        )
 
     async def explain(self, run_id: str, *, timeout: float | None = None) -> m.Explanation:
         """Explain why a run is in its state.
@@ -1888,6 +2020,7 @@ class AsyncTasksCalls(AsyncResource):
         skipped: bool | None = None,
         fault_code: str | None = None,
         error: str | None = None,
+        label: str | None = None,
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         limit: int | None = None,
@@ -1911,6 +2044,7 @@ class AsyncTasksCalls(AsyncResource):
                 "skipped": skipped,
                 "faultCode": fault_code,
                 "error": error,
+                "label": label,
                 "createdAfter": created_after,
                 "createdBefore": created_before,
                 "limit": limit,
@@ -1923,7 +2057,34 @@ class AsyncTasksCalls(AsyncResource):
 
         Returns the task with its run, machine, worker and output.
         """
-        return await self._json("GET", self._path("/v1/tasks/{}", task_id), m.Task, timeout=timeout)
+        return await self._json(
+            "GET", self._path("/v1/tasks/{}", task_id), m.Task, timeout=timeout, tagged=True
+        )
+
+    async def label(
+        self,
+        task_id: str,
+        body: m.LabelRequest | Mapping[str, Any],
+        *,
+        if_match: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Task:
+        """Change the labels of a task.
+
+        Applies a JSON merge patch (RFC 7396) to the labels, in any state of the task. `null`
+        removes a label. A change is the event `job.labels_changed`. Without `If-Match`, concurrent
+        changes of other labels are kept.
+        """
+        return await self._json(
+            "PATCH",
+            self._path("/v1/tasks/{}", task_id),
+            m.Task,
+            body=body,
+            media_type="application/merge-patch+json",
+            headers={"If-Match": if_match},
+            timeout=timeout,
+            tagged=True,
+        )
 
     def events(
         self,
@@ -1997,14 +2158,19 @@ class AsyncJobsCalls(AsyncResource):
     """Stored definitions of programs, with schedules."""
 
     def list(
-        self, *, limit: int | None = None, timeout: float | None = None
+        self, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
     ) -> AsyncPages[m.JobSummary, m.JobList]:
         """List jobs.
 
         Returns a page of jobs, ordered by id.
         """
         return self._pages(
-            "/v1/jobs", m.JobList, "jobs", "next_cursor", query={"limit": limit}, timeout=timeout
+            "/v1/jobs",
+            m.JobList,
+            "jobs",
+            "next_cursor",
+            query={"limit": limit, "label": label},
+            timeout=timeout,
         )
 
     async def put(
@@ -2172,7 +2338,7 @@ class AsyncJobsCalls(AsyncResource):
         )
 
     def runs(
-        self, job_id: str, *, limit: int | None = None, timeout: float | None = None
+        self, job_id: str, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
     ) -> AsyncPages[m.Task, m.JobRuns]:
         """List the runs of a job.
 
@@ -2184,7 +2350,7 @@ class AsyncJobsCalls(AsyncResource):
             m.JobRuns,
             "runs",
             "next_cursor",
-            query={"limit": limit},
+            query={"limit": limit, "label": label},
             timeout=timeout,
         )
 
