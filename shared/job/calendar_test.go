@@ -64,19 +64,19 @@ func TestBadTimes(t *testing.T) {
 	t.Parallel()
 	for document, want := range map[string]string{
 		"schedule: '@daily'\nschedules: ['@daily']":                                                       "schedules",
-		"schedules: ['@every 1h', '@daily']":                                                             "schedules.0",
-		"schedules: ['@daily', 'x']":                                                                     "schedules.1",
-		"schedules: ['@at 2027-01-01T00:00:00Z']\ntimeZone: Europe/Berlin":                               "timeZone",
-		"schedules: [" + strings.Repeat("'@daily',", 21) + "]":                                           "schedules",
-		"startAt: 2027-01-01":                                                                            "startAt",
-		"schedule: '@daily'\nstartAt: tomorrow":                                                          "startAt",
-		"schedule: '@daily'\nstartAt: 2027-01-01\nendAt: 2027-01-01":                                     "endAt",
-		"schedule: '@every 1h'\ncalendars: [{name: x, dates: [2027-01-01]}]":                             "calendars",
-		"schedule: '@daily'\ncalendars: [{name: x, dates: []}]":                                          "calendars.0.dates",
-		"schedule: '@daily'\ncalendars: [{name: x, dates: [2027-02-29]}]":                                "calendars.0.dates.0",
-		"schedule: '@daily'\ncalendars: [{name: x, dates: [2027-02-28], firings: later}]":                "calendars.0.firings",
+		"schedules: ['@every 1h', '@daily']":                                                              "schedules.0",
+		"schedules: ['@daily', 'x']":                                                                      "schedules.1",
+		"schedules: ['@at 2027-01-01T00:00:00Z']\ntimeZone: Europe/Berlin":                                "timeZone",
+		"schedules: [" + strings.Repeat("'@daily',", 21) + "]":                                            "schedules",
+		"startAt: 2027-01-01":                                                                             "startAt",
+		"schedule: '@daily'\nstartAt: tomorrow":                                                           "startAt",
+		"schedule: '@daily'\nstartAt: 2027-01-01\nendAt: 2027-01-01":                                      "endAt",
+		"schedule: '@every 1h'\ncalendars: [{name: x, dates: [2027-01-01]}]":                              "calendars",
+		"schedule: '@daily'\ncalendars: [{name: x, dates: []}]":                                           "calendars.0.dates",
+		"schedule: '@daily'\ncalendars: [{name: x, dates: [2027-02-29]}]":                                 "calendars.0.dates.0",
+		"schedule: '@daily'\ncalendars: [{name: x, dates: [2027-02-28], firings: later}]":                 "calendars.0.firings",
 		"schedule: '@daily'\ncalendars: [{name: x, dates: [2027-01-01]}, {name: x, dates: [2027-01-02]}]": "calendars.1.name",
-		"schedule: '@daily'\ncalendars: [{dates: [2027-01-01]}]":                                         "calendars.0.name",
+		"schedule: '@daily'\ncalendars: [{dates: [2027-01-01]}]":                                          "calendars.0.name",
 	} {
 		_, problems := job.Parse([]byte("id: x\nimage: x\n"+document), nil)
 		if len(problems) != 1 || problems[0].Field != want {
