@@ -182,7 +182,7 @@ func stateMessage(r run.Run, position int) string {
 
 // leavesMessage describes the current fallback of a run; empty without one.
 func leavesMessage(r run.Run) string {
-	if !r.Leaves() {
+	if !r.FallsBack() {
 		return ""
 	}
 	return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())

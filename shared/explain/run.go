@@ -163,7 +163,7 @@ func (x *Explanation) explain(r run.Run, f Facts) {
 		x.because(MachineStarting, a.StartBy, "%s, and was not observed running; it has until %s", what, stamp(a.StartBy))
 	case r.State == run.Running:
 		x.because(Running, r.RunBy(), "attempt %d runs since %s", a.Number, stamp(a.StartedAt))
-	case r.Leaves() && (r.State == run.Terminating || r.State == run.Retrying):
+	case r.FallsBack() && (r.State == run.Terminating || r.State == run.Retrying):
 		step, _ := r.LastStep()
 		x.because(FallingBack, r.RetryAt, "pool %s started no machine for attempt %d (%s): %s; the next attempt is in pool %s", step.From, step.Attempt, step.Reason, step.Message, step.To)
 	case r.State == run.Terminating && r.Succeeded():

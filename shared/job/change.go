@@ -28,9 +28,9 @@ func (j Job) After(deleted int64) Job {
 	return j
 }
 
-// Made reports whether a run with the job version belongs to this job, and not to a deleted job
+// OwnsVersion reports whether a run with the job version belongs to this job, and not to a deleted job
 // with the same id.
-func (j Job) Made(version int64) bool { return version >= j.FirstVersion }
+func (j Job) OwnsVersion(version int64) bool { return version >= j.FirstVersion }
 
 // Apply returns the job with a changed definition. A changed schedule counts from now and never
 // fires for past times. If the schedule is unchanged, the next firing stays.

@@ -63,7 +63,7 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
 	}
-	if !stored.Made(r.JobVersion) {
+	if !stored.OwnsVersion(r.JobVersion) {
 		return nil, nil
 	}
 	newest := s.host.NewRun(stored, s.policy, r.Parameters, r.Override)

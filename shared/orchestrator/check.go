@@ -103,7 +103,7 @@ func (s *constraints) loadJob(ctx context.Context, r run.Run) (*job.Job, error) 
 	if err != nil {
 		return nil, fmt.Errorf("cannot read job %s: %w", r.JobID, err)
 	}
-	if !j.Made(r.JobVersion) {
+	if !j.OwnsVersion(r.JobVersion) {
 		return nil, nil // another job has the id now
 	}
 	return &j, nil
@@ -215,8 +215,8 @@ const previousRuns = 64
 func (s *constraints) previous(ctx context.Context, r run.Run, newest *job.Job, lastID string) (*run.Run, error) {
 	var best *run.Run
 	consider := func(other run.Run) {
-		ofDeleted := newest != nil && other.State.Terminal() && !newest.Made(other.JobVersion)
-		if other.ID != r.ID && other.Older(r) && !other.LookedPast() && !ofDeleted && (best == nil || best.Older(other)) {
+		ofDeleted := newest != nil && other.State.Terminal() && !newest.OwnsVersion(other.JobVersion)
+		if other.ID != r.ID && other.Older(r) && !other.IgnoredAsPrevious() && !ofDeleted && (best == nil || best.Older(other)) {
 			best = &other
 		}
 	}

@@ -58,7 +58,7 @@ func TestFallbackQueuesForTheOtherPool(t *testing.T) {
 	}
 	first := h.wantState(tasks[0], run.Running)
 	second := h.wantState(tasks[1], run.Pending)
-	if first.Slot.Pool != "spare" || first.Attempt.Number != 2 || h.runner.launched[1].spec.Runner != run.RunnerProcess || !first.Fallen() {
+	if first.Slot.Pool != "spare" || first.Attempt.Number != 2 || h.runner.launched[1].spec.Runner != run.RunnerProcess || !first.InFallback() {
 		t.Errorf("got attempt %d in pool %s, started by %q, want attempt 2 in spare by process", first.Attempt.Number, first.Slot.Pool, h.runner.launched[1].spec.Runner)
 	}
 	if s := first.Detour.Steps; len(s) != 1 || s[0].From != "default" || s[0].Message != "no room" || first.Spent != (run.Spent{}) {

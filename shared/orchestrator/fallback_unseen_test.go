@@ -30,7 +30,7 @@ func TestFallbackAwaitsAnUnansweredCreation(t *testing.T) {
 			task := h.post()
 			h.advance(time.Minute)
 			r := h.wantState(task, run.Terminating)
-			if !r.Leaves() || len(h.runner.launched) != 2 {
+			if !r.FallsBack() || len(h.runner.launched) != 2 {
 				t.Fatalf("got %d launches and detour %+v, want a run that leaves its pool after two", len(h.runner.launched), r.Detour)
 			}
 			if appears {
@@ -60,7 +60,7 @@ func TestMachineThatIsNotSeenGoneDoesNotFallBack(t *testing.T) {
 	}
 	task := h.post()
 	h.advance(9 * time.Minute)
-	if r := h.wantState(task, run.Terminating); !r.Leaves() {
+	if r := h.wantState(task, run.Terminating); !r.FallsBack() {
 		t.Errorf("got detour %+v, want a run that leaves its pool", r.Detour)
 	}
 	h.advance(3 * time.Minute)

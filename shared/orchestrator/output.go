@@ -154,7 +154,7 @@ func (s *Outputs) clear(ctx context.Context, r run.Run, accepted *run.Output) er
 // clearLost deletes the uploads of a lost attempt, which are never served. A sweep repeats it
 // until it succeeds. Later uploads of a machine that still runs are deleted with the machine.
 func (s *Outputs) clearLost(ctx context.Context, r run.Run) (run.Run, error) {
-	if !r.Attempt.Uncleared {
+	if !r.Attempt.UploadsLeft {
 		return r, nil
 	}
 	if err := s.clear(ctx, r, nil); err != nil {

@@ -37,7 +37,7 @@ type RetryRequest struct {
 }
 
 // Retry creates a run with the work of an ended task, whatever its outcome, and a copy of its
-// input; see run.Run.Again. existing as for Submit. Faults: NotFound as for Queries.Task,
+// input; see run.Run.ForRetry. existing as for Submit. Faults: NotFound as for Queries.Task,
 // NotEnded, IdempotencyMismatch, AdmissionReject, and those of job.RetryChanges.Of and host.Programs.Check.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
@@ -59,7 +59,7 @@ func notEnded(r run.Run) error {
 
 // retry is Retry for a run that has ended.
 func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
-	if r, err = in.Changes.Of(old.Again()); err != nil {
+	if r, err = in.Changes.Of(old.ForRetry()); err != nil {
 		return r, false, err
 	}
 	if err := s.host.Check(in.Identity, r.Work); err != nil {

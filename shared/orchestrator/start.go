@@ -40,7 +40,7 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 // if the attempt needs no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	after, permitted, err = s.awaitPermitOfPool(ctx, r)
-	if err != nil || !permitted || after.Attempt.Unsure {
+	if err != nil || !permitted || after.Attempt.MaybeCreated {
 		return after, permitted, err
 	}
 	return s.takeOfApp(ctx, after)
@@ -70,7 +70,7 @@ func (s *Launches) awaitPermitOfPool(ctx context.Context, r run.Run) (after run.
 	if !r.Attempt.StartAt.IsZero() {
 		return s.awaitStart(ctx, r)
 	}
-	if r.Attempt.Unsure {
+	if r.Attempt.MaybeCreated {
 		return r, true, nil
 	}
 	apps, app := s.places(r)

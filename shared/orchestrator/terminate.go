@@ -85,7 +85,7 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 			}
 			return r, err
 		}
-		settled.Exit, settled.Destroyed, settled.Unseen, settled.Rand = last.exit, last.destroyed, last.unseen, s.rand()
+		settled.Exit, settled.Destroyed, settled.MayRun, settled.Rand = last.exit, last.destroyed, last.unseen, s.rand()
 		d, err := run.Decide(r, run.Visited{Fact: settled, Retries: retries}, s.now())
 		if err == nil && asksAfterRun(d.Run) {
 			if settled.PostRunHook, err = s.ask(ctx, d.Run, &asked); err != nil {
@@ -219,7 +219,7 @@ func (s *Termination) destroy(ctx context.Context, r run.Run, machine port.Machi
 // seeNone is seeGone for an attempt whose machine no list shows. Before the start limit, a
 // machine of an unanswered create call may still exist.
 func (s *Termination) seeNone(ctx context.Context, r run.Run) (end, error) {
-	unsure := r.Leaves() && r.Attempt.Unsure && r.Cancel == nil && s.now().Before(r.Attempt.StartBy)
+	unsure := r.FallsBack() && r.Attempt.MaybeCreated && r.Cancel == nil && s.now().Before(r.Attempt.StartBy)
 	unknown := errors.New("an unanswered call may have created a machine")
 	switch {
 	case r.Creating(s.now()):

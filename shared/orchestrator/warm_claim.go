@@ -132,7 +132,7 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if !ok || claim.GivenUp || !s.now().Before(claim.StartBy) {
 		return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine did not start in time"))
 	}
-	if kept := r.Kept(); kept.ID != "" && r.Attempt.Unsure {
+	if kept := r.Kept(); kept.ID != "" && r.Attempt.MaybeCreated {
 		w, found, err := s.warmRecord(ctx, kept)
 		if err != nil {
 			return r, err
@@ -232,7 +232,7 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 	if err == nil {
 		err = s.runner.Destroy(ctx, claim.Machine)
 	}
-	called := r.Attempt.Machine.Known() || r.Attempt.Unsure // a call may have started the program
+	called := r.Attempt.Machine.Known() || r.Attempt.MaybeCreated // a call may have started the program
 	var last port.MachineStatus
 	var gone bool
 	if err == nil {

@@ -42,7 +42,7 @@ type JobStore interface {
 	// first. It may return a job up to a second late. Paging works as in Store.Due.
 	JobsDue(ctx context.Context, now time.Time, after string, limit int) (due []job.Ref, next string, err error)
 	// LastResult returns the result of the job's run that ended last, or ErrNotFound. The
-	// commit that ends a run of a stored job stores it. Runs that are LookedPast, or belong to
+	// commit that ends a run of a stored job stores it. Runs that are IgnoredAsPrevious, or belong to
 	// an earlier job with the same id, are ignored. The result is kept after the runs are
 	// removed.
 	LastResult(ctx context.Context, tenant, jobID string) (run.Result, error)

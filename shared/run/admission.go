@@ -179,7 +179,7 @@ func (f Granted) apply(d *draft) error {
 
 // requeue returns the slot of a throttled start. The run is queued again at its earlier place.
 func (d *draft) requeue() {
-	since := d.Slot.Asked
+	since := d.Slot.RequestedAt
 	if since.IsZero() {
 		since = d.Attempt.IntentAt
 	}
@@ -191,9 +191,9 @@ func (d *draft) requeue() {
 // takeSlot gives the run its slot. A first attempt with constraints becomes ConditionPending,
 // and begins once they are evaluated.
 func (d *draft) takeSlot() {
-	d.Slot.Asked = d.EnteredAt
+	d.Slot.RequestedAt = d.EnteredAt
 	if d.Slot.State == SlotQueued {
-		d.Slot.Asked = d.Slot.Since
+		d.Slot.RequestedAt = d.Slot.Since
 	}
 	d.Slot.State, d.Slot.Since = SlotHeld, d.now
 	d.changed = true

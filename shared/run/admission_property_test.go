@@ -175,10 +175,10 @@ func (j *admission) evaluate(r *run.Run) {
 	}
 }
 
-// before returns the newest earlier run that is not LookedPast.
+// before returns the newest earlier run that is not IgnoredAsPrevious.
 func (j *admission) before(r *run.Run) (found *run.Run) {
 	for _, other := range j.runs {
-		if other.Older(*r) && !other.LookedPast() {
+		if other.Older(*r) && !other.IgnoredAsPrevious() {
 			found = other
 		}
 	}

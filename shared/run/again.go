@@ -1,10 +1,10 @@
 package run
 
-// Again returns a new run with the work of r, for a requested retry. It has the same job
+// ForRetry returns a new run with the work of r, for a requested retry. It has the same job
 // version, parameters, labels, pool and lineage. It has no scheduled time, and it is not a replica. It
 // does not require the success of the job's last run, because that run can be r. The caller
 // sets the correlation id, Exec, the trace context and the input.
-func (r Run) Again() Run {
+func (r Run) ForRetry() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
 		PayloadDigest: r.PayloadDigest, Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters, Labels: r.Labels,

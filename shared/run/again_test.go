@@ -15,7 +15,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	t.Parallel()
 	var old run.Run
 	fill(reflect.ValueOf(&old).Elem(), 0)
-	again := old.Again()
+	again := old.ForRetry()
 	if again.RetryOf != old.TaskID {
 		t.Errorf("got a retry of %q, want %q", again.RetryOf, old.TaskID)
 	}
@@ -46,7 +46,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", field.Name, is, was)
 			}
 		case !slices.Contains(life, field.Name):
-			t.Errorf("%s: got an unknown field, want a decision of Run.Again about it", field.Name)
+			t.Errorf("%s: got an unknown field, want a decision of Run.ForRetry about it", field.Name)
 		case !is.IsZero():
 			t.Errorf("%s: got %v, want nothing of the ended run", field.Name, is)
 		}

@@ -31,9 +31,9 @@ type Attempt struct {
 	// Waiting is the platform's message about why the machine does not start yet; empty without
 	// a message, and once the machine runs.
 	Waiting string `json:"waiting,omitempty"`
-	// Unsure: a create call got no answer, so a machine may exist that the platform does not
+	// MaybeCreated: a create call got no answer, so a machine may exist that the platform does not
 	// list.
-	Unsure bool `json:"unsure,omitempty"`
+	MaybeCreated bool `json:"unsure,omitempty"`
 	// App is the place in which the machine is created; empty if the runner chooses. StartAt is
 	// when the start is permitted; zero if it needs no permit. See StartGate.
 	App     string    `json:"app,omitempty"`
@@ -86,9 +86,9 @@ type Attempt struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Report is the worker's report; nil without a report.
 	Report *Report `json:"report,omitempty"`
-	// Uncleared: the run was orphaned during the attempt, and the uploads of its worker must be
+	// UploadsLeft: the run was orphaned during the attempt, and the uploads of its worker must be
 	// deleted.
-	Uncleared bool `json:"uncleared,omitempty"`
+	UploadsLeft bool `json:"uncleared,omitempty"`
 	// Exit describes how the program ended; nil if the runner did not report it.
 	Exit *Exit `json:"exit,omitempty"`
 }

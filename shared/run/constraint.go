@@ -10,7 +10,7 @@ import (
 type Constraints struct {
 	// MaxConcurrentRuns is the number of the job's slots; 0 means no limit.
 	MaxConcurrentRuns int `json:"maxConcurrentRuns,omitempty"`
-	// RequirePreviousSuccess: the newest earlier run of the job that is not LookedPast must
+	// RequirePreviousSuccess: the newest earlier run of the job that is not IgnoredAsPrevious must
 	// have ended with success.
 	RequirePreviousSuccess bool `json:"requirePreviousSuccess,omitempty"`
 	// CatchUpWindow is how long after its scheduled time a run may start; 0 means no limit.

@@ -84,13 +84,13 @@ type DetourStep struct {
 	At      time.Time `json:"at"`
 }
 
-// Fallen reports whether the run is in a fallback pool.
-func (r Run) Fallen() bool { return r.Detour != nil && r.Slot.Pool != r.Detour.Home }
+// InFallback reports whether the run is in a fallback pool.
+func (r Run) InFallback() bool { return r.Detour != nil && r.Slot.Pool != r.Detour.Home }
 
 // NextPool returns the pool in which the run has a slot, is queued, or queues next.
 func (r Run) NextPool() string {
 	switch {
-	case r.Leaves():
+	case r.FallsBack():
 		return r.Detour.Steps[len(r.Detour.Steps)-1].To
 	case r.Detour != nil && r.State == Retrying && (!r.Attempt.StartedAt.IsZero() || r.Attempt.Eviction != nil):
 		return r.Detour.Home
@@ -162,7 +162,7 @@ func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 	if !d.Attempt.ThrottledSince.IsZero() {
 		waited = d.now.Sub(d.Attempt.ThrottledSince)
 	}
-	if d.Attempt.Unsure && reason == FallbackThrottled {
+	if d.Attempt.MaybeCreated && reason == FallbackThrottled {
 		return false // the throttling does not show whether an earlier call created the machine
 	}
 	to, ok := d.fallbackOf(fallbacks, reason, waited)
@@ -228,8 +228,8 @@ func (d *draft) undoFallback() {
 	}
 }
 
-// Leaves reports whether the attempt ended because its run falls back to another pool.
-func (r Run) Leaves() bool { return r.Detour != nil && r.Detour.Leaving }
+// FallsBack reports whether the attempt ended because its run falls back to another pool.
+func (r Run) FallsBack() bool { return r.Detour != nil && r.Detour.Leaving }
 
 // enterPool sets the pool of the next attempt: that of the last fallback, or the run's own pool
 // if the machine of the attempt had started or its pool drains.
@@ -249,7 +249,7 @@ func (d *draft) enterPool() {
 // withDetour returns the fault of a start with the messages of the platforms that the run has
 // tried before.
 func (d *draft) withDetour(f *fault.Fault) *fault.Fault {
-	if d.Detour == nil || !d.Fallen() {
+	if d.Detour == nil || !d.InFallback() {
 		return f
 	}
 	longer := *f

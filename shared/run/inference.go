@@ -54,9 +54,9 @@ type Generation struct {
 	// Replica is the replica that answered, EngineVersion the version of its engine.
 	Replica       string `json:"replica,omitempty"`
 	EngineVersion string `json:"engineVersion,omitempty"`
-	// AskedAt is when the request was sent to the replica; zero if it was not sent.
+	// RequestedAt is when the request was sent to the replica; zero if it was not sent.
 	// FirstTokenAt is zero without a token.
-	AskedAt      time.Time `json:"askedAt,omitzero"`
+	RequestedAt      time.Time `json:"askedAt,omitzero"`
 	FirstTokenAt time.Time `json:"firstTokenAt,omitzero"`
 	TokensIn     int       `json:"tokensIn"`
 	TokensOut    int       `json:"tokensOut"`
@@ -78,7 +78,7 @@ func (g Generation) Merged(known *Generation) Generation {
 	if known == nil {
 		return g
 	}
-	g.Replica, g.EngineVersion, g.AskedAt, g.FirstTokenAt = known.Replica, known.EngineVersion, known.AskedAt, known.FirstTokenAt
+	g.Replica, g.EngineVersion, g.RequestedAt, g.FirstTokenAt = known.Replica, known.EngineVersion, known.RequestedAt, known.FirstTokenAt
 	g.TokensIn, g.DecodeMS = max(g.TokensIn, known.TokensIn), max(g.DecodeMS, known.DecodeMS)
 	return g
 }
@@ -195,7 +195,7 @@ func (f GenerationEnded) apply(d *draft) error {
 
 // failedAt records the replica of a failed request.
 func (d *draft) failedAt(g Generation) {
-	if g.Replica != "" && !g.AskedAt.IsZero() && !slices.Contains(d.FailedReplicas, g.Replica) {
+	if g.Replica != "" && !g.RequestedAt.IsZero() && !slices.Contains(d.FailedReplicas, g.Replica) {
 		d.FailedReplicas = append(slices.Clone(d.FailedReplicas), g.Replica)
 	}
 }

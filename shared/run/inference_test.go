@@ -22,11 +22,11 @@ func TestFailedRequestNotesItsReplica(t *testing.T) {
 		used *run.Generation
 		want []string
 	}{
-		{&run.Generation{Replica: "r1", AskedAt: epoch}, []string{"r1"}},
+		{&run.Generation{Replica: "r1", RequestedAt: epoch}, []string{"r1"}},
 		{nil, []string{"r1"}},                            // the dispatcher was lost
 		{&run.Generation{Replica: "r2"}, []string{"r1"}}, // no request was sent
-		{&run.Generation{Replica: "r1", AskedAt: epoch}, []string{"r1"}},
-		{&run.Generation{Replica: "r3", AskedAt: epoch}, []string{"r1", "r3"}},
+		{&run.Generation{Replica: "r1", RequestedAt: epoch}, []string{"r1"}},
+		{&run.Generation{Replica: "r3", RequestedAt: epoch}, []string{"r1", "r3"}},
 	} {
 		for _, fact := range []run.Fact{
 			run.Admitted{Pool: "pool0", Limit: 1},

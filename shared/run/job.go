@@ -148,9 +148,9 @@ type Result struct {
 }
 
 // Result returns the result to store with the job. ok is false for a run without a stored job,
-// one that has not ended, and one that is LookedPast.
+// one that has not ended, and one that is IgnoredAsPrevious.
 func (r Run) Result() (result Result, ok bool) {
-	if r.JobID == "" || !r.State.Terminal() || r.LookedPast() {
+	if r.JobID == "" || !r.State.Terminal() || r.IgnoredAsPrevious() {
 		return Result{}, false
 	}
 	return Result{RunID: r.ID, Success: r.State == Completed, EndedAt: r.EndedAt, State: r.State}, true

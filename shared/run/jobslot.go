@@ -153,8 +153,8 @@ func (r Run) Replacement(newer string) CancelRequested {
 	return CancelRequested{By: replacedBy(r.JobID), Reason: "a newer run of the job replaces it: " + newer}
 }
 
-// LookedPast reports whether requirePreviousSuccess ignores the run: it was skipped, or
+// IgnoredAsPrevious reports whether requirePreviousSuccess ignores the run: it was skipped, or
 // replaced by a newer run of its job.
-func (r Run) LookedPast() bool {
+func (r Run) IgnoredAsPrevious() bool {
 	return r.Skipped || r.State == Cancelled && r.Cancel != nil && r.JobID != "" && r.Cancel.By == replacedBy(r.JobID)
 }

@@ -139,7 +139,7 @@ func TestReplacedRunIsLookedPast(t *testing.T) {
 		r := contender(0, run.ActionKillOld, func(r *run.Run) {
 			r.State, r.EndedAt, r.Cancel = run.Cancelled, epoch, &run.CancelRequest{By: by}
 		})
-		if _, counts := r.Result(); counts != want || r.LookedPast() == want {
+		if _, counts := r.Result(); counts != want || r.IgnoredAsPrevious() == want {
 			t.Errorf("cancelled by %s: got a result %v, want %v", by, counts, want)
 		}
 	}

@@ -44,7 +44,7 @@ func PhaseOf(s State) Phase { return phaseOf[s] }
 type Tally struct {
 	// States has the states that the run has left, or entered after its first one. Moves counts
 	// its transitions.
-	States map[State]Stay `json:"in,omitempty"`
+	States map[State]StateTime `json:"in,omitempty"`
 	Moves  int            `json:"moves,omitempty"`
 	// Checked counts the evaluated constraints. Acted and ActFailed count the actions before
 	// the end that were carried out or failed, ActedAfter and FailedAfter those after the end.
@@ -74,16 +74,16 @@ func (t Tally) Called(by map[string]int) Tally {
 	return t
 }
 
-// Stay has two times of a state, in milliseconds: from the run's creation to its last entry
+// StateTime has two times of a state, in milliseconds: from the run's creation to its last entry
 // into the state, and the total time in the state until its last exit.
-type Stay [2]int64
+type StateTime [2]int64
 
 const entered, spent = 0, 1
 
 // afterTransition counts a transition from the run's state to next at the time now.
 func (t Tally) afterTransition(r Run, next State, now time.Time) Tally {
 	if t.States = maps.Clone(t.States); t.States == nil {
-		t.States = map[State]Stay{}
+		t.States = map[State]StateTime{}
 	}
 	since := r.EnteredAt
 	if next == ConditionPending && r.Slot.State == SlotHeld { // the check begins when the run gets its slot

@@ -41,7 +41,7 @@ func (o Output) Expired(now time.Time) bool { return !o.ExpiresAt.IsZero() && !o
 // BytesLeft reports whether bytes of the run are stored: its output, its input, logs, or
 // uploads of a lost attempt. It is true for a held run, whose record must not be purged.
 func (r Run) BytesLeft() bool {
-	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft() || r.Attempt.Uncleared || r.Held
+	return r.Output != nil && r.Output.DeletedAt.IsZero() || r.RecordBytesLeft() || r.Attempt.UploadsLeft || r.Held
 }
 
 // RecordBytesLeft reports whether bytes are stored that are kept as long as the record: the
@@ -80,7 +80,7 @@ func (r Run) BytesDue() time.Time {
 	if r.Held {
 		due = sooner(due, r.firstCheck())
 	}
-	if r.Attempt.Uncleared {
+	if r.Attempt.UploadsLeft {
 		due = r.EndedAt
 	}
 	if due.IsZero() {
@@ -140,8 +140,8 @@ func (OutputDeleted) apply(d *draft) error {
 type UploadsCleared struct{}
 
 func (UploadsCleared) apply(d *draft) error {
-	if d.Attempt.Uncleared {
-		d.Attempt.Uncleared, d.Deletion, d.changed = false, Deletion{}, true
+	if d.Attempt.UploadsLeft {
+		d.Attempt.UploadsLeft, d.Deletion, d.changed = false, Deletion{}, true
 	}
 	return nil
 }

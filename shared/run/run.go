@@ -232,9 +232,9 @@ type Slot struct {
 	// Since orders the queue. It is the creation time for the first attempt, and the time of
 	// the request for later ones.
 	Since time.Time `json:"since,omitzero"`
-	// Asked is the first Since of the attempt, or the time of a grant without queueing. A
+	// RequestedAt is the first Since of the attempt, or the time of a grant without queueing. A
 	// throttled start is queued again at this place.
-	Asked time.Time `json:"asked,omitzero"`
+	RequestedAt time.Time `json:"asked,omitzero"`
 	// Priority, Key and Round order the queue before Since; see Order. Runs with the same Key
 	// share turns in the queue; a run without a key has a turn of its own. Round is 0 in a
 	// queue without rounds.

@@ -23,9 +23,9 @@ type Settled struct {
 	// Destroyed: terminate destroyed the machine, which may have ended the program. If false, a
 	// requested stop of the machine explains a report of CANCELLED without a cancel request.
 	Destroyed bool
-	// Unseen: the machine may still run, because it was not seen gone in time. The run does not
+	// MayRun: the machine may still run, because it was not seen gone in time. The run does not
 	// fall back then.
-	Unseen bool
+	MayRun bool
 	// Logged: the log of the attempt is stored, or the output that its worker sent.
 	Logged bool
 	// PostRunHook is the answer of the post-run hook; nil if it was not called.
@@ -130,7 +130,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.Fault = why
 	retry := d.Policy.Retry
 	stays := ""
-	ran := d.Leaves() && f.programRan()
+	ran := d.FallsBack() && f.programRan()
 	switch {
 	case ran:
 		stays = "does not fall back, because the program ran after all; "
@@ -138,7 +138,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		why = d.withDetour(d.Work.lost(f.Exit))
 		d.Fault = why
 		setIfZero(&d.Attempt.Exit, f.Exit)
-	case f.Unseen && d.Leaves():
+	case f.MayRun && d.FallsBack():
 		stays = "does not fall back, because the machine was not seen gone; "
 		d.undoFallback()
 		why = d.withDetour(why)
@@ -147,7 +147,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	var again bool
 	failures := 1
 	switch {
-	case d.Leaves():
+	case d.FallsBack():
 		again = true // a refused start uses up nothing
 	case why.Code == fault.PoolDrained, why.Code == fault.MachineStopped && d.Attempt.Exit != nil && d.Attempt.Exit.Host:
 		again = true
@@ -162,13 +162,13 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		d.Spent.Attempts++
 		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
 	}
-	if !again || !why.Retryable && !d.Leaves() {
+	if !again || !why.Retryable && !d.FallsBack() {
 		d.notePostRunHook(f.PostRunHook)
 		d.finish(Failed, why.Message, why)
 		return
 	}
 	delay := retry.Delay(failures, f.Rand)
-	if d.Leaves() || why.Code == fault.PoolDrained {
+	if d.FallsBack() || why.Code == fault.PoolDrained {
 		delay = 0
 	}
 	d.RetryAt = d.now.Add(delay)
@@ -226,7 +226,7 @@ func (f Restarted) apply(d *draft) error {
 	if d.Execution.restarts() > 0 {
 		why := fault.New(fault.ExecutionLost, "the execution was lost twice; last cause: %s", f.Cause)
 		d.finish(Orphaned, why.Message, why)
-		d.Attempt.Uncleared = d.Attempt.MachineName != ""
+		d.Attempt.UploadsLeft = d.Attempt.MachineName != ""
 		return nil
 	}
 	d.startExecution()

@@ -32,8 +32,8 @@ func (f TokenStored) apply(d *draft) error {
 		return nil
 	}
 	if f.Token == d.Wait.Token {
-		if f.Repeated && !d.Attempt.Machine.Known() && !d.Attempt.CreateBy.IsZero() && !d.Attempt.Unsure {
-			d.Attempt.Unsure, d.changed = true, true
+		if f.Repeated && !d.Attempt.Machine.Known() && !d.Attempt.CreateBy.IsZero() && !d.Attempt.MaybeCreated {
+			d.Attempt.MaybeCreated, d.changed = true, true
 		}
 		return nil
 	}
@@ -50,8 +50,8 @@ func (f TokenStored) apply(d *draft) error {
 		d.markSigterm()
 	case StepContainerCreating:
 		if !d.Attempt.Machine.Known() {
-			d.Attempt.Unsure = d.Attempt.Unsure || !d.Attempt.CreateBy.IsZero()
-			if !d.Attempt.Unsure {
+			d.Attempt.MaybeCreated = d.Attempt.MaybeCreated || !d.Attempt.CreateBy.IsZero()
+			if !d.Attempt.MaybeCreated {
 				d.setPlacement(f.Placement)
 			}
 			d.Attempt.CreateBy = d.now.Add(createLimit)
@@ -155,8 +155,8 @@ func (f StartRefused) apply(d *draft) error {
 	switch code := f.Fault.Code; {
 	case code == fault.Throttled, code == fault.Unavailable:
 		d.Attempt.Throttles++
-		d.Attempt.Unsure = d.Attempt.Unsure || f.Fault.Code == fault.Unavailable
-		if !d.Attempt.Unsure {
+		d.Attempt.MaybeCreated = d.Attempt.MaybeCreated || f.Fault.Code == fault.Unavailable
+		if !d.Attempt.MaybeCreated {
 			d.requeue()
 			break
 		}
@@ -173,7 +173,7 @@ func (f StartRefused) apply(d *draft) error {
 		}
 		d.Attempt.BackoffUntil = d.now.Add(d.startDelay(d.Spent.Starts, f.Rand))
 		d.Attempt.StartBy = d.Attempt.BackoffUntil.Add(d.Policy.StartTimeout)
-		if !d.Attempt.Unsure { // no machine exists: the next call needs a start token of its own
+		if !d.Attempt.MaybeCreated { // no machine exists: the next call needs a start token of its own
 			d.Attempt.App, d.Attempt.StartAt = "", time.Time{}
 		}
 		d.enterTokenState(StepContainerCreating)

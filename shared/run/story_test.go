@@ -240,7 +240,7 @@ func (s *teller) token(t *testing.T, d *datadriven.TestData) run.Fact {
 }
 
 func (s *teller) settled(t *testing.T, d *datadriven.TestData) run.Fact {
-	f := run.Settled{Exit: s.exit(t, d), Destroyed: d.HasArg("destroyed"), Unseen: d.HasArg("unseen")}
+	f := run.Settled{Exit: s.exit(t, d), Destroyed: d.HasArg("destroyed"), MayRun: d.HasArg("unseen")}
 	if d.HasArg("hook") {
 		answer := word(t, d, "hook")
 		f.PostRunHook = &run.HookAnswer{Allowed: answer == "allows", Unavailable: answer == "unavailable", Detail: "not today"}

@@ -152,10 +152,10 @@ func (c *commit) state(e run.Event) {
 // engine adds the span of the request to an engine, if the attempt of the event sent a request.
 func (c *commit) engine(e run.Event) {
 	work, g := c.run.Work.Inference, c.run.Generation
-	if work == nil || g == nil || c.run.Attempt.Number != e.Attempt || g.AskedAt.IsZero() || g.AskedAt.Before(c.since(run.ContainerCreating)) {
+	if work == nil || g == nil || c.run.Attempt.Number != e.Attempt || g.RequestedAt.IsZero() || g.RequestedAt.Before(c.since(run.ContainerCreating)) {
 		return
 	}
-	s := c.span(NameEngine, NameEngine, e.Attempt, g.AskedAt, g.AskedAt.Add(time.Duration(g.DecodeMS)*time.Millisecond))
+	s := c.span(NameEngine, NameEngine, e.Attempt, g.RequestedAt, g.RequestedAt.Add(time.Duration(g.DecodeMS)*time.Millisecond))
 	more := []Attribute{
 		{"engine", work.Engine},
 		{"engine_version", g.EngineVersion},
@@ -164,7 +164,7 @@ func (c *commit) engine(e run.Event) {
 		number("attempt", e.Attempt), number("tokens_in", g.TokensIn), number("tokens_out", g.TokensOut),
 	}
 	if !g.FirstTokenAt.IsZero() {
-		more = append(more, Attribute{"first_token_ms", g.FirstTokenAt.Sub(g.AskedAt).Milliseconds()})
+		more = append(more, Attribute{"first_token_ms", g.FirstTokenAt.Sub(g.RequestedAt).Milliseconds()})
 		s.Events = []Event{{Name: EventFirstToken, At: g.FirstTokenAt.UTC().Truncate(time.Millisecond)}}
 	}
 	s.Failed, s.Message = failure(e)

@@ -242,7 +242,7 @@ func TestEngineOfATaskHasASpan(t *testing.T) {
 		t.Fatal("got the span of an engine before its request")
 	}
 	asked := l.now.Add(100 * time.Millisecond)
-	used := run.Generation{Replica: "r1", EngineVersion: "0.11", AskedAt: asked, FirstTokenAt: asked.Add(30 * time.Millisecond), TokensIn: 4, TokensOut: 9, DecodeMS: 250, Finish: "stop"}
+	used := run.Generation{Replica: "r1", EngineVersion: "0.11", RequestedAt: asked, FirstTokenAt: asked.Add(30 * time.Millisecond), TokensIn: 4, TokensOut: 9, DecodeMS: 250, Finish: "stop"}
 	engine := trace.OfEngine(l.run)
 	l.play(time.Second, run.GenerationEnded{Attempt: 1, Stream: &run.StreamEnd{Outcome: run.OutcomeSucceeded}, Generation: &used})
 	spans := named(l.spans, trace.NameEngine)

@@ -177,7 +177,7 @@ func (w *world) quiet() bool {
 		return false
 	}
 	for _, r := range w.records.ordered {
-		if !r.State.Terminal() || actionsPending(r) != "" || r.Attempt.Uncleared {
+		if !r.State.Terminal() || actionsPending(r) != "" || r.Attempt.UploadsLeft {
 			return false
 		}
 	}
@@ -207,7 +207,7 @@ func (w *world) active() string {
 		if !r.State.Terminal() {
 			return fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(start))
 		}
-		if r.Attempt.Uncleared {
+		if r.Attempt.UploadsLeft {
 			return fmt.Sprintf("%s has uploads of a lost attempt after %d failures to remove them", r.ID, r.Deletion.Failures)
 		}
 	}

@@ -49,7 +49,7 @@ func (w *world) checkDetour(r *run.Run) {
 // checkHome checks that an attempt is in the run's own pool if the machine of the previous
 // attempt had started.
 func (w *world) checkHome(before, r *run.Run) {
-	if before != nil && before.Attempt.Number < r.Attempt.Number && !before.Attempt.StartedAt.IsZero() && r.Fallen() && before.State != run.Pending {
+	if before != nil && before.Attempt.Number < r.Attempt.Number && !before.Attempt.StartedAt.IsZero() && r.InFallback() && before.State != run.Pending {
 		if len(r.Detour.Steps) == 0 || r.Detour.Steps[0].Attempt <= before.Attempt.Number {
 			w.fail("attempt %d of %s is in pool %s after an attempt that started, want its own pool %s", r.Attempt.Number, r.ID, r.Slot.Pool, r.Detour.Home)
 		}
@@ -164,7 +164,7 @@ func (w *world) checkDetours(r *run.Run, events []run.Event) {
 			w.fail("%s has no event of its fallback from %s to %s", r.ID, step.From, step.To)
 		}
 	}
-	if r.State != run.Failed || !r.Fallen() || r.Leaves() || r.Fault == nil {
+	if r.State != run.Failed || !r.InFallback() || r.FallsBack() || r.Fault == nil {
 		return
 	}
 	if (refusal{code: r.Fault.Code}).reason() == "" || len(r.Fault.Message) >= limit.Message-10 {

@@ -48,7 +48,7 @@ func (w *world) factsOf(r *run.Run) *runFacts {
 // checkChange compares a record with its previous version. before is nil for a new run.
 func (w *world) checkChange(before, r *run.Run) {
 	facts := w.factsOf(r)
-	w.throttled = w.throttled || r.Attempt.Throttles > 0 && !r.Attempt.Unsure || r.State == run.ContainerCreating && r.Slot.State == run.SlotQueued
+	w.throttled = w.throttled || r.Attempt.Throttles > 0 && !r.Attempt.MaybeCreated || r.State == run.ContainerCreating && r.Slot.State == run.SlotQueued
 	if before != nil {
 		w.checkOrder(before, r)
 		w.checkAttempt(before, r)

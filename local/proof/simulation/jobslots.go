@@ -82,7 +82,7 @@ func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
 	none := false
 	// A later job with the id of a deleted one does not limit the earlier job's runs.
 	later := len(m.limits)
-	if m.record != nil && !m.record.Made(r.JobVersion) {
+	if m.record != nil && !m.record.OwnsVersion(r.JobVersion) {
 		for later > 0 && !m.limits[later-1].gone {
 			later--
 		}
@@ -295,7 +295,7 @@ func (w *world) checkIdleJobs() {
 			continue
 		}
 		slots := first.JobLimit(m.record.Definition.MaxConcurrentRuns())
-		if !m.record.Made(first.JobVersion) { // the run belongs to a deleted job with the same id
+		if !m.record.OwnsVersion(first.JobVersion) { // the run belongs to a deleted job with the same id
 			slots = first.JobLimit(first.Constraints.MaxConcurrentRuns)
 		}
 		if slots > 0 && held >= slots {

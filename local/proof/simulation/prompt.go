@@ -108,7 +108,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 			cleanup += hookTime
 		}
 		begun := w.factsOf(r).terminatingAt
-		if r.Leaves() && r.Attempt.Unsure && r.Attempt.StartBy.After(begun) {
+		if r.FallsBack() && r.Attempt.MaybeCreated && r.Attempt.StartBy.After(begun) {
 			begun = r.Attempt.StartBy // the machine of an unanswered call may appear until then
 		}
 		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && m.erased && r.Attempt.StartBy.After(begun) {

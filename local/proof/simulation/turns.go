@@ -91,7 +91,7 @@ func (w *world) checkGrant(before, r *run.Run) {
 				w.fail("%s of %q got a slot before %s, which joined the queue at %s", r.ID, mine.key, other.ID, w.factsOf(other).queuedAt.Sub(start))
 			}
 		case theirs == mine:
-			if asked := other.Slot.Since; asked.Before(r.Slot.Asked.Add(-2*w.plan.skew)) && w.waitedBefore(other, joined) {
+			if asked := other.Slot.Since; asked.Before(r.Slot.RequestedAt.Add(-2*w.plan.skew)) && w.waitedBefore(other, joined) {
 				w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, asked.Sub(start))
 			}
 		case keys.forfeited: // it has lost the turns of the runs that left

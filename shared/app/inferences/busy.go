@@ -20,7 +20,7 @@ const (
 // has another replica, it does not retry: the next attempt goes there.
 func (s *answering) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
-		t.used.AskedAt = s.now()
+		t.used.RequestedAt = s.now()
 		busy := ask(ctx)
 		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.IsLastActive() {
 			return busy

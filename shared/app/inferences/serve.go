@@ -124,10 +124,10 @@ func (s *answering) stream(ctx context.Context, t *serving) (failure, err error)
 	if failure = t.answer.Refused(); failure != nil {
 		return failure, nil
 	}
-	t.used.AskedAt = s.now()
+	t.used.RequestedAt = s.now()
 	failure = s.generate(ctx, t)
 	t.replica.RecordResult(failure)
-	t.used.DecodeMS = s.now().Sub(t.used.AskedAt).Milliseconds()
+	t.used.DecodeMS = s.now().Sub(t.used.RequestedAt).Milliseconds()
 	if failure != nil {
 		t.used.TokensOut = 0 // tokens that are not in the stream do not count
 	}
