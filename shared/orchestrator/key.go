@@ -193,7 +193,7 @@ func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (slotGrant, error)
 	if err != nil {
 		return slotGrant{}, err
 	}
-	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
+	line, err := s.store.QueueState(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 	if err != nil {
 		return slotGrant{}, err
 	}
@@ -201,7 +201,7 @@ func (s *Lifecycle) nextOfKey(ctx context.Context, r run.Run) (slotGrant, error)
 	if err != nil {
 		return slotGrant{}, err
 	}
-	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit}, s.now())
+	d, err := run.Decide(r, run.KeyGranted{Pool: pool.ID, Limit: pool.Limit, Queue: line, KeyLimit: limit}, s.now())
 	return slotGrant{decisions: []run.Decision{d}}, err
 }
 

@@ -65,7 +65,7 @@ func (s *forecasts) joined(ctx context.Context, r run.Run, pool run.Pool) (run.S
 	case r.Concurrency != nil && pool.ID == run.KeyPool(r.Concurrency.Key):
 		return r.Joined(run.AdmitKeyQueue, now).KeySlot, nil
 	}
-	line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
+	line, err := s.store.QueueState(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 	return r.SlotOf(pool.ID, pool.Limit).Joining(line, now), err
 }
 

@@ -70,12 +70,12 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 		p, err := s.estimates.Admitted(ctx, r, pool)
 		f = run.Admitted{Pool: pool.ID, Limit: pool.Limit, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitQueue:
-		line, err := s.store.Line(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
+		line, err := s.store.QueueState(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))
 		if err != nil {
 			return r, err
 		}
 		p, err := s.estimates.Joins(ctx, r, capacity.Entry{Pool: pool, Slot: r.SlotOf(pool.ID, pool.Limit).Joining(line, r.EnteredAt)})
-		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Line: line, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
+		f = run.Enqueued{Pool: pool.ID, Limit: pool.Limit, Queue: line, KeyLimit: limit, Prediction: s.predicted(ctx, r, p, err)}
 	case run.AdmitKeyQueue:
 		f = run.KeyEnqueued{Prediction: s.joinsKey(ctx, r, r.EnteredAt)}
 	case run.AdmitReplace:

@@ -103,10 +103,10 @@ type LeaseStore interface {
 	// Queue returns at most limit runs that are queued for a slot of the pool,
 	// ordered by Slot.Order and then by run id.
 	Queue(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
-	// Line returns the state of the queue for a run that joins it with the slot's pool,
+	// QueueState returns the state of the queue for a run that joins it with the slot's pool,
 	// priority and key. A commit that enqueues a slot with a key and a round is conditional on
-	// Slot.Behind: if another run of the key has joined since Line, the error is a *Conflict.
-	Line(ctx context.Context, tenant string, slot run.Slot) (run.Line, error)
+	// Slot.Behind: if another run of the key has joined since QueueState, the error is a *Conflict.
+	QueueState(ctx context.Context, tenant string, slot run.Slot) (run.QueueState, error)
 	// Holders returns at most limit runs that hold a slot of the pool, in any order.
 	Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
 	// QueueLength returns the number of queued runs of the pool, but at most most (at least 1).

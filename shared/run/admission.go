@@ -121,8 +121,8 @@ func (f Admitted) apply(d *draft) error {
 type Enqueued struct {
 	Pool  string
 	Limit int
-	// Line is the queue as it was read.
-	Line Line
+	// Queue is the queue as it was read.
+	Queue QueueState
 	// KeyLimit is as in KeyGranted.
 	KeyLimit int
 	// Prediction is as in Admitted.
@@ -137,14 +137,14 @@ func (f Enqueued) apply(d *draft) error {
 	}
 	d.takeKey(f.KeyLimit)
 	d.predictUnlessWaited(f.Prediction)
-	d.enqueue(f.Pool, f.Limit, d.EnteredAt, f.Line)
+	d.enqueue(f.Pool, f.Limit, d.EnteredAt, f.Queue)
 	d.enterTokenState(StepQueued)
 	return nil
 }
 
 // enqueue adds the run to the queue of its pool.
-func (d *draft) enqueue(pool string, limit int, since time.Time, l Line) {
-	d.Slot = d.SlotOf(pool, limit).Joining(l, since)
+func (d *draft) enqueue(pool string, limit int, since time.Time, q QueueState) {
+	d.Slot = d.SlotOf(pool, limit).Joining(q, since)
 	d.Slot.State = SlotQueued
 	d.emit(Event{Type: EventQueued, Message: "waits for a slot of pool " + pool})
 }

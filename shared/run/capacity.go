@@ -119,9 +119,9 @@ func (r Run) SlotOf(pool string, limit int) Slot {
 	return Slot{Pool: pool, Limit: limit, Priority: r.Priority, Key: r.fairKey()}
 }
 
-// Line describes the queue of a pool for a run that joins it. Runs of one priority are served
+// QueueState describes the queue of a pool for a run that joins it. Runs of one priority are served
 // in rounds. Each key has one turn in a round.
-type Line struct {
+type QueueState struct {
 	// Head and Tail are the rounds of the first and the last queued run of the priority; 0 if
 	// the queue has no such run.
 	Head, Tail int64
@@ -136,7 +136,7 @@ type Line struct {
 // unless it has used its turn there. A run without a key joins the current round if no later
 // one has begun, and otherwise the next. So runs without a key cannot delay the turns of a key
 // without limit.
-func (l Line) round(key string) int64 {
+func (l QueueState) round(key string) int64 {
 	switch {
 	case l.Head == 0:
 		return 1
@@ -151,7 +151,7 @@ func (l Line) round(key string) int64 {
 }
 
 // Joining returns the slot with the time and the round at which it joins the queue.
-func (s Slot) Joining(l Line, since time.Time) Slot {
+func (s Slot) Joining(l QueueState, since time.Time) Slot {
 	s.Since, s.Round = since, l.round(s.Key)
 	if s.Key != "" {
 		s.Behind = l.Last

@@ -20,8 +20,8 @@ type poolQueue struct {
 	last   map[string]int64
 }
 
-// line returns the queue's Line for the slot.
-func (q *poolQueue) line(s run.Slot) (l run.Line) {
+// line returns the state of the queue for the slot.
+func (q *poolQueue) line(s run.Slot) (l run.QueueState) {
 	for _, r := range q.queued {
 		if r.Slot.Rank() != s.Rank() {
 			continue
@@ -46,7 +46,7 @@ func (q *poolQueue) join(t fataler, key string, priority run.Priority) run.Run {
 		r.Concurrency = &run.Concurrency{Key: key, Limit: 1 << 20}
 	}
 	r = run.New(r, q.now).Run
-	d, err := run.Decide(r, run.Enqueued{Pool: "p", Limit: 1, Line: q.line(r.SlotOf("p", 1))}, q.now)
+	d, err := run.Decide(r, run.Enqueued{Pool: "p", Limit: 1, Queue: q.line(r.SlotOf("p", 1))}, q.now)
 	if err != nil || d.Lease != run.LeaseEnqueue {
 		t.Fatalf("got lease %q, %v, want %s", d.Lease, err, run.LeaseEnqueue)
 	}

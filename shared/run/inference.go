@@ -56,7 +56,7 @@ type Generation struct {
 	EngineVersion string `json:"engineVersion,omitempty"`
 	// RequestedAt is when the request was sent to the replica; zero if it was not sent.
 	// FirstTokenAt is zero without a token.
-	RequestedAt      time.Time `json:"askedAt,omitzero"`
+	RequestedAt  time.Time `json:"askedAt,omitzero"`
 	FirstTokenAt time.Time `json:"firstTokenAt,omitzero"`
 	TokensIn     int       `json:"tokensIn"`
 	TokensOut    int       `json:"tokensOut"`

@@ -129,7 +129,7 @@ func (d *draft) emitKeyQueued() {
 type KeyGranted struct {
 	Pool  string
 	Limit int
-	Line  Line
+	Queue QueueState
 	// KeyLimit is the limit of the key in the job's newest definition; 0 keeps that of the run.
 	KeyLimit int
 }
@@ -141,7 +141,7 @@ func (f KeyGranted) apply(d *draft) error {
 	since := d.KeySlot.Since
 	d.KeySlot.State, d.KeySlot.Since, d.changed = SlotHeld, d.now, true
 	d.KeySlot.Limit = cmp.Or(f.KeyLimit, d.KeySlot.Limit)
-	d.enqueue(f.Pool, f.Limit, since, f.Line)
+	d.enqueue(f.Pool, f.Limit, since, f.Queue)
 	return nil
 }
 

@@ -30,9 +30,9 @@ func (s *teller) first(t *testing.T, d *datadriven.TestData, r run.Run) run.Deci
 	return run.NewOverflowed(r, run.KeyOverflowed{By: "other", Queued: 3}, s.now)
 }
 
-// line returns the Line for the pool's queue from the arguments "head", "tail", "last" and
+// line returns the QueueState of the pool's queue from the arguments "head", "tail", "last" and
 // "queued".
-func line(t *testing.T, d *datadriven.TestData) (l run.Line) {
+func line(t *testing.T, d *datadriven.TestData) (l run.QueueState) {
 	var head, tail, last int
 	d.MaybeScanArgs(t, "head", &head)
 	d.MaybeScanArgs(t, "tail", &tail)

@@ -45,7 +45,7 @@ type Tally struct {
 	// States has the states that the run has left, or entered after its first one. Moves counts
 	// its transitions.
 	States map[State]StateTime `json:"in,omitempty"`
-	Moves  int            `json:"moves,omitempty"`
+	Moves  int                 `json:"moves,omitempty"`
 	// Checked counts the evaluated constraints. Acted and ActFailed count the actions before
 	// the end that were carried out or failed, ActedAfter and FailedAfter those after the end.
 	Checked     int `json:"checked,omitempty"`

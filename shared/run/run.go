@@ -241,7 +241,7 @@ type Slot struct {
 	Priority Priority `json:"priority,omitempty"`
 	Key      string   `json:"key,omitempty"`
 	Round    int64    `json:"round,omitempty"`
-	// Behind is the value of Line.Last that Round was computed from. A commit that enqueues the
+	// Behind is the value of QueueState.Last that Round was computed from. A commit that enqueues the
 	// run is conditional on it.
 	Behind int64 `json:"behind,omitempty"`
 	// QueueLimit is the maximum number of queued runs; 0 means no limit. A commit that enqueues

@@ -102,11 +102,11 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "admitted":
 		return run.Admitted{Pool: s.pool(), Limit: limit}
 	case "enqueued":
-		return run.Enqueued{Pool: s.pool(), Limit: limit, Line: line(t, d)}
+		return run.Enqueued{Pool: s.pool(), Limit: limit, Queue: line(t, d)}
 	case "key-enqueued":
 		return run.KeyEnqueued{}
 	case "key-granted":
-		return run.KeyGranted{Pool: "default", Limit: limit, Line: line(t, d)}
+		return run.KeyGranted{Pool: "default", Limit: limit, Queue: line(t, d)}
 	case "key-overflowed":
 		return run.KeyOverflowed{By: "other", Queued: 3}
 	case "granted":

@@ -119,11 +119,11 @@ func (s *queueStore) create(ctx context.Context, key, round int) (run.Run, error
 
 // enqueue adds a run to the queue of the pool, as its admission does.
 func (s *queueStore) enqueue(ctx context.Context, r run.Run) error {
-	line, err := s.Line(ctx, r.Tenant, r.SlotOf("default", 1))
+	line, err := s.QueueState(ctx, r.Tenant, r.SlotOf("default", 1))
 	if err != nil {
 		return err
 	}
-	d, err := run.Decide(r, run.Enqueued{Pool: "default", Limit: 1, Line: line}, time.Now())
+	d, err := run.Decide(r, run.Enqueued{Pool: "default", Limit: 1, Queue: line}, time.Now())
 	if err != nil {
 		return err
 	}

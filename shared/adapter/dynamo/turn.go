@@ -91,8 +91,8 @@ func (l *leases) turnParts(now time.Time) (parts []*part) {
 	return parts
 }
 
-// Line implements port.Store. It takes 2 RRU, and 1 more for a slot with a key.
-func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.Line, err error) {
+// QueueState implements port.Store. It takes 2 RRU, and 1 more for a slot with a key.
+func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (l run.QueueState, err error) {
 	in := pkPool(tenant, slot.Pool)
 	for _, end := range []struct {
 		round   *int64

@@ -232,7 +232,7 @@ CREATE TRIGGER side_slots_deleted AFTER DELETE ON side_slots BEGIN
 		WHERE tenant = old.tenant AND pool = old.pool;
 END;
 
--- The turns of keys in the queues of pools; see run.Line.
+-- The turns of keys in the queues of pools; see run.QueueState.
 CREATE TABLE turns (
 	tenant TEXT NOT NULL,
 	pool   TEXT NOT NULL,

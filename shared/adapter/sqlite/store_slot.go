@@ -87,10 +87,10 @@ func takeTurns(tx *Tx, rec record) error {
 	return err
 }
 
-// Line implements port.Store.
-func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (l run.Line, err error) {
+// QueueState implements port.Store.
+func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (l run.QueueState, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
-		l = run.Line{}
+		l = run.QueueState{}
 		for _, end := range []struct {
 			round *int64
 			order string

@@ -65,9 +65,9 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 	return ask(s, "Queue", false, func() ([]run.Ref, error) { return s.inner.Queue(ctx, tenant, pool, limit) })
 }
 
-// Line implements port.Store.
-func (s *Store) Line(ctx context.Context, tenant string, slot run.Slot) (run.Line, error) {
-	return ask(s, "Line", false, func() (run.Line, error) { return s.inner.Line(ctx, tenant, slot) })
+// QueueState implements port.Store.
+func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (run.QueueState, error) {
+	return ask(s, "QueueState", false, func() (run.QueueState, error) { return s.inner.QueueState(ctx, tenant, slot) })
 }
 
 // Holders implements port.Store.

@@ -51,7 +51,7 @@ func keySlotsAreLimited(s *storeTest) {
 	s.wantPools(acme(shop, 1, 1), acme("p", 1, 0))
 	s.apply(s.apply(second, cancel()), run.Settled{})
 	s.wantPools(acme(shop, 0, 1))
-	third = s.apply(third, run.KeyGranted{Pool: "p", Limit: 3, Line: s.line(third)})
+	third = s.apply(third, run.KeyGranted{Pool: "p", Limit: 3, Queue: s.line(third)})
 	s.apply(third, cancel())
 	s.wantPools()
 	// A retry keeps the key slot but not the pool slot.
@@ -164,8 +164,8 @@ func reconcileFollowsKeySlots(s *storeTest) {
 	silently(s.decide(released, cancel())) // has a lease, but has ended
 	silently(s.decide(queued, cancel()))   // is queued, but has ended
 	unseenRun := s.ofKey("unseen", 3)
-	unseen := silently(s.decide(unseenRun, run.Enqueued{Pool: "p", Limit: 9, Line: s.line(unseenRun)})) // has no lease, but holds a slot in its record
-	behind := silently(s.decide(s.ofKey("behind", 3), run.KeyEnqueued{}))                               // is not queued, but waits in its record
+	unseen := silently(s.decide(unseenRun, run.Enqueued{Pool: "p", Limit: 9, Queue: s.line(unseenRun)})) // has no lease, but holds a slot in its record
+	behind := silently(s.decide(s.ofKey("behind", 3), run.KeyEnqueued{}))                                // is not queued, but waits in its record
 	_, err := s.store.Reconcile(s.ctx, "acme", shop)
 	s.ok(err)
 	s.wantPools(acme(shop, 2, 1), acme("p", 1, 1))
@@ -195,12 +195,12 @@ func (s *storeTest) inPool(id, key string, p run.Priority) run.Run {
 // join enqueues the run in pool p.
 func (s *storeTest) join(r run.Run) run.Run {
 	s.Helper()
-	return s.apply(r, run.Enqueued{Pool: "p", Limit: 1, Line: s.line(r)})
+	return s.apply(r, run.Enqueued{Pool: "p", Limit: 1, Queue: s.line(r)})
 }
 
-func (s *storeTest) line(r run.Run) run.Line {
+func (s *storeTest) line(r run.Run) run.QueueState {
 	s.Helper()
-	l, err := s.store.Line(s.ctx, r.Tenant, r.SlotOf("p", 1))
+	l, err := s.store.QueueState(s.ctx, r.Tenant, r.SlotOf("p", 1))
 	s.ok(err)
 	return l
 }
@@ -241,30 +241,30 @@ func queueByPriority(s *storeTest) {
 
 func lineFollowsTheQueue(s *storeTest) {
 	one := s.create(sample("acme", "one"))
-	s.same(run.Line{}, s.line(one))
+	s.same(run.QueueState{}, s.line(one))
 	x := s.inPool("x1", "x", "")
-	s.same(run.Line{Head: 1, Tail: 1, Last: 1, Queued: 1}, s.line(x))
+	s.same(run.QueueState{Head: 1, Tail: 1, Last: 1, Queued: 1}, s.line(x))
 	s.inPool("x2", "x", "")
 	third := s.inPool("x3", "x", "")
 	y := s.inPool("y1", "y", "")
-	s.same(run.Line{Head: 1, Tail: 3, Last: 3, Queued: 3}, s.line(x))
-	s.same(run.Line{Head: 1, Tail: 3, Last: 1, Queued: 1}, s.line(y))
-	s.same(run.Line{Head: 1, Tail: 3}, s.line(one))
+	s.same(run.QueueState{Head: 1, Tail: 3, Last: 3, Queued: 3}, s.line(x))
+	s.same(run.QueueState{Head: 1, Tail: 3, Last: 1, Queued: 1}, s.line(y))
+	s.same(run.QueueState{Head: 1, Tail: 3}, s.line(one))
 	urgent := sample("acme", "urgent")
 	urgent.Priority = run.PriorityInteractive
-	s.same(run.Line{}, s.line(urgent))
+	s.same(run.QueueState{}, s.line(urgent))
 	// A grant and an end do not change the round of the last join.
 	x = s.apply(x, granted(1))
-	s.same(run.Line{Head: 1, Tail: 3, Last: 3, Queued: 2}, s.line(x))
+	s.same(run.QueueState{Head: 1, Tail: 3, Last: 3, Queued: 2}, s.line(x))
 	s.apply(third, cancel())
-	s.same(run.Line{Head: 1, Tail: 2, Last: 3, Queued: 1}, s.line(x))
+	s.same(run.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 1}, s.line(x))
 	x = s.apply(x, run.StartDeferred{Attempt: 1})
-	s.same(run.Line{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
+	s.same(run.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
 	s.apply(y, cancel())
 	if changed, err := s.store.Reconcile(s.ctx, "acme", "p"); err != nil || changed != 0 {
 		s.Fatalf("consistent pool: got %d rows changed, %v; want 0", changed, err)
 	}
-	s.same(run.Line{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
+	s.same(run.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
 }
 
 // joinsOfAKey has two runs of a key join with the same line. The later commit must conflict.
@@ -277,7 +277,7 @@ func joinsOfAKey(s *storeTest) {
 		}
 		a, b := keyed("a"), keyed("b")
 		same := s.line(a)
-		joins, late := s.decide(a, run.Enqueued{Pool: "p", Limit: 1, Line: same}), s.decide(b, run.Enqueued{Pool: "p", Limit: 1, Line: same})
+		joins, late := s.decide(a, run.Enqueued{Pool: "p", Limit: 1, Queue: same}), s.decide(b, run.Enqueued{Pool: "p", Limit: 1, Queue: same})
 		s.ok(s.store.Commit(s.ctx, joins))
 		s.wantConflict(s.store.Commit(s.ctx, late), b.Ref())
 		s.wantRun(b)
@@ -286,7 +286,7 @@ func joinsOfAKey(s *storeTest) {
 			s.Fatalf("got round %d, want %d", got, want)
 		}
 	}
-	s.same(run.Line{Head: 1, Tail: 4, Last: 4, Queued: 4}, s.line(run.Run{Tenant: "acme", JobID: "nightly"}))
+	s.same(run.QueueState{Head: 1, Tail: 4, Last: 4, Queued: 4}, s.line(run.Run{Tenant: "acme", JobID: "nightly"}))
 }
 
 // startsRefusedWithoutALimit queues runs of a pool without a limit because the platform
