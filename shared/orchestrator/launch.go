@@ -178,7 +178,7 @@ func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineS
 		return after, nil
 	}
 	s.log.LogAttrs(ctx, slog.LevelWarn, "the attempt of a new machine is over; the machine is destroyed", about.Machine(machine, after)...)
-	if ours, err := s.endKept(ctx, machine.Kept, machine.Owner); err != nil || !ours {
+	if ours, err := s.endReusable(ctx, machine.Reuse, machine.Owner); err != nil || !ours {
 		return after, err
 	}
 	return after, s.discard(ctx, s.outputs, machine, after.Ref(), s.config.DestroyWait)

@@ -164,11 +164,11 @@ func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 	}
 }
 
-// endKept marks the kept machine of an attempt as ending, before the call that destroys it, so
+// endReusable marks the reusable machine of an attempt as ending, before the call that destroys it, so
 // that no sweep recycles it. ours is false if the record shows that the machine no longer
 // belongs to the attempt. Then no call for the attempt may change it. For a machine that is not
-// kept, endKept only returns true.
-func (s *Machines) endKept(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
+// reusable, endReusable only returns true.
+func (s *Machines) endReusable(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
 	for range port.CommitTries {
 		if ref == (run.WarmRef{}) {
 			return true, nil

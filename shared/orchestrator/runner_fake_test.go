@@ -203,7 +203,7 @@ func (r *runner) Wait(ctx context.Context, at port.Machine, phase port.MachinePh
 // List implements port.Runner.
 func (r *runner) List(_ context.Context, each func(port.MachineStatus) bool) error {
 	for _, m := range r.launched {
-		if (m.Phase != port.MachineGone || m.Kept.ID != "") && !m.hidden && !each(m.MachineStatus) {
+		if (m.Phase != port.MachineGone || m.Reuse.ID != "") && !m.hidden && !each(m.MachineStatus) {
 			break
 		}
 	}

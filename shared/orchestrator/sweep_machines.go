@@ -66,10 +66,10 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *
 		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && (r.Attempt.MachineName == m.Name || r.HasClaimed(m.Machine)))
 	if !needed {
 		if m.Phase == port.MachineGone {
-			warm.add(m, m.Kept) // its record decides
+			warm.add(m, m.Reuse) // its record decides
 			return nil
 		}
-		if ours, err := s.endKept(ctx, m.Kept, m.Owner); err != nil || !ours {
+		if ours, err := s.endReusable(ctx, m.Reuse, m.Owner); err != nil || !ours {
 			return err // the list lags, and another attempt has the machine
 		}
 		if err != nil {

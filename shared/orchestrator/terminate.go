@@ -179,7 +179,7 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 	if err != nil {
 		return r, end{}, err
 	}
-	if r.Attempt.Report != nil || r.Kept().ID != "" && r.Attempt.Exit != nil { // a kept machine stays after its program
+	if r.Attempt.Report != nil || r.WarmForReuse().ID != "" && r.Attempt.Exit != nil { // a kept machine stays after its program
 		// The error occurs again below, where it is limited to ten minutes.
 		if exit, gone, err := s.goneWithin(ctx, machine, s.config.ExitWait, r.Attempt.StartBy); gone && err == nil {
 			return r, end{exit: exit}, nil
@@ -197,7 +197,7 @@ func (s *Termination) seeGone(ctx context.Context, r run.Run) (run.Run, end, err
 func (s *Termination) destroy(ctx context.Context, r run.Run, machine port.Machine) (end, error) {
 	var exit *run.Exit
 	var gone bool
-	ours, err := s.endKept(ctx, r.Kept(), ownerOf(r))
+	ours, err := s.endReusable(ctx, r.WarmForReuse(), ownerOf(r))
 	if err == nil && ours {
 		err = s.runner.Destroy(ctx, machine)
 	}

@@ -81,14 +81,14 @@ func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready 
 }
 
 // claimOne tries to claim one of the machines, in a random order, so that concurrent starts try
-// different ones. keep reports that the machine is kept after the attempt. lost reports that
+// different ones. recycle reports that the machine can be reused after the attempt. lost reports that
 // other starts have claimed them, or that the run has changed and can still claim one.
-func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine, keep bool) (after run.Run, lost bool, err error) {
+func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine, recycle bool) (after run.Run, lost bool, err error) {
 	for left := min(len(ready), claimTries); left > 0; left-- {
 		i := min(int(s.rand()*float64(len(ready))), len(ready)-1)
 		w := ready[i]
 		ready = slices.Delete(ready, i, i+1)
-		d, err := run.Decide(r, run.MachineClaimed{Attempt: r.Attempt.Number, Warm: w, Keep: keep}, s.now())
+		d, err := run.Decide(r, run.MachineClaimed{Attempt: r.Attempt.Number, Warm: w, Recycle: recycle}, s.now())
 		if err != nil || !d.Changed {
 			return r, false, err
 		}
@@ -132,7 +132,7 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if !ok || claim.GivenUp || !s.now().Before(claim.StartBy) {
 		return s.giveUp(ctx, r, fault.New(fault.StartTimeout, "the machine did not start in time"))
 	}
-	if kept := r.Kept(); kept.ID != "" && r.Attempt.MaybeCreated {
+	if kept := r.WarmForReuse(); kept.ID != "" && r.Attempt.MaybeCreated {
 		w, found, err := s.warmRecord(ctx, kept)
 		if err != nil {
 			return r, err
@@ -148,7 +148,7 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 	if err != nil {
 		return r, err
 	}
-	spec.Keep = r.Kept()
+	spec.Reuse = r.WarmForReuse()
 	ctx, cancel := outlive(ctx, launchGrace)
 	defer cancel()
 	machine, err := warm.StartWarm(ctx, claim.Machine, spec)
@@ -177,7 +177,7 @@ func (s *Launches) awaitWarm(ctx context.Context, r run.Run) (run.Run, error) {
 			s.warn(ctx, r, "cannot see whether the warm machine has started", err)
 			return r, nil
 		}
-		if machine.Phase == port.MachineGone && machine.Kept.ID != "" && machine.Exit != nil {
+		if machine.Phase == port.MachineGone && machine.Reuse.ID != "" && machine.Exit != nil {
 			return s.apply(ctx, r.Ref(), s.factOf(ctx, attempt, machine)) // a short program
 		}
 		if machine.Phase == port.MachineGone {
@@ -225,7 +225,7 @@ func (s *Launches) giveUp(ctx context.Context, r run.Run, why *fault.Fault) (run
 	}
 	claim, attempt := r.Attempt.Warm, r.Attempt.Number
 	s.warn(ctx, r, "a warm machine did not start and is destroyed", why)
-	ours, err := s.endKept(ctx, r.Kept(), ownerOf(r))
+	ours, err := s.endReusable(ctx, r.WarmForReuse(), ownerOf(r))
 	if err == nil && !ours {
 		return s.store.Load(ctx, r.Ref()) // the attempt is over
 	}

@@ -53,11 +53,11 @@ func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchS
 	case m.Warm.ID == "" || m.Warm.Tenant != spec.Owner.Tenant:
 		r.h.Errorf("got a start of machine %s of %+v for %+v", at.ID, m.MachineStatus, spec.Owner)
 	}
-	if spec.Keep.ID != "" && at.Version != m.Version {
+	if spec.Reuse.ID != "" && at.Version != m.Version {
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
 	}
-	m.Owner, m.Warm, m.Kept, m.spec, m.Phase, m.Exit = spec.Owner, run.WarmRef{}, spec.Keep, spec, port.MachineCreating, nil
-	if m.Version += "'"; spec.Keep.ID == "" {
+	m.Owner, m.Warm, m.Reuse, m.spec, m.Phase, m.Exit = spec.Owner, run.WarmRef{}, spec.Reuse, spec, port.MachineCreating, nil
+	if m.Version += "'"; spec.Reuse.ID == "" {
 		m.Version = ""
 	}
 	r.warmStarts++
@@ -82,11 +82,11 @@ func (r *runner) Recycle(_ context.Context, at port.Machine, spec port.WarmSpec)
 	switch {
 	case m.Warm == spec.Warm:
 		return m.MachineStatus, nil
-	case m.Phase != port.MachineGone || m.Kept != spec.Warm || m.Version != at.Version:
+	case m.Phase != port.MachineGone || m.Reuse != spec.Warm || m.Version != at.Version:
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.Phase)
 	}
 	m.spec = port.LaunchSpec{Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
-	m.Owner, m.Warm, m.Kept, m.Phase, m.Exit = port.MachineOwner{}, spec.Warm, run.WarmRef{}, port.MachineEnding, nil
+	m.Owner, m.Warm, m.Reuse, m.Phase, m.Exit = port.MachineOwner{}, spec.Warm, run.WarmRef{}, port.MachineEnding, nil
 	m.Version, m.Digest = m.Version+"'", r.digest
 	if do := r.duringRecycle; do != nil {
 		r.duringRecycle = nil
@@ -100,7 +100,7 @@ func (r *runner) Recycle(_ context.Context, at port.Machine, spec port.WarmSpec)
 // live counts the machines that are not gone.
 func (r *runner) live() (n int) {
 	for _, m := range r.launched {
-		if m.Phase != port.MachineGone || m.Kept.ID != "" {
+		if m.Phase != port.MachineGone || m.Reuse.ID != "" {
 			n++
 		}
 	}
@@ -115,7 +115,7 @@ func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
 		r.checkEnding(ctx, m)
 	}
 	if m != nil && !r.indestructible {
-		m.Kept = run.WarmRef{}
+		m.Reuse = run.WarmRef{}
 	}
 	if m != nil && !r.indestructible && m.Phase != port.MachineGone {
 		started := m.Phase == port.MachineRunning || !m.stuck && m.Warm.ID == "" || m.late
@@ -129,13 +129,13 @@ func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
 // checkEnding fails the test if a kept machine is destroyed before its record is ending: a
 // sweep might recycle it.
 func (r *runner) checkEnding(ctx context.Context, m *machine) {
-	if m.Kept.ID == "" {
+	if m.Reuse.ID == "" {
 		return
 	}
-	records, err := r.h.store.Store.WarmMachines(ctx, run.PoolRef{Tenant: m.Kept.Tenant, ID: m.Kept.Pool})
+	records, err := r.h.store.Store.WarmMachines(ctx, run.PoolRef{Tenant: m.Reuse.Tenant, ID: m.Reuse.Pool})
 	r.h.ok(err)
 	for _, w := range records {
-		if w.ID == m.Kept.ID && w.Phase != run.WarmEnding {
+		if w.ID == m.Reuse.ID && w.Phase != run.WarmEnding {
 			r.h.Errorf("got a call that destroys machine %s while its record is %s, want %s", m.ID, w.Phase, run.WarmEnding)
 		}
 	}

@@ -41,7 +41,7 @@ func TestMachineIsRecycledAfterACleanExit(t *testing.T) {
 	first := h.post()
 	h.wantState(first, run.Running)
 	h.succeed(first)
-	if got := h.runner.last(); got.Kept.ID == "" || got.spec.Env["TASK_ID"] != first {
+	if got := h.runner.last(); got.Reuse.ID == "" || got.spec.Env["TASK_ID"] != first {
 		t.Errorf("got machine %+v, want it kept after its run", got.MachineStatus)
 	}
 	h.sweep()
@@ -53,7 +53,7 @@ func TestMachineIsRecycledAfterACleanExit(t *testing.T) {
 	h.clock.to(created.Add(time.Hour))
 	h.sweep()
 	h.wantWarm(0, 1, 0, 0)
-	if got := h.runner.live(); got != 1 || h.runner.launched[0].Kept.ID != "" {
+	if got := h.runner.live(); got != 1 || h.runner.launched[0].Reuse.ID != "" {
 		t.Errorf("got %d live machines, want a new one in place of the old one", got)
 	}
 }
@@ -93,7 +93,7 @@ func TestMachineIsNotRecycled(t *testing.T) {
 		"stopped": func(_ *fixture, m *machine) { m.Exit = &port.Exit{Requested: true} },
 		"unknown": func(_ *fixture, m *machine) { m.Exit = nil },
 		"image":   func(_ *fixture, m *machine) { m.Digest = "sha256:2" },
-		"tenant":  func(_ *fixture, m *machine) { m.Kept.Tenant = "other" },
+		"tenant":  func(_ *fixture, m *machine) { m.Reuse.Tenant = "other" },
 		"owner":   func(_ *fixture, m *machine) { m.Owner.Attempt++ },
 		"drain":   func(h *fixture, _ *machine) { h.drain("default", nil) },
 		"setting": func(h *fixture, _ *machine) { h.setWarm(&run.Warm{Min: 1, Max: 2}) },
@@ -109,7 +109,7 @@ func TestMachineIsNotRecycled(t *testing.T) {
 			end(h, m)
 			h.clock.to(h.clock.now.Add(2 * time.Second))
 			h.sweep()
-			if m.Phase != port.MachineGone || m.Kept.ID != "" || m.Warm.ID != "" {
+			if m.Phase != port.MachineGone || m.Reuse.ID != "" || m.Warm.ID != "" {
 				t.Errorf("got machine %+v, want it destroyed", m.MachineStatus)
 			}
 		})
@@ -191,7 +191,7 @@ func TestEndOfAKeptMachineIsCommitted(t *testing.T) {
 		t.Errorf("got %s, want an end", r.State)
 	}
 	h.sweep()
-	if m := h.runner.launched[0]; m.Phase != port.MachineGone || m.Kept.ID != "" {
+	if m := h.runner.launched[0]; m.Phase != port.MachineGone || m.Reuse.ID != "" {
 		t.Errorf("got machine %+v, want it destroyed", m.MachineStatus)
 	}
 }
@@ -220,7 +220,7 @@ func TestProgramThatEndsByItsExitIsRecycled(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())
 	task := h.runProgram(run.Program{}, 0)
-	if m := h.runner.last(); m.ID != "m1" || m.Kept.ID == "" {
+	if m := h.runner.last(); m.ID != "m1" || m.Reuse.ID == "" {
 		t.Fatalf("got machine %+v, want the warm one", m.MachineStatus)
 	}
 	h.sweep()

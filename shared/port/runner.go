@@ -73,9 +73,9 @@ type LaunchSpec struct {
 	// else has. It is longer than every limit of the attempt. 0 means never.
 	MaxLife time.Duration
 	Owner   MachineOwner
-	// Keep identifies the record of a warm machine that is stopped, but not destroyed, when its
+	// Reuse identifies the record of a warm machine that is stopped, but not destroyed, when its
 	// program has ended. It is zero for other machines. Only StartWarm uses it.
-	Keep run.WarmRef
+	Reuse run.WarmRef
 	// JobID is the job of the run; empty without a job. ScheduledAt is the time of its firing;
 	// zero without one.
 	JobID       string
@@ -120,10 +120,10 @@ type MachineStatus struct {
 	// Warm identifies the record of a warm machine on which no attempt was started; Owner is
 	// then zero. It is zero for other machines.
 	Warm run.WarmRef
-	// Kept is the Keep of the spec with which the machine was started, while the machine
+	// Reuse is that of the spec with which the machine was started, while the machine
 	// exists. Phase is MachineGone once its program has ended and the machine is stopped: it
 	// runs nothing until it is recycled. Owner, Exit and Started are those of its last start.
-	Kept      run.WarmRef
+	Reuse     run.WarmRef
 	CreatedAt time.Time
 	// Digest is the digest of the machine's image; empty if the platform does not report it.
 	Digest string
@@ -169,10 +169,10 @@ type WarmMachines interface {
 	// StartWarm assigns a prepared machine to an attempt and starts it. The result has the Owner
 	// of the spec, and no Warm. Only the first call for a machine starts it; a repeated call of
 	// the same attempt returns the machine. Name, App and Region of the spec are ignored. With
-	// Keep, only a machine with the Version of m is started. A fault other than Unavailable and
+	// Reuse, only a machine with the Version of m is started. A fault other than Unavailable and
 	// Throttled means that the call has not started the machine and that no later call will.
 	StartWarm(ctx context.Context, m Machine, spec LaunchSpec) (MachineStatus, error)
-	// Recycle prepares a kept machine again after an attempt: the environment and the command of
+	// Recycle prepares such a machine again after an attempt: the environment and the command of
 	// the attempt are removed. The result has the Warm of the spec, no Owner, and a new Version.
 	// Only a machine with the Version of m is changed; a repeated call returns the machine. A
 	// fault other than Unavailable and Throttled means that the machine cannot be recycled.

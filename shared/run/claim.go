@@ -11,11 +11,11 @@ type WarmClaim struct {
 	// ID is the id of the WarmMachine.
 	ID      string  `json:"id"`
 	Machine Machine `json:"machine"`
-	// Pool is the pool of the WarmMachine. Keep: the machine is not destroyed when its program
+	// Pool is the pool of the WarmMachine. Recycle: the machine is not destroyed when its program
 	// has ended, so that it can be recycled. It is destroyed only once its record is in
 	// WarmEnding.
 	Pool string `json:"pool,omitempty"`
-	Keep bool   `json:"keep,omitempty"`
+	Recycle bool   `json:"keep,omitempty"`
 	// StartBy is when the machine must run. A stopped machine is bound to its host, which may
 	// have no capacity for it.
 	StartBy time.Time `json:"startBy"`
@@ -45,10 +45,10 @@ func (r Run) HasClaimed(m Machine) bool {
 	return r.Attempt.Warm != nil && r.Attempt.Warm.Machine.Key() == m.Key()
 }
 
-// Kept returns the reference of the attempt's warm machine if it is kept after the program
+// WarmForReuse returns the reference of the attempt's warm machine if it is kept after the program
 // ends; zero otherwise.
-func (r Run) Kept() WarmRef {
-	if c := r.Attempt.Warm; c != nil && c.Keep {
+func (r Run) WarmForReuse() WarmRef {
+	if c := r.Attempt.Warm; c != nil && c.Recycle {
 		return WarmRef{Tenant: r.Tenant, Pool: c.Pool, ID: c.ID}
 	}
 	return WarmRef{}
@@ -59,8 +59,8 @@ func (r Run) Kept() WarmRef {
 type MachineClaimed struct {
 	Attempt int
 	Warm    WarmMachine
-	// Keep: the pool recycles machines.
-	Keep bool
+	// Recycle: the pool recycles machines.
+	Recycle bool
 }
 
 func (f MachineClaimed) apply(d *draft) error {
@@ -69,7 +69,7 @@ func (f MachineClaimed) apply(d *draft) error {
 	}
 	d.Attempt.Warm = &WarmClaim{
 		ID: f.Warm.ID, Machine: f.Warm.Machine, Pool: f.Warm.Pool, StartBy: d.now.Add(warmStart),
-		Keep: f.Keep && f.Warm.Machine.Version != "", // a start is conditional on the version
+		Recycle: f.Recycle && f.Warm.Machine.Version != "", // a start is conditional on the version
 	}
 	d.changed = true
 	return nil

@@ -100,7 +100,7 @@ func (f MachineCreated) apply(d *draft) error {
 		return nil
 	}
 	d.Attempt.Machine = f.Machine
-	if d.Attempt.Machine.Pool = d.Slot.Pool; d.Kept().ID == "" {
+	if d.Attempt.Machine.Pool = d.Slot.Pool; d.WarmForReuse().ID == "" {
 		d.Attempt.Machine.Version = ""
 	}
 	d.Attempt.BackoffUntil, d.Attempt.Throttles, d.Attempt.CreateBy = time.Time{}, 0, time.Time{}

@@ -279,7 +279,7 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 		default:
 			wanted[w.Key]--
 			kept++
-			plan.addKept(w, time.Time{})
+			plan.addReusable(w, time.Time{})
 		}
 	}
 	for _, key := range keys {
@@ -300,7 +300,7 @@ func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachi
 		if since.IsZero() {
 			since = now
 		}
-		plan.addKept(w, since)
+		plan.addReusable(w, since)
 	}
 	return plan
 }
@@ -311,8 +311,8 @@ func outdated(w WarmMachine, have []WarmMachine) bool {
 	return slices.ContainsFunc(have, func(other WarmMachine) bool { return w.Outdated(other.Key.Image, other.Digest, other.CreatedAt) })
 }
 
-// addKept keeps a machine: it is recycled, or saved if its UnneededAt changes.
-func (p *WarmPlan) addKept(w WarmMachine, unneededAt time.Time) {
+// addReusable keeps a machine: it is recycled, or saved if its UnneededAt changes.
+func (p *WarmPlan) addReusable(w WarmMachine, unneededAt time.Time) {
 	switch {
 	case w.Phase == WarmRecycling:
 		p.Recycle = append(p.Recycle, w)

@@ -299,14 +299,14 @@ func TestClaimKeepsTheMachine(t *testing.T) {
 		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
 		w := warm("a", run.WarmReady, small, 0)
 		w.Machine.Version = version
-		for _, f := range []run.Fact{run.MachineClaimed{Attempt: 1, Warm: w, Keep: true}, run.MachineCreated{Attempt: 1, Machine: w.Machine}} {
+		for _, f := range []run.Fact{run.MachineClaimed{Attempt: 1, Warm: w, Recycle: true}, run.MachineCreated{Attempt: 1, Machine: w.Machine}} {
 			d, err := run.Decide(r, f, epoch)
 			if err != nil {
 				t.Fatal(err)
 			}
 			r = d.Run
 		}
-		if got := r.Kept(); got != want || r.Attempt.Machine.Version != version {
+		if got := r.WarmForReuse(); got != want || r.Attempt.Machine.Version != version {
 			t.Errorf("got %+v with version %q, want %+v with %q", got, r.Attempt.Machine.Version, want, version)
 		}
 	}

@@ -78,11 +78,11 @@ func (m *machine) view() port.MachineStatus {
 		s.Version = m.warm.versionName()
 	case m.warm != nil:
 		s.Started = !m.ranAt.IsZero()
-		if m.spec.Keep.ID != "" {
+		if m.spec.Reuse.ID != "" {
 			s.Version = m.warm.versionName()
 		}
 		if m.alive() || m.isKept() {
-			s.Kept = m.spec.Keep
+			s.Reuse = m.spec.Reuse
 		}
 	}
 	return s
@@ -357,7 +357,7 @@ func (r *machines) end(m *machine, exit port.Exit) {
 		exit.At = r.w.time.now
 		m.exit = &exit
 	}
-	if m.spec.Keep.ID != "" && !m.destroyed && !m.removed {
+	if m.spec.Reuse.ID != "" && !m.destroyed && !m.removed {
 		r.kept = append(r.kept, m)
 	}
 	m.failed = !exit.Requested && exit.Code != 0

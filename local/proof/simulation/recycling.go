@@ -133,10 +133,10 @@ func (w *world) storedWarm(of run.WarmRef) (found run.WarmMachine, ok bool) {
 
 // checkEndsRecord checks that the record of a kept machine ends before the machine does.
 func (w *world) checkEndsRecord(m *machine) {
-	if m.spec.Keep.ID == "" {
+	if m.spec.Reuse.ID == "" {
 		return
 	}
-	if record, ok := w.storedWarm(m.spec.Keep); ok && record.Phase != run.WarmEnding {
+	if record, ok := w.storedWarm(m.spec.Reuse); ok && record.Phase != run.WarmEnding {
 		w.fail("kept machine %s of %+v is destroyed while its record is %s by attempt %d of %s", m.id, m.spec.Owner, record.Phase, record.Attempt, record.Run)
 	}
 }

@@ -122,7 +122,7 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine runs")
 	case m.warm.owned && m.spec.Owner == spec.Owner:
 		return f.warmAnswer(m)
-	case spec.Keep.ID != "" && of.Version != m.warm.versionName():
+	case spec.Reuse.ID != "" && of.Version != m.warm.versionName():
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
 	}
 	w.checkStartWarm(m, spec)

@@ -74,7 +74,7 @@ func (r *Runner) converted(app string, m *machine) port.MachineStatus {
 	if warm.ID = m.metadata(keyKept); warm.ID != "" {
 		status.Version = m.InstanceID
 		if status.Phase != port.MachineGone {
-			status.Kept = warm
+			status.Reuse = warm
 		}
 		if r.rests(m) {
 			status.Phase = port.MachineGone

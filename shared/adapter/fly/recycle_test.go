@@ -27,7 +27,7 @@ func shellSpec(id string) port.WarmSpec {
 
 func script(name, text string, keep run.WarmRef) port.LaunchSpec {
 	s := spec(name)
-	s.Image, s.Command, s.Keep = shell, []string{"-c", text}, keep
+	s.Image, s.Command, s.Reuse = shell, []string{"-c", text}, keep
 	s.Env = map[string]string{"TOKEN": "token of " + name}
 	return s
 }
@@ -36,11 +36,11 @@ func script(name, text string, keep run.WarmRef) port.LaunchSpec {
 func (p platform) runs(t *testing.T, m port.Machine, s port.LaunchSpec) port.MachineStatus {
 	t.Helper()
 	started, err := p.runner.StartWarm(t.Context(), m, s)
-	if err != nil || started.Kept != s.Keep || started.Owner != s.Owner || started.Version == "" || started.Version == m.Version {
+	if err != nil || started.Reuse != s.Reuse || started.Owner != s.Owner || started.Version == "" || started.Version == m.Version {
 		t.Fatalf("got %+v, %v, want a kept machine of the attempt in another version", started, err)
 	}
 	ended, err := p.runner.Wait(t.Context(), started.Machine, port.MachineGone, 30*time.Second)
-	if err != nil || ended.Phase != port.MachineGone || ended.Kept != s.Keep || ended.Owner != s.Owner || ended.Version != started.Version {
+	if err != nil || ended.Phase != port.MachineGone || ended.Reuse != s.Reuse || ended.Owner != s.Owner || ended.Version != started.Version {
 		t.Fatalf("got %+v, %v, want a stopped machine that is kept", ended, err)
 	}
 	return ended
@@ -95,12 +95,12 @@ func TestRecycledMachineRunsAnotherAttempt(t *testing.T) {
 	listed := 0
 	if err := p.runner.List(t.Context(), func(m port.MachineStatus) bool {
 		listed++
-		return m.Kept == warm.Warm && m.Phase == port.MachineGone
+		return m.Reuse == warm.Warm && m.Phase == port.MachineGone
 	}); err != nil || listed != 1 {
 		t.Errorf("got %d listed machines, %v, want the kept one", listed, err)
 	}
 	again, err := p.runner.Recycle(t.Context(), first.Machine, warm)
-	if err != nil || again.Warm != warm.Warm || again.Kept != (run.WarmRef{}) || again.Owner != (port.MachineOwner{}) ||
+	if err != nil || again.Warm != warm.Warm || again.Reuse != (run.WarmRef{}) || again.Owner != (port.MachineOwner{}) ||
 		again.Phase != port.MachineEnding || again.ID != made.ID || again.Version == first.Version || again.Digest != made.Digest {
 		t.Fatalf("got %+v, %v, want a prepared machine in another version", again, err)
 	}
@@ -145,7 +145,7 @@ func TestLateCallsForARecycledMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	running := p.running(t, again.Machine)
-	if running.Exit != nil || running.Kept != warm.Warm {
+	if running.Exit != nil || running.Reuse != warm.Warm {
 		t.Errorf("got %+v, want a running machine without an exit", running)
 	}
 	if err := p.runner.Stop(t.Context(), first.Machine, 0); err != nil {
@@ -248,7 +248,7 @@ func TestKeptMachineLosesItsExit(t *testing.T) {
 		}
 	}
 	late.by.Store(int64(time.Minute))
-	if m, err := p.runner.Inspect(t.Context(), started.Machine); err != nil || m.Phase != port.MachineGone || m.Exit != nil || m.Kept != warm.Warm {
+	if m, err := p.runner.Inspect(t.Context(), started.Machine); err != nil || m.Phase != port.MachineGone || m.Exit != nil || m.Reuse != warm.Warm {
 		t.Errorf("got %+v, %v, want an end without an exit", m, err)
 	}
 }

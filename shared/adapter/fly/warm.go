@@ -82,7 +82,7 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 		return port.MachineStatus{}, fault.Wrap(err, fault.LaunchRefused, "cannot %s: %v", startsWarm, err)
 	}
 	in.Name, in.Region = "", "" // both are fixed
-	if keep := spec.Keep; keep.ID != "" {
+	if keep := spec.Reuse; keep.ID != "" {
 		in.Config.AutoDestroy = false
 		in.Config.Metadata[keyPool], in.Config.Metadata[keyKept] = keep.Pool, keep.ID
 	}
@@ -98,7 +98,7 @@ func (r *Runner) StartWarm(ctx context.Context, m port.Machine, spec port.Launch
 	switch {
 	case r.starts(found, spec):
 		return r.converted(m.App, found), nil
-	case spec.Keep.ID != "" && found.InstanceID != m.Version: // a later attempt may claim that version
+	case spec.Reuse.ID != "" && found.InstanceID != m.Version: // a later attempt may claim that version
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it was changed meanwhile", startsWarm)
 	case found.State != "stopped":
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot %s: it is %s, want a stopped machine that no attempt has", startsWarm, found.State)

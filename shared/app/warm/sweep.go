@@ -17,7 +17,7 @@ import (
 )
 
 // recordOf returns the record id of a listed machine.
-func recordOf(m port.MachineStatus) string { return cmp.Or(m.Warm.ID, m.Kept.ID) }
+func recordOf(m port.MachineStatus) string { return cmp.Or(m.Warm.ID, m.Reuse.ID) }
 
 // byTenant orders pools by tenant and id.
 func byTenant(a, b run.PoolRef) int {
@@ -242,7 +242,7 @@ func (s *Machines) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 			return err
 		}
 		m, err := s.runner.Wait(ctx, w.Machine, port.MachineGone, strayWait)
-		if left := err == nil && (m.Phase != port.MachineGone || m.Kept.ID != ""); left || err != nil && !errors.Is(err, port.ErrNotFound) {
+		if left := err == nil && (m.Phase != port.MachineGone || m.Reuse.ID != ""); left || err != nil && !errors.Is(err, port.ErrNotFound) {
 			return err // the next sweep sees it gone
 		}
 	} // a machine whose answer was lost then has no record, and is destroyed as a stray
@@ -255,7 +255,7 @@ func (s *Machines) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 // destroyStray destroys a warm machine without a record. kept reports that its pool has warm
 // machines; otherwise the record was deleted with that setting. It decides the log level.
 func (s *Machines) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
-	if m.Phase == port.MachineGone && m.Kept.ID == "" {
+	if m.Phase == port.MachineGone && m.Reuse.ID == "" {
 		return nil
 	}
 	if err := s.runs.MayDestroyUnknown(ctx, m); err != nil {
