@@ -45,10 +45,10 @@ type Config struct {
 	// OutputLimit is the largest stored output of a machine, in bytes; 0 means
 	// output.DefaultLimit.
 	OutputLimit int
-	// Keep is the time for which a destroyed machine stays readable, from its end or from Open;
+	// KeepFor is the time for which a destroyed machine stays readable, from its end or from Open;
 	// 0 means one hour. KeepMost is the number of destroyed machines that stay readable; 0
 	// means 1000.
-	Keep     time.Duration
+	KeepFor     time.Duration
 	KeepMost int
 	// Faults is the initial fault plan.
 	Faults faults.Plan
@@ -117,8 +117,8 @@ func (c Config) complete() (Config, error) {
 	if c.Path == "" {
 		c.Path = environment.DefaultPath
 	}
-	if c.Keep <= 0 {
-		c.Keep = time.Hour
+	if c.KeepFor <= 0 {
+		c.KeepFor = time.Hour
 	}
 	if c.KeepMost <= 0 {
 		c.KeepMost = 1000

@@ -68,7 +68,7 @@ type goneMachine struct {
 func (s *Server) forgetLocked() []string {
 	now := s.cfg.Clock.Now()
 	count := max(0, len(s.gone)-s.cfg.KeepMost)
-	for count < len(s.gone) && now.Sub(s.gone[count].at) >= s.cfg.Keep {
+	for count < len(s.gone) && now.Sub(s.gone[count].at) >= s.cfg.KeepFor {
 		count++
 	}
 	dirs := make([]string, 0, count)

@@ -300,7 +300,7 @@ func TestRetentionExcludesDowntime(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *machines {
 		return setup(t, func(c *flymachines.Config) {
-			c.Dir, c.Clock, c.Keep = dir, now, time.Hour
+			c.Dir, c.Clock, c.KeepFor = dir, now, time.Hour
 			c.Images = map[string][]string{image: {"nothing"}}
 			c.Starter = flymachines.Functions{Clock: now, Programs: map[string]flymachines.Function{
 				"nothing": func(context.Context, flymachines.Program, io.Writer) int { return 0 },

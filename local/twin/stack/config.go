@@ -64,8 +64,8 @@ type Config struct {
 	// SweepInterval is the time between two sweeps; 0 means one second.
 	SweepInterval time.Duration
 	// KeepMachines is the time for which the resources of a gone machine are kept: its
-	// container, or its Job with the pod and the Secret. 0 means container.DefaultKept or
-	// kubernetes.DefaultKeep.
+	// container, or its Job with the pod and the Secret. 0 means container.DefaultKeepFor or
+	// kubernetes.DefaultKeepFor.
 	KeepMachines time.Duration
 }
 

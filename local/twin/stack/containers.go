@@ -28,7 +28,7 @@ func (s *Stack) openContainers(context.Context) error {
 	var err error
 	s.containers, err = container.New(container.Config{
 		Addresses: s.config.Containers, Cluster: s.memory.secret("containers", 6), Dir: filepath.Join(s.addresses.Data, containersFolder),
-		Join: s.joinContainers, Kept: s.config.KeepMachines, Clock: s.clock, Log: s.config.Log,
+		Join: s.joinContainers, KeepFor: s.config.KeepMachines, Clock: s.clock, Log: s.config.Log,
 	})
 	return err
 }

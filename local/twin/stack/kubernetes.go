@@ -18,7 +18,7 @@ func (s *Stack) openKubernetes(context.Context) error {
 	if err == nil {
 		s.kubernetes, err = kubernetes.New(kubernetes.Config{
 			Client: client, Cluster: c.Cluster, Orchestrator: s.memory.secret("kubernetes", 6), Namespaces: c.Namespaces,
-			Keep: s.config.KeepMachines, Clock: s.clock, Log: s.config.Log,
+			KeepFor: s.config.KeepMachines, Clock: s.clock, Log: s.config.Log,
 		})
 	}
 	if err != nil {

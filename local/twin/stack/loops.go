@@ -66,9 +66,9 @@ func (s *Stack) receive(ctx context.Context) {
 // that would have acted on them may have been killed.
 const restartHorizon = 20 * 365 * 24 * time.Hour
 
-// executionsKept is the time for which the name of an ended execution is reserved
+// executionRetention is the time for which the name of an ended execution is reserved
 // (Step Functions: 90 days).
-const executionsKept = 90 * 24 * time.Hour
+const executionRetention = 90 * 24 * time.Hour
 
 // sweep runs the sweep at once and after every interval. It also enforces the limit of the
 // records, and deletes old executions once an hour.
@@ -82,7 +82,7 @@ func (s *Stack) sweep(ctx context.Context) {
 		err := s.system.Sweep(ctx, early)
 		early = 0
 		if now := s.clock.Now(); now.Sub(purged) > time.Hour {
-			_, failed := s.engine.Purge(ctx, now.Add(-executionsKept))
+			_, failed := s.engine.Purge(ctx, now.Add(-executionRetention))
 			err, purged = errors.Join(err, failed), now
 		}
 		err = errors.Join(err, s.keepLimit(ctx))

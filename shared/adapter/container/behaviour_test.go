@@ -206,7 +206,7 @@ func TestOOM(t *testing.T) {
 
 func TestPruneRemovesContainersThatEnded(t *testing.T) {
 	t.Parallel()
-	p := setup(t, func(c *container.Config) { c.Kept = time.Nanosecond })
+	p := setup(t, func(c *container.Config) { c.KeepFor = time.Nanosecond })
 	ended, destroyed := launch(t, p.runner, spec("r-ended", "exit 0")), launch(t, p.runner, spec("r-destroyed", "exit 0"))
 	for _, m := range []port.MachineStatus{ended, destroyed} {
 		gone(t, p.runner, m.Machine)

@@ -23,16 +23,16 @@ type Config struct {
 	// Join, if set, is called once, when the engine first responds. It returns how containers
 	// reach this Sortie instance.
 	Join func(ctx context.Context, at Place) (Route, error)
-	// Kept is how long a container remains after its machine was destroyed, or after Prune
-	// first saw that it had ended by itself. 0 is DefaultKept.
-	Kept time.Duration
+	// KeepFor is how long a container remains after its machine was destroyed, or after Prune
+	// first saw that it had ended by itself. 0 is DefaultKeepFor.
+	KeepFor time.Duration
 
 	Clock clock.Clock
 	Log   *slog.Logger
 }
 
-// DefaultKept is longer than it takes to record the end of an attempt.
-const DefaultKept = 10 * time.Minute
+// DefaultKeepFor is longer than it takes to record the end of an attempt.
+const DefaultKeepFor = 10 * time.Minute
 
 // Place describes the host on which the containers of an engine run.
 type Place struct {
@@ -75,8 +75,8 @@ func (c Config) complete() (Config, error) {
 	if len(problems) > 0 {
 		return Config{}, fmt.Errorf("cannot use a container engine: %w", errors.Join(problems...))
 	}
-	if c.Kept <= 0 {
-		c.Kept = DefaultKept
+	if c.KeepFor <= 0 {
+		c.KeepFor = DefaultKeepFor
 	}
 	return c, nil
 }

@@ -53,10 +53,10 @@ func listed(c container.Summary, now port.MachinePhase) port.MachineStatus {
 	}
 }
 
-// Prune removes the containers whose machines were destroyed longer than Config.Kept ago, and
+// Prune removes the containers whose machines were destroyed longer than Config.KeepFor ago, and
 // those that ended by themselves and that it first saw so long ago. It also removes notes about
 // containers that the engine does not have. If a container ends while no process runs, the next
-// process has Config.Kept from its first Prune to record the end.
+// process has Config.KeepFor from its first Prune to record the end.
 func (r *Runner) Prune(ctx context.Context) error {
 	if !r.found() {
 		return nil
@@ -75,7 +75,7 @@ func (r *Runner) Prune(ctx context.Context) error {
 	now := r.cfg.Clock.Now()
 	var failed []error
 	for id, since := range r.over(found, now) {
-		if since.After(now.Add(-r.cfg.Kept)) {
+		if since.After(now.Add(-r.cfg.KeepFor)) {
 			continue
 		}
 		_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})

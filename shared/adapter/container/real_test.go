@@ -99,7 +99,7 @@ func realSetup(t *testing.T) platform {
 		c.Join = func(context.Context, container.Place) (container.Route, error) {
 			return container.Route{Network: "host"}, nil
 		}
-		c.Kept = time.Nanosecond
+		c.KeepFor = time.Nanosecond
 	})
 	t.Cleanup(func() { removeAll(t, address, cluster) })
 	return platform{proxy: p, runner: runner, config: config}

@@ -30,9 +30,9 @@ type Config struct {
 	// DefaultStartWait. Unschedulable is how long the pod may be unschedulable within this
 	// time, for a cluster that adds nodes; 0 is DefaultUnschedulable.
 	StartWait, Unschedulable time.Duration
-	// Keep is how long the Job of a machine that is gone is kept, with its exit and its
-	// log; 0 is DefaultKeep.
-	Keep time.Duration
+	// KeepFor is how long the Job of a machine that is gone is kept, with its exit and its
+	// log; 0 is DefaultKeepFor.
+	KeepFor time.Duration
 	// Poll makes the Runner read by calls instead of a watch. It is for a process that is
 	// suspended between its calls, such as a Lambda function.
 	Poll bool
@@ -45,7 +45,7 @@ type Config struct {
 const (
 	DefaultStartWait     = 20 * time.Second
 	DefaultUnschedulable = 5 * time.Second
-	DefaultKeep          = 15 * time.Minute
+	DefaultKeepFor          = 15 * time.Minute
 )
 
 func (c Config) complete() (Config, error) {
@@ -80,6 +80,6 @@ func (c Config) complete() (Config, error) {
 	}
 	orElse(&c.StartWait, DefaultStartWait)
 	orElse(&c.Unschedulable, DefaultUnschedulable)
-	orElse(&c.Keep, DefaultKeep)
+	orElse(&c.KeepFor, DefaultKeepFor)
 	return c, nil
 }

@@ -158,10 +158,10 @@ const (
 	reapTime  = 5 * time.Second
 )
 
-// reap deletes the Jobs that have been gone for Config.Keep.
+// reap deletes the Jobs that have been gone for Config.KeepFor.
 func (r *Runner) reap(ctx context.Context, p *part, gone []place) {
 	p.mu.Lock()
-	due := p.gone.due(gone, r.cfg.Clock.Now(), r.cfg.Keep)
+	due := p.gone.due(gone, r.cfg.Clock.Now(), r.cfg.KeepFor)
 	p.mu.Unlock()
 	if len(due) == 0 {
 		return

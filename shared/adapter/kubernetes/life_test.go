@@ -45,7 +45,7 @@ func launched(t *testing.T, r *Runner, s port.LaunchSpec) port.MachineStatus {
 // are read. The first list after that deletes them.
 func TestGoneMachineIsDeleted(t *testing.T) {
 	t.Parallel()
-	c, r := setup(t, func(c *Config) { c.Keep = time.Nanosecond })
+	c, r := setup(t, func(c *Config) { c.KeepFor = time.Nanosecond })
 	m := launched(t, r, spec("r-reaped"))
 	list := func() {
 		t.Helper()

@@ -175,7 +175,7 @@ func reached(now, wanted port.MachinePhase) bool {
 const syncWait = 5 * time.Second
 
 // List implements port.Runner with the cache, which it fills first if the Runner polls. It
-// deletes Jobs that have been gone for Config.Keep.
+// deletes Jobs that have been gone for Config.KeepFor.
 func (r *Runner) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	var failed []error
 	for _, namespace := range r.cfg.Namespaces {
