@@ -11,8 +11,8 @@ import (
 
 // ReplicaKeeper starts and ends the runs of the replicas of pools; see pools.Keeper.
 type ReplicaKeeper interface {
-	// Keep reconciles the replicas of a pool with its settings. It is idempotent.
-	Keep(ctx context.Context, pool run.PoolRef) error
+	// Reconcile reconciles the replicas of a pool with its settings. It is idempotent.
+	Reconcile(ctx context.Context, pool run.PoolRef) error
 }
 
 // ReplicaRuns says who starts and ends the runs of replicas: KeepReplicas or LeaveToSweep.
@@ -37,11 +37,11 @@ func (k keepReplicas) keeper(life *Lifecycle, config Config) ReplicaKeeper {
 	return k.with(NewCreations(NewRequests(life, k.hex, LeaveToSweep{}, config)))
 }
 
-// keepKey is the context key of a running keep. Commits inside it do not call keep again.
-type keepKey struct{}
+// reconcileKey is the context key of a running call of reconcileReplicas. Commits inside it do not call it again.
+type reconcileKey struct{}
 
-// keepTime is the timeout of a keep that follows a commit or a request.
-const keepTime = 10 * time.Second
+// reconcileTime is the timeout of a call that follows a commit or a request.
+const reconcileTime = 10 * time.Second
 
 // keepFor updates the replicas of the pool that a run serves, if a commit left the run Running
 // or ended. The sweep repeats a failed update.
@@ -52,23 +52,23 @@ func (s *Lifecycle) keepFor(ctx context.Context, r *run.Run) {
 }
 
 // keepNow updates the replicas of a pool and logs an error, after which the sweep tries again.
-// It does nothing in a process that keeps no replicas, or inside a keep.
+// It does nothing in a process that keeps no replicas, or inside such a call.
 func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
-	if s.keeper == nil || ctx.Value(keepKey{}) != nil {
+	if s.keeper == nil || ctx.Value(reconcileKey{}) != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reconcileTime)
 	defer cancel()
-	if err := s.keep(ctx, pool); err != nil {
+	if err := s.reconcileReplicas(ctx, pool); err != nil {
 		s.log.WarnContext(ctx, "cannot keep the replicas of a pool; a sweep does", "pool", pool.ID, "error", err.Error())
 	}
 }
 
-func (s *Lifecycle) keep(ctx context.Context, pool run.PoolRef) error {
-	return s.keeper.Keep(context.WithValue(ctx, keepKey{}, true), pool)
+func (s *Lifecycle) reconcileReplicas(ctx context.Context, pool run.PoolRef) error {
+	return s.keeper.Reconcile(context.WithValue(ctx, reconcileKey{}, true), pool)
 }
 
-// sweepReplicas calls keep for each pool with a replica set.
+// sweepReplicas calls reconcileReplicas for each pool with a replica set.
 func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 	if s.keeper == nil {
 		return nil
@@ -83,5 +83,5 @@ func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 			refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
 		}
 		return refs, next, err
-	}, func(limited context.Context, ref run.Ref) error { return s.keep(limited, run.PoolRef(ref)) })
+	}, func(limited context.Context, ref run.Ref) error { return s.reconcileReplicas(limited, run.PoolRef(ref)) })
 }

@@ -39,19 +39,19 @@ func NewKeeper(
 	return &Keeper{common{store, c, log, known, config}, runs, runner}
 }
 
-// Keep reconciles the replicas of a pool with its settings. It returns nil if other calls win
+// Reconcile reconciles the replicas of a pool with its settings. It returns nil if other calls win
 // every race.
-func (k *Keeper) Keep(ctx context.Context, pool run.PoolRef) error {
+func (k *Keeper) Reconcile(ctx context.Context, pool run.PoolRef) error {
 	for range port.CommitTries {
-		if err := k.keepOnce(ctx, pool); !errors.Is(err, port.ErrConflict) {
+		if err := k.reconcileOnce(ctx, pool); !errors.Is(err, port.ErrConflict) {
 			return err
 		}
 	}
 	return nil // other calls update them
 }
 
-// keepOnce is one try of Keep. The error is port.ErrConflict if the set has changed meanwhile.
-func (k *Keeper) keepOnce(ctx context.Context, pool run.PoolRef) error {
+// reconcileOnce is one try of Reconcile. The error is port.ErrConflict if the set has changed meanwhile.
+func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
 	set, err := k.capacity.Replicas.Read(ctx, pool)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
