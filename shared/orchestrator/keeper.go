@@ -47,13 +47,13 @@ const reconcileTime = 10 * time.Second
 // or ended. The sweep repeats a failed update.
 func (s *Lifecycle) keepFor(ctx context.Context, r *run.Run) {
 	if r.Serves != nil && (r.State == run.Running || r.State.Terminal()) {
-		s.keepNow(ctx, run.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
+		s.reconcileNow(ctx, run.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
 	}
 }
 
-// keepNow updates the replicas of a pool and logs an error, after which the sweep tries again.
+// reconcileNow updates the replicas of a pool and logs an error, after which the sweep tries again.
 // It does nothing in a process that keeps no replicas, or inside such a call.
-func (s *Lifecycle) keepNow(ctx context.Context, pool run.PoolRef) {
+func (s *Lifecycle) reconcileNow(ctx context.Context, pool run.PoolRef) {
 	if s.keeper == nil || ctx.Value(reconcileKey{}) != nil {
 		return
 	}
@@ -83,5 +83,7 @@ func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 			refs[i] = run.Ref{Tenant: ref.Tenant, ID: ref.ID}
 		}
 		return refs, next, err
-	}, func(limited context.Context, ref run.Ref) error { return s.reconcileReplicas(limited, run.PoolRef(ref)) })
+	}, func(limited context.Context, ref run.Ref) error {
+		return s.reconcileReplicas(limited, run.PoolRef(ref))
+	})
 }

@@ -49,7 +49,7 @@ func (c Commits) InBudget(ctx context.Context, do func(context.Context) error) e
 
 // KeepReplicas updates the replicas of a pool, and logs an error. It does nothing in a process that
 // leaves them to a sweep.
-func (c Commits) KeepReplicas(ctx context.Context, pool run.PoolRef) { c.life.keepNow(ctx, pool) }
+func (c Commits) KeepReplicas(ctx context.Context, pool run.PoolRef) { c.life.reconcileNow(ctx, pool) }
 
 // Describe asks the engines of a pool for their capabilities.
 func (c Commits) Describe(ctx context.Context, pool run.Pool) { c.life.tasks.Describe(ctx, pool) }

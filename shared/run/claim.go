@@ -14,7 +14,7 @@ type WarmClaim struct {
 	// Pool is the pool of the WarmMachine. Recycle: the machine is not destroyed when its program
 	// has ended, so that it can be recycled. It is destroyed only once its record is in
 	// WarmEnding.
-	Pool string `json:"pool,omitempty"`
+	Pool    string `json:"pool,omitempty"`
 	Recycle bool   `json:"keep,omitempty"`
 	// StartBy is when the machine must run. A stopped machine is bound to its host, which may
 	// have no capacity for it.

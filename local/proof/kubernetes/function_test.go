@@ -71,7 +71,7 @@ func TestMachinesOfAFunction(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := adapter.NewCurrent(adapter.Config{
-		Cluster: "east", Orchestrator: "function", Namespaces: []string{namespace}, Keep: time.Nanosecond, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(logTo{t}, nil)),
+		Cluster: "east", Orchestrator: "function", Namespaces: []string{namespace}, KeepFor: time.Nanosecond, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(logTo{t}, nil)),
 	}, func(context.Context) (adapter.Client, error) { return client, nil })
 	if err != nil {
 		t.Fatal(err)

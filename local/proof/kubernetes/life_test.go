@@ -95,7 +95,7 @@ func TestLogOfARunningProgram(t *testing.T) {
 
 func TestMachineThatIsKeptIsDeletedLater(t *testing.T) {
 	t.Parallel()
-	s := setup(t, func(c *adapter.Config) { c.Keep = time.Nanosecond })
+	s := setup(t, func(c *adapter.Config) { c.KeepFor = time.Nanosecond })
 	m := s.launch(t, job("reaped", "exit 0"))
 	s.gone(t, m)
 	s.await(t, "deletion of the Job, its pod and its Secret", func() bool {

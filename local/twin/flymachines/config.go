@@ -48,7 +48,7 @@ type Config struct {
 	// KeepFor is the time for which a destroyed machine stays readable, from its end or from Open;
 	// 0 means one hour. KeepMost is the number of destroyed machines that stay readable; 0
 	// means 1000.
-	KeepFor     time.Duration
+	KeepFor  time.Duration
 	KeepMost int
 	// Faults is the initial fault plan.
 	Faults faults.Plan

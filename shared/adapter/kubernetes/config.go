@@ -45,7 +45,7 @@ type Config struct {
 const (
 	DefaultStartWait     = 20 * time.Second
 	DefaultUnschedulable = 5 * time.Second
-	DefaultKeepFor          = 15 * time.Minute
+	DefaultKeepFor       = 15 * time.Minute
 )
 
 func (c Config) complete() (Config, error) {

@@ -114,7 +114,7 @@ func claimRace(s *storeTest) {
 	now := s.later()
 	won := s.race(attempts, func(i int) error {
 		w := machines[i%len(machines)]
-		d, err := run.Decide(runs[i], run.MachineClaimed{Attempt: 1, Warm: w, Keep: true}, now)
+		d, err := run.Decide(runs[i], run.MachineClaimed{Attempt: 1, Warm: w, Recycle: true}, now)
 		if err != nil || !d.Changed {
 			return fmt.Errorf("got no claim: %w", err)
 		}
