@@ -2,8 +2,8 @@
 // the tasks of a pool. Commits that give a task a slot invoke it. A sweep invokes it for tasks
 // that no dispatcher serves.
 //
-// An invocation is a shift. It serves the tasks of its pool, including those that get their
-// slots later, and ends when the pool has no task. If other shifts serve the pool, it ends at
+// An invocation serves the tasks of its pool, including those that get their
+// slots later, and ends when the pool has no task. If other invocations serve the pool, it ends at
 // once. Events may be repeated, late or lost.
 package dispatch
 
@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 )
 
-// The limits of a shift.
+// The limits of an invocation.
 const (
 	// MostWithin is the longest deadline of a task. A new invocation of 15 minutes (AWS's
 	// limit) can serve it to its end.
@@ -30,12 +30,12 @@ const (
 	settling = 15 * time.Second
 )
 
-// Shift runs a shift that ends at a time.
-type Shift func(ctx context.Context, call inferences.DispatchCall, end time.Time) error
+// ServePool serves the tasks of a pool until a time.
+type ServePool func(ctx context.Context, call inferences.DispatchCall, end time.Time) error
 
 // Handler returns the handler of events, each the JSON of a call. now returns the time for an
 // invocation without a deadline.
-func Handler(shift Shift, now func() time.Time) lambdakit.TaskFunc {
+func Handler(serve ServePool, now func() time.Time) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, call inferences.DispatchCall) (struct{}, error) {
 		if err := call.Check(); err != nil {
 			return struct{}{}, lambdakit.InvalidInput{Cause: err}
@@ -44,6 +44,6 @@ func Handler(shift Shift, now func() time.Time) lambdakit.TaskFunc {
 		if !ok {
 			deadline = now().Add(MostWithin + 2*settling)
 		}
-		return struct{}{}, shift(ctx, call, deadline.Add(-settling))
+		return struct{}{}, serve(ctx, call, deadline.Add(-settling))
 	})
 }

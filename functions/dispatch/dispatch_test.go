@@ -40,7 +40,7 @@ func TestShiftEndsBeforeItsInvocation(t *testing.T) {
 func TestMalformedEvents(t *testing.T) {
 	t.Parallel()
 	handle := dispatch.Handler(func(context.Context, inferences.DispatchCall, time.Time) error {
-		t.Error("got a shift, want none")
+		t.Error("got a call of ServePool, want none")
 		return nil
 	}, func() time.Time { return now })
 	for _, event := range []string{`{}`, `{"tenant":"acme"}`, `{"pool":"pool0"}`, `[]`} {

@@ -31,7 +31,7 @@ type Replicas struct {
 
 	mu      sync.Mutex
 	known   map[replicaKey]*replica
-	others  map[string]int // tasks of other dispatchers by replica id, in the pool of the shift
+	others  map[string]int // tasks of other dispatchers by replica id, in the pool that the process serves
 	changed chan struct{}  // closed and replaced when a slot becomes free
 }
 

@@ -37,7 +37,7 @@ const (
 // have a machine.
 func (r Run) MayClaim() bool {
 	a := r.Attempt
-	return r.State == ContainerCreating && !r.Queued() && !a.Unsure && !a.Machine.Known() && a.Warm == nil && a.StuckWarm < mostStuck
+	return r.State == ContainerCreating && !r.Queued() && !a.MaybeCreated && !a.Machine.Known() && a.Warm == nil && a.StuckWarm < mostStuck
 }
 
 // HasClaimed reports whether the attempt has claimed the machine.

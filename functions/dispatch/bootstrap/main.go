@@ -25,14 +25,14 @@ func main() {
 	objects, _ := deployed.Outputs(p)
 	answers := deployed.Answers(p, store, config)
 	call, replicas := dispatching.Caller(p), engines.Replicas(p)
-	shift := func(ctx context.Context, in inferences.DispatchCall, end time.Time) error {
-		// Each shift is a dispatcher of its own, with a worker id of its own.
+	serve := func(ctx context.Context, in inferences.DispatchCall, end time.Time) error {
+		// Each invocation is a dispatcher of its own, with a worker id of its own.
 		d, _ := app.NewDispatcher(
 			app.TasksOnly(deployed.Records(p, store), config), p.Hex, answers, deployed.Models(p, store, config),
 			deployed.Artifacts(p, store, objects, config), replicas.Of, lambdakit.Observe,
 			inferences.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch}, config,
 		)
-		return d.Shift(ctx, in, inferences.ShiftConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
+		return d.ServePool(ctx, in, inferences.ServePoolConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
 	}
-	p.ServeEvent(dispatch.Handler(shift, p.Clock().Now))
+	p.ServeEvent(dispatch.Handler(serve, p.Clock().Now))
 }

@@ -13,23 +13,23 @@ const taskGoal = 120
 // functions/dispatch: TestTaskCosts counts them. The dispatcher reads the slots of its pool and
 // renews its seat once for all of its tasks.
 const (
-	acceptWrites, acceptReads = 18, 19.5
-	appendWrites              = 67 // of the batches of 300 ms
-	settleWrites, settleReads = 61, 40.5
-	shiftWrites, shiftReads   = 5, 42
-	followReads               = 154
+	acceptWrites, acceptReads         = 18, 19.5
+	appendWrites                      = 67 // of the batches of 300 ms
+	settleWrites, settleReads         = 61, 40.5
+	dispatcherWrites, dispatcherReads = 5, 42
+	followReads                       = 154
 )
 
 // The durations of the functions in seconds, and the other usage of a task. The relay gets the
 // six events of a task in three batches.
 const (
-	taskSeconds   = 20
-	shiftSeconds  = taskSeconds + 1
-	acceptSeconds = 0.2
-	taskEvents    = 6
-	taskBatches   = 3
-	taskLogGB     = 4e-6
-	taskOutGB     = 500 * 75e-9 // events of 75 bytes
+	taskSeconds       = 20
+	dispatcherSeconds = taskSeconds + 1
+	acceptSeconds     = 0.2
+	taskEvents        = 6
+	taskBatches       = 3
+	taskLogGB         = 4e-6
+	taskOutGB         = 500 * 75e-9 // events of 75 bytes
 )
 
 // taskBatch is the duration of a token batch in a deployment, in seconds.
@@ -45,12 +45,12 @@ type taskPart struct {
 // dispatcher. batch is the duration of a token batch, in seconds.
 func taskParts(tasks, batch float64) []taskPart {
 	appends := appendWrites * taskBatch / batch
-	shift := Usage{LambdaGBs: shiftSeconds * functionGB, LambdaRequests: 1, WriteUnits: shiftWrites, ReadUnits: shiftReads}
+	dispatcher := Usage{LambdaGBs: dispatcherSeconds * functionGB, LambdaRequests: 1, WriteUnits: dispatcherWrites, ReadUnits: dispatcherReads}
 	return []taskPart{
 		{"the request, its record and its budgets", Usage{
 			APIRequests: 1, LambdaRequests: 2, LambdaGBs: acceptSeconds * functionGB, WriteUnits: acceptWrites, ReadUnits: acceptReads, // the call of a dispatcher is one
 		}},
-		{"its dispatcher", shift.Times(1 / tasks)},
+		{"its dispatcher", dispatcher.Times(1 / tasks)},
 		{"its tokens in the table", Usage{WriteUnits: appends}},
 		{"its start, end, heartbeats and transcript", Usage{WriteUnits: settleWrites, ReadUnits: settleReads, BucketWrites: 1}},
 		{"its reader", Usage{

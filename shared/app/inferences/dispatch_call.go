@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// DispatchCall asks a dispatcher to serve the tasks of a pool; see Dispatcher.Shift.
+// DispatchCall asks a dispatcher to serve the tasks of a pool; see Dispatcher.ServePool.
 type DispatchCall struct {
 	Tenant string `json:"tenant"`
 	Pool   string `json:"pool"`

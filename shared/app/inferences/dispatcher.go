@@ -60,7 +60,7 @@ type endings struct {
 // attempts are the attempts that a dispatcher serves, and its goroutines.
 type attempts struct {
 	mu                sync.Mutex
-	shift             *shift              // nil for a dispatcher that serves all pools until Run ends
+	poolServer        *poolServer         // nil for a dispatcher that serves all pools until Run ends
 	active            map[string]*serving // by task id
 	startedGoroutines int                 // goroutines of start that have not ended
 	ready             chan struct{}       // closed when Run has begun

@@ -67,11 +67,11 @@ func (s *engines) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
 }
 
 // register registers an attempt that the dispatcher serves. It returns false if the dispatcher
-// already serves the task, or if its shift does not accept the task.
+// already serves the task, or if its poolServer does not accept the task.
 func (s *attempts) register(t *serving, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.active[t.run.TaskID] != nil || !s.shift.accepts(t.run, len(s.active), now) {
+	if s.active[t.run.TaskID] != nil || !s.poolServer.accepts(t.run, len(s.active), now) {
 		return false
 	}
 	s.active[t.run.TaskID] = t
@@ -82,7 +82,7 @@ func (s *attempts) unregister(t *serving) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.active, t.run.TaskID)
-	s.shift.wake()
+	s.poolServer.readSlots()
 }
 
 // beat sends the heartbeats of an attempt until it is stopped.

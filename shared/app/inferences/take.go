@@ -43,11 +43,11 @@ func (s *Dispatcher) TryTake(ctx context.Context, r run.Run) PreparedTask {
 }
 
 // beginTaken registers a task that is not stored yet. It returns false if Run is not running,
-// during a shift, whose process accepts no tasks, and if the task is registered already.
+// while it serves one pool, because its process then accepts no tasks, and if the task is registered already.
 func (s *attempts) beginTaken(c *preparedTask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx == nil || s.ctx.Err() != nil || s.shift != nil || s.active[c.run.TaskID] != nil {
+	if s.ctx == nil || s.ctx.Err() != nil || s.poolServer != nil || s.active[c.run.TaskID] != nil {
 		return false
 	}
 	c.attempt = 1

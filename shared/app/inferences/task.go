@@ -118,7 +118,7 @@ func (s *Dispatcher) serve(ctx context.Context, t *serving) (again bool, err err
 	defer stop(nil)
 	t.stop = stop
 	if !s.register(t, s.now()) {
-		s.ongoing().passOn(ctx, t)
+		s.currentPool().callNextFor(ctx, t)
 		return false, nil
 	}
 	defer s.unregister(t)

@@ -82,7 +82,7 @@ func (h *onDynamoDB) serve(w *world, config orchestrator.Config) app.SystemTasks
 			inferences.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
 		)
 		go func() {
-			if err := d.Shift(w.Context(), call, inferences.ShiftConfig{Seats: h.records, Tasks: dispatch.Tasks, End: clock.System{}.Now().Add(dispatch.MostWithin)}); err != nil {
+			if err := d.ServePool(w.Context(), call, inferences.ServePoolConfig{Seats: h.records, Tasks: dispatch.Tasks, End: clock.System{}.Now().Add(dispatch.MostWithin)}); err != nil {
 				w.Error(err)
 			}
 		}()

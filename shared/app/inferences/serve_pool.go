@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// ShiftConfig configures the shift of a dispatcher.
-type ShiftConfig struct {
+// ServePoolConfig configures ServePool.
+type ServePoolConfig struct {
 	// Seats has a room for each pool, with a seat for each dispatcher that serves its tasks.
 	Seats port.Seats
 	// Tasks is the number of tasks that one dispatcher serves at a time. A pool has one seat
@@ -26,7 +26,7 @@ type ShiftConfig struct {
 	Call CallDispatcher
 }
 
-// The times of a shift.
+// The times of a poolServer.
 const (
 	// holdersInterval is how often a dispatcher reads which tasks hold slots of its pool. A task
 	// that gets a slot by a commit of another process waits at most that long.
@@ -38,28 +38,28 @@ const (
 	// seenFor is how long a task counts as served by another dispatcher before its record is
 	// read again.
 	seenFor = 5 * time.Second
-	// idleReads is the number of successive reads without a task after which a shift ends.
+	// idleReads is the number of successive reads without a task after which a poolServer ends.
 	idleReads = 2
-	// freshFor is how long a shift takes tasks with a deadline after its end: a new dispatcher
+	// freshFor is how long a poolServer accepts tasks with a deadline after its end: a new dispatcher
 	// would not have more time for them.
 	freshFor = 30 * time.Second
 )
 
-// shift is the period in which a dispatcher takes the tasks of one pool. Dispatcher.mu locks
-// hasSeat, retired and late.
-type shift struct {
+// poolServer serves the tasks of one pool, while its dispatcher holds a seat of the pool.
+// Dispatcher.mu locks hasSeat, retired and hasLater.
+type poolServer struct {
 	*Dispatcher
-	pool   run.PoolRef
-	cfg    ShiftConfig
-	wakeUp chan struct{}
-	seen   map[run.Ref]seenTask // used by one goroutine
+	pool    run.PoolRef
+	cfg     ServePoolConfig
+	readNow chan struct{}
+	seen    map[run.Ref]seenTask // used by one goroutine
 
-	began   time.Time
-	seat    port.Seat
-	keptAt  time.Time
-	hasSeat bool
-	retired bool // it had a seat, and takes no more tasks
-	late    bool // a task waits with a deadline after End
+	began     time.Time
+	seat      port.Seat
+	renewedAt time.Time
+	hasSeat   bool
+	retired   bool // it had a seat, and takes no more tasks
+	hasLater  bool // a task with a deadline after End waits for the next dispatcher
 }
 
 // seenTask is a task that another dispatcher serves.
@@ -68,41 +68,41 @@ type seenTask struct {
 	at      time.Time
 }
 
-// accepts reports whether a shift takes a task while it serves active others. A nil shift takes
-// every task.
-func (c *shift) accepts(r run.Run, active int, now time.Time) bool {
+// accepts reports whether to serve a task beside active others. A nil poolServer accepts every
+// task.
+func (c *poolServer) accepts(r run.Run, active int, now time.Time) bool {
 	switch {
 	case c == nil:
 		return true
 	case !c.hasSeat:
 		return false
 	case r.AnswerBy().After(c.cfg.End) && now.Sub(c.began) >= freshFor:
-		c.late = true
-		c.wake()
+		c.hasLater = true
+		c.readSlots()
 		return false
 	}
 	return active < c.cfg.Tasks
 }
 
-// wake makes the shift read the slots of its pool at once, instead of after holdersInterval.
-func (c *shift) wake() {
+// readSlots ends the pause of work, which then reads the slots of the pool.
+func (c *poolServer) readSlots() {
 	if c == nil {
 		return
 	}
 	select {
-	case c.wakeUp <- struct{}{}:
+	case c.readNow <- struct{}{}:
 	default:
 	}
 }
 
-// Shift serves the tasks of a pool until it has no more, and then returns. It replaces Run in a
+// ServePool serves the tasks of a pool until it has no more, and then returns. It replaces Run in a
 // process that another process calls. With a seat, it serves the tasks that hold slots of the
 // pool. Before a task could outlive the process, it releases the seat and calls the next
-// dispatcher. Without a free seat, other dispatchers serve the pool; Shift then does only the
+// dispatcher. Without a free seat, other dispatchers serve the pool; ServePool then does only the
 // work for call.Run that needs no engine. After an error the call should be repeated.
-func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConfig) error {
-	c := &shift{
-		Dispatcher: s, pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, wakeUp: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
+func (s *Dispatcher) ServePool(ctx context.Context, call DispatchCall, cfg ServePoolConfig) error {
+	c := &poolServer{
+		Dispatcher: s, pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, readNow: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
 	}
 	pool, err := s.capacity.Pools.ForRun(ctx, call.Tenant, call.Pool)
 	if err != nil {
@@ -112,9 +112,9 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 	if c.seat, c.hasSeat, err = cfg.Seats.TakeSeat(ctx, "dispatch/"+call.Tenant+"/"+call.Pool, seats, s.now().Add(seatTime)); err != nil {
 		return fmt.Errorf("cannot take a seat of pool %s: %w", call.Pool, err)
 	}
-	c.began, c.keptAt = s.now(), s.now()
+	c.began, c.renewedAt = s.now(), s.now()
 	s.mu.Lock()
-	s.shift = c
+	s.poolServer = c
 	s.mu.Unlock()
 	serving, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -128,19 +128,19 @@ func (s *Dispatcher) Shift(ctx context.Context, call DispatchCall, cfg ShiftConf
 	return c.work(ctx, pool.Limit)
 }
 
-// work starts the tasks of the pool until there are no more, or until the shift has retired and
+// work starts the tasks of the pool until there are no more, or until it has retired and
 // its last task has ended.
-func (c *shift) work(ctx context.Context, limit int) error {
+func (c *poolServer) work(ctx context.Context, limit int) error {
 	for idle := 0; ; {
 		c.mu.Lock()
-		taking, late, doing := c.hasSeat, c.late, c.startedGoroutines
+		taking, later, doing := c.hasSeat, c.hasLater, c.startedGoroutines
 		c.mu.Unlock()
 		switch {
 		case !taking && doing == 0:
 			return nil
-		case taking && (late || !c.renewSeat(ctx)):
+		case taking && (later || !c.renewSeat(ctx)):
 			c.retire(ctx)
-			c.handOver(ctx, DispatchCall{Tenant: c.pool.Tenant, Pool: c.pool.ID})
+			c.callNext(ctx, DispatchCall{Tenant: c.pool.Tenant, Pool: c.pool.ID})
 			continue
 		case taking:
 			found, err := c.unservedTasks(ctx, limit)
@@ -164,26 +164,26 @@ func (c *shift) work(ctx context.Context, limit int) error {
 	}
 }
 
-// leave ends a shift without tasks. It releases the seat and then reads the slots again. It
+// leave ends the service of a pool without tasks. It releases the seat and then reads the slots again. It
 // calls the next dispatcher for a task that got its slot before the seat was free.
-func (c *shift) leave(ctx context.Context, limit int) error {
+func (c *poolServer) leave(ctx context.Context, limit int) error {
 	c.retire(ctx)
 	found, err := c.unservedTasks(ctx, limit)
 	if err != nil {
 		return err
 	}
 	for _, r := range found {
-		c.handOver(ctx, callFor(r))
+		c.callNext(ctx, callFor(r))
 	}
 	return nil
 }
 
-func (c *shift) pause(ctx context.Context) error {
+func (c *poolServer) pause(ctx context.Context) error {
 	timer, stop := c.clock.NewTimer(holdersInterval)
 	defer stop()
 	select {
 	case <-timer:
-	case <-c.wakeUp:
+	case <-c.readNow:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -191,22 +191,22 @@ func (c *shift) pause(ctx context.Context) error {
 
 // renewSeat renews the seat every seatEvery. It returns false if another dispatcher may have the
 // seat.
-func (c *shift) renewSeat(ctx context.Context) bool {
+func (c *poolServer) renewSeat(ctx context.Context) bool {
 	now := c.now()
-	if now.Sub(c.keptAt) < seatEvery {
+	if now.Sub(c.renewedAt) < seatEvery {
 		return true
 	}
 	ok, err := c.cfg.Seats.KeepSeat(ctx, c.seat, now.Add(seatTime))
 	if err != nil {
 		c.log.WarnContext(ctx, "cannot keep the seat of a dispatcher", "pool", c.pool.ID, "error", err.Error())
-		return now.Sub(c.keptAt) < seatTime
+		return now.Sub(c.renewedAt) < seatTime
 	}
-	c.keptAt = now
+	c.renewedAt = now
 	return ok
 }
 
 // retire stops taking tasks and releases the seat. The tasks that it serves continue.
-func (c *shift) retire(ctx context.Context) {
+func (c *poolServer) retire(ctx context.Context) {
 	c.mu.Lock()
 	taking := c.hasSeat
 	c.hasSeat, c.retired = false, c.retired || taking
@@ -219,8 +219,8 @@ func (c *shift) retire(ctx context.Context) {
 	}
 }
 
-// handOver calls the next dispatcher. It logs an error; a sweep calls again.
-func (c *shift) handOver(ctx context.Context, call DispatchCall) {
+// callNext calls the next dispatcher. It logs an error; a sweep calls again.
+func (c *poolServer) callNext(ctx context.Context, call DispatchCall) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 	defer cancel()
 	if err := c.cfg.Call(ctx, call); err != nil {
@@ -228,9 +228,9 @@ func (c *shift) handOver(ctx context.Context, call DispatchCall) {
 	}
 }
 
-// passOn calls the next dispatcher for a run with a slot, if this one has retired and does not
+// callNextFor calls the next dispatcher for a run with a slot, if this one has retired and does not
 // serve the run.
-func (c *shift) passOn(ctx context.Context, t *serving) {
+func (c *poolServer) callNextFor(ctx context.Context, t *serving) {
 	if c == nil {
 		return
 	}
@@ -238,13 +238,13 @@ func (c *shift) passOn(ctx context.Context, t *serving) {
 	retired := c.retired && c.active[t.run.TaskID] == nil
 	c.mu.Unlock()
 	if retired {
-		c.handOver(ctx, callFor(t.run))
+		c.callNext(ctx, callFor(t.run))
 	}
 }
 
 // unservedTasks returns the runs with a slot of the pool that no dispatcher serves. For the
 // others, it stores the number of tasks of other dispatchers by replica.
-func (c *shift) unservedTasks(ctx context.Context, limit int) (waiting []run.Run, err error) {
+func (c *poolServer) unservedTasks(ctx context.Context, limit int) (waiting []run.Run, err error) {
 	holders, err := c.store.Holders(ctx, c.pool.Tenant, c.pool.ID, max(limit, 1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the slots of pool %s: %w", c.pool.ID, err)
@@ -281,7 +281,7 @@ func (c *shift) unservedTasks(ctx context.Context, limit int) (waiting []run.Run
 
 // dropEnded interrupts attempts that this dispatcher serves and that another process has ended:
 // their runs no longer have a slot.
-func (c *shift) dropEnded(ctx context.Context, holders []run.Ref) error {
+func (c *poolServer) dropEnded(ctx context.Context, holders []run.Ref) error {
 	c.mu.Lock()
 	var without []run.Ref
 	for _, t := range c.active {
@@ -298,11 +298,11 @@ func (c *shift) dropEnded(ctx context.Context, holders []run.Ref) error {
 	return nil
 }
 
-// ongoing returns the shift; nil for a dispatcher that serves all pools.
-func (s *attempts) ongoing() *shift {
+// currentPool returns the poolServer; nil for a dispatcher that serves all pools.
+func (s *attempts) currentPool() *poolServer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.shift
+	return s.poolServer
 }
 
 // isServing reports whether the dispatcher serves a run.

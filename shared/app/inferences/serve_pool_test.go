@@ -29,8 +29,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
-// shiftLife is the life of a process that serves a shift.
-const shiftLife = 885 * time.Second
+// serverLife is the life of a process that serves a pool.
+const serverLife = 885 * time.Second
 
 // called is a front door without a dispatcher, whose calls start processes with one, as AWS
 // does. The clock is that of a bubble of testing/synctest.
@@ -44,23 +44,23 @@ type called struct {
 	config  orchestrator.Config
 	tasks   *inferences.Inference
 	engines map[string]*mockengine.Engine
-	// perShift is the number of tasks that a shift serves at a time.
-	perShift int
+	// perServer is the number of tasks that a process serves at a time.
+	perServer int
 	// lose drops the calls of the front door.
 	lose bool
 
-	mu     sync.Mutex
-	calls  int
-	shifts sync.WaitGroup
-	kills  map[int]context.CancelFunc // by the number of the call
-	crowd  map[string]int             // current requests by replica; most has the highest number
-	most   map[string]int
+	mu      sync.Mutex
+	calls   int
+	servers sync.WaitGroup
+	kills   map[int]context.CancelFunc // by the number of the call
+	crowd   map[string]int             // current requests by replica; most has the highest number
+	most    map[string]int
 }
 
 // newCalled creates the pool "pool0" of mock engines that take a second for a token.
 func newCalled(t *testing.T, replicas, slots int) *called {
 	t.Helper()
-	h := &called{T: t, perShift: 32, engines: map[string]*mockengine.Engine{}, kills: map[int]context.CancelFunc{}, crowd: map[string]int{}, most: map[string]int{}}
+	h := &called{T: t, perServer: 32, engines: map[string]*mockengine.Engine{}, kills: map[int]context.CancelFunc{}, crowd: map[string]int{}, most: map[string]int{}}
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
 	h.ok(err)
 	t.Cleanup(func() { _ = db.Close() })
@@ -107,7 +107,7 @@ func (h *called) records() *orchestrator.Records {
 	return orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
 }
 
-// call starts a process that serves a shift.
+// call starts a process that serves a pool.
 func (h *called) call(c inferences.DispatchCall) {
 	transcripts := artifacts.NewRegistry(
 		h.store, h.outputs, h.clock, slog.New(slog.DiscardHandler), randomHex, h.config.Policy.RecordRetention, h.config.ArtifactLimit,
@@ -120,14 +120,14 @@ func (h *called) call(c inferences.DispatchCall) {
 	h.calls++
 	h.kills[h.calls] = kill
 	h.mu.Unlock()
-	end := h.clock.Now().Add(shiftLife)
-	h.shifts.Go(func() {
-		err := d.Shift(ctx, c, inferences.ShiftConfig{Seats: h.seats, Tasks: h.perShift, End: end, Call: func(_ context.Context, c inferences.DispatchCall) error {
+	end := h.clock.Now().Add(serverLife)
+	h.servers.Go(func() {
+		err := d.ServePool(ctx, c, inferences.ServePoolConfig{Seats: h.seats, Tasks: h.perServer, End: end, Call: func(_ context.Context, c inferences.DispatchCall) error {
 			h.call(c)
 			return nil
 		}})
 		if err != nil && ctx.Err() == nil {
-			h.Errorf("got %v, want a shift without an error", err)
+			h.Errorf("got %v, want no error", err)
 		}
 	})
 }
@@ -210,9 +210,9 @@ func TestShiftServesTasksOfItsPool(t *testing.T) {
 		if len(workers) != 1 || h.count() != 2 {
 			t.Errorf("got %d dispatchers after %d calls, want one that also takes the task of the second call", len(workers), h.count())
 		}
-		h.shifts.Wait() // it ends without tasks
+		h.servers.Wait() // it ends without tasks
 		h.completed(h.ask(1, 0))
-		h.shifts.Wait()
+		h.servers.Wait()
 	})
 }
 
@@ -223,7 +223,7 @@ func TestDeadDispatcherIsReplaced(t *testing.T) {
 		task := h.ask(30, 0)
 		h.ok(systemclock.Sleep(t.Context(), h.clock, 500*time.Millisecond)) // before the first token
 		h.kills[1]()
-		h.shifts.Wait()
+		h.servers.Wait()
 		first := h.run(task)
 		if first.State != run.Running || first.Attempt.WorkerID == "" || first.Attempt.Replica != "r1" {
 			t.Fatalf("got %s of %+v, want a running task of a dispatcher that is gone", first.State, first.Attempt)
@@ -246,7 +246,7 @@ func TestDeadDispatcherIsReplaced(t *testing.T) {
 		if r := h.run(task); r.Attempt.Number != 2 || r.Attempt.WorkerID == first.Attempt.WorkerID {
 			t.Errorf("got %+v, want a second attempt of another dispatcher", r.Attempt)
 		}
-		h.shifts.Wait()
+		h.servers.Wait()
 	})
 }
 
@@ -261,7 +261,7 @@ func TestLostCallIsRepeated(t *testing.T) {
 		}
 		h.call(inferences.DispatchCall{Tenant: client.Tenant, Pool: "pool0"}) // for another task
 		h.completed(task)
-		h.shifts.Wait()
+		h.servers.Wait()
 	})
 }
 
@@ -280,7 +280,7 @@ func TestTaskBehindTheEndIsLeftToTheNext(t *testing.T) {
 		if h.count() != 3 {
 			t.Errorf("got %d calls, want 3", h.count())
 		}
-		h.shifts.Wait()
+		h.servers.Wait()
 	})
 }
 
@@ -304,7 +304,7 @@ func TestDispatchersShareTheReplicas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newCalled(t, 4, 2)
-		h.perShift = 4
+		h.perServer = 4
 		var tasks []string
 		for i := range 16 {
 			tasks = append(tasks, h.ask(5+i%3, 0))
@@ -323,7 +323,7 @@ func TestDispatchersShareTheReplicas(t *testing.T) {
 				t.Errorf("got %d requests at one time on %s, want at most 2", n, id)
 			}
 		}
-		h.shifts.Wait()
+		h.servers.Wait()
 	})
 }
 
@@ -354,7 +354,7 @@ func TestCancelOfAnotherProcessEndsTheRequest(t *testing.T) {
 				if *load.Running != 0 {
 					t.Errorf("got %d requests at the engine, want 0", *load.Running)
 				}
-				h.shifts.Wait()
+				h.servers.Wait()
 			})
 		})
 	}
