@@ -164,7 +164,7 @@ func TestRecordsAreThoseOfJSON(t *testing.T) {
 	t.Parallel()
 	same[run.Run](t, 1000)
 	same[run.Event](t, 300)
-	same[run.StartGate](t, 100)
+	same[run.StartLimiter](t, 100)
 	same[run.WarmMachine](t, 100)
 	same[run.Pool](t, 300)
 	same[run.Result](t, 100)

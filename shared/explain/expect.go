@@ -19,13 +19,13 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 	case r.State == run.Running, r.State == run.Terminating:
 		return
 	case r.KeySlot.State == run.SlotQueued && f.Key != nil:
-		wait = f.Key.forecast(f.Key.Position, r, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
+		wait = f.Key.forecast(f.Key.Position, r, LimitKey, f.Limiter, f.Now).Then(f.Pool.joined(r, f))
 	case r.KeySlot.State == "" && f.Key.applies() && f.Key.Held+f.Key.Queued >= f.Key.Limit: // the run is planned
-		wait = f.Key.forecast(f.Key.Ahead, r, LimitKey, f.Gate, f.Now).Then(f.Pool.joined(r, f))
+		wait = f.Key.forecast(f.Key.Ahead, r, LimitKey, f.Limiter, f.Now).Then(f.Pool.joined(r, f))
 	case r.AwaitsJobSlot() && f.Job != nil:
-		wait = f.Job.forecast(f.Job.Position, r, LimitJob, f.Gate, f.Now).Then(f.Pool.joined(r, f))
+		wait = f.Job.forecast(f.Job.Position, r, LimitJob, f.Limiter, f.Now).Then(f.Pool.joined(r, f))
 	case r.Queued():
-		wait = f.Pool.forecast(max(f.Pool.Position, 0), r, LimitPool, f.Gate, f.Now)
+		wait = f.Pool.forecast(max(f.Pool.Position, 0), r, LimitPool, f.Limiter, f.Now)
 	case r.Slot.State == run.SlotHeld:
 		from, wait = later(r.Attempt.StartAt, r.Attempt.BackoffUntil), f.Pool.Measures.Started(ClassOf(r))
 	default:
@@ -34,7 +34,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 			from = time.Time{}
 			var job Range
 			if f.Job.applies() {
-				job = f.Job.forecast(f.Job.Ahead, r, LimitJob, f.Gate, f.Now)
+				job = f.Job.forecast(f.Job.Ahead, r, LimitJob, f.Limiter, f.Now)
 			}
 			wait = job.NotBefore(r.Acting.NotBefore.Sub(f.Now)).Then(wait)
 		}
@@ -45,7 +45,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 
 // joined returns when a run is expected to start if it requests a slot of the pool now.
 func (q *Queue) joined(r run.Run, f Facts) Range {
-	return q.forecast(q.Ahead, r, LimitPool, f.Gate, f.Now)
+	return q.forecast(q.Ahead, r, LimitPool, f.Limiter, f.Now)
 }
 
 func later(a, b time.Time) time.Time {

@@ -93,35 +93,35 @@ func (q *Queue) limit(kind LimitKind) Limit {
 }
 
 // forecast returns when the run at a position is expected to start.
-func (q *Queue) forecast(position int, r run.Run, kind LimitKind, gate run.StartGate, now time.Time) Range {
-	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !gate.Paced(now) {
+func (q *Queue) forecast(position int, r run.Run, kind LimitKind, limiter run.StartLimiter, now time.Time) Range {
+	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !limiter.Paced(now) {
 		return q.Measures.Started(ClassOf(r))
 	}
-	return NewForecast(q.Load(kind, gate, now), q.Measures).QueuedAs(position, ClassOf(r), SizeOf(r))
+	return NewForecast(q.Load(kind, limiter, now), q.Measures).QueuedAs(position, ClassOf(r), SizeOf(r))
 }
 
 // Load returns the load of the queue for a forecast.
-func (q *Queue) Load(kind LimitKind, gate run.StartGate, now time.Time) Load {
+func (q *Queue) Load(kind LimitKind, limiter run.StartLimiter, now time.Time) Load {
 	l := Load{Limit: q.Limit, Others: max(q.Held-len(q.Holders), 0), Kept: kind != LimitPool}
 	for _, h := range q.Holders {
 		l.Held = append(l.Held, Held{h.class, max(now.Sub(h.Since), 0)})
 	}
-	if gate.Paced(now) && !l.Kept {
-		l.Permit, l.Interval = pace(gate, now)
+	if limiter.Paced(now) && !l.Kept {
+		l.Permit, l.Interval = pace(limiter, now)
 	}
 	return l
 }
 
 // pace returns the time until the next permitted start, and the time between two permitted
 // starts.
-func pace(gate run.StartGate, now time.Time) (permit, interval time.Duration) {
-	for i, app := range gate.Apps {
+func pace(limiter run.StartLimiter, now time.Time) (permit, interval time.Duration) {
+	for i, app := range limiter.Apps {
 		if wait := max(app.Permit().Sub(now), 0); i == 0 || wait < permit {
 			permit = wait
 		}
 		interval += app.Interval
 	}
-	n := time.Duration(max(len(gate.Apps), 1))
+	n := time.Duration(max(len(limiter.Apps), 1))
 	return permit, interval / n / n
 }
 

@@ -16,8 +16,8 @@ type Facts struct {
 	// key; nil if the run has no such limit.
 	Pool     Queue
 	Job, Key *Queue
-	// Gate is the start gate of the pool.
-	Gate run.StartGate
+	// Limiter is the start limiter of the pool.
+	Limiter run.StartLimiter
 	// Last is the last result of the run's job; nil without one.
 	Last *run.Result
 	// Previous is the violation of requirePreviousSuccess by the previous run of the job; nil
@@ -233,23 +233,23 @@ func (x *Explanation) queuedInPool(r run.Run, f Facts) {
 	q := f.Pool
 	x.Position = q.Position
 	full := q.Limit > 0 && q.Held >= q.Limit
-	permitted, _ := pace(f.Gate, f.Now)
+	permitted, _ := pace(f.Limiter, f.Now)
 	switch {
 	case q.Unknown:
 		x.because(PoolUnknown, r.QueueBy(), "pool %s was deleted and starts no run until it exists again; %s", q.Name, ahead(q.Position))
 	case q.Draining:
 		x.because(PoolDraining, r.QueueBy(), "pool %s is draining and starts no run until it is resumed; %s", q.Name, ahead(q.Position))
-		if !full && !f.Gate.Paced(f.Now) && (q.Limit == 0 || q.Position < q.Limit-q.Held) {
+		if !full && !f.Limiter.Paced(f.Now) && (q.Limit == 0 || q.Position < q.Limit-q.Held) {
 			x.Change = &Change{Kind: ResumePool, Name: q.Name}
 		}
 	case full:
 		x.because(PoolFull, r.QueueBy(), "%d of %d slots of pool %s are held, and %s", q.Held, q.Limit, q.Name, ahead(q.Position))
-		if q.Position >= 0 && q.Position < positions && !f.Gate.Paced(f.Now) {
+		if q.Position >= 0 && q.Position < positions && !f.Limiter.Paced(f.Now) {
 			x.Change = &Change{Kind: RaiseLimit, Name: q.Name, From: q.Limit, To: q.Held + q.Position + 1}
 		}
-	case f.Gate.Paced(f.Now):
+	case f.Limiter.Paced(f.Now):
 		next, why := stamp(f.Now.Add(permitted)), "starts wait for the limit of the platform, which permits the next one"
-		if f.Gate.Slowed() {
+		if f.Limiter.Slowed() {
 			why = "the platform has throttled starts and permits the next one"
 		}
 		x.because(StartsPaced, r.QueueBy(), "%s of pool %s at %s; %s", why, q.Name, next, ahead(q.Position))

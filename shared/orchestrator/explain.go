@@ -28,7 +28,7 @@ func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		return f, err
 	}
 	f.Pool.Unknown = pool.Draining && pool.Version == 0
-	if f.Gate, err = s.store.StartGate(ctx, pool.ID); err != nil {
+	if f.Limiter, err = s.store.StartLimiter(ctx, pool.ID); err != nil {
 		return f, err
 	}
 	slots, err := s.jobLimit(ctx, r)

@@ -95,7 +95,7 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 	var left, full []string // released pools that may have a free slot after the commit
 	for range port.CommitTries {
 		decisions := given
-		var gate *run.StartGate
+		var limiter *run.StartLimiter
 		left = left[:0]
 		for _, pool := range released {
 			first, err := s.nextQueued(ctx, d.Run.Tenant, pool)
@@ -108,13 +108,13 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 			if len(first.decisions) == 0 || pool == d.Run.JobSlot.Pool && mayLeaveMore(d.Run, first.decisions[0].Run) {
 				left = append(left, pool)
 			}
-			if first.gate != nil { // the gate is written with the last decision
-				decisions, gate = append(decisions, first.decisions...), first.gate
+			if first.limiter != nil { // the limiter is written with the last decision
+				decisions, limiter = append(decisions, first.decisions...), first.limiter
 			} else {
 				decisions = slices.Insert(decisions, 1, first.decisions...)
 			}
 		}
-		err := s.write(ctx, decisions, gate)
+		err := s.write(ctx, decisions, limiter)
 		conflict, lost := errors.AsType[*port.Conflict](err)
 		missing, none := errors.AsType[*port.NoSlot](err)
 		switch {
@@ -183,10 +183,10 @@ func awaitedPools(d run.Decision) []string {
 	return nil
 }
 
-// write commits decisions together, with the gate of the last one, and acts on
+// write commits decisions together, with the limiter of the last one, and acts on
 // their effects.
-func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
-	made, err := s.commitWithEffects(ctx, decisions, func(ctx context.Context) error { return s.Records.write(ctx, decisions, gate) })
+func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, limiter *run.StartLimiter) error {
+	made, err := s.commitWithEffects(ctx, decisions, func(ctx context.Context) error { return s.Records.write(ctx, decisions, limiter) })
 	if err != nil {
 		return err
 	}

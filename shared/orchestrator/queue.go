@@ -109,11 +109,11 @@ func (s *constraints) mustQueue(ctx context.Context, pool run.Pool) (bool, error
 }
 
 // slotGrant is the grant of a slot to a queued run. It has no decision if the queue is empty, or
-// the next permitted start is too far ahead. gate is the start gate after the grant; nil if the
+// the next permitted start is too far ahead. limiter is the start limiter after the grant; nil if the
 // grant needs no permit.
 type slotGrant struct {
 	decisions []run.Decision
-	gate      *run.StartGate
+	limiter   *run.StartLimiter
 }
 
 // nextQueued decides the grant to the first queued run that still needs a slot or a
@@ -153,11 +153,11 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (slotGr
 		if err != nil || from.Draining {
 			return slotGrant{}, err
 		}
-		gate, err := s.store.StartGate(ctx, pool)
+		limiter, err := s.store.StartLimiter(ctx, pool)
 		if err != nil {
 			return slotGrant{}, err
 		}
-		granted, after, ok := gate.Grant(r, from.Limit, s.now())
+		granted, after, ok := limiter.Grant(r, from.Limit, s.now())
 		if !ok {
 			return slotGrant{}, nil
 		}
@@ -173,7 +173,7 @@ func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) (more bool) {
 	for range port.CommitTries {
 		first, err := s.nextQueued(ctx, tenant, pool)
 		if err == nil && len(first.decisions) > 0 {
-			err = s.write(ctx, first.decisions, first.gate)
+			err = s.write(ctx, first.decisions, first.limiter)
 		}
 		if err == nil {
 			for _, pool := range joinedPools(first.decisions) {

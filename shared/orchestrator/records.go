@@ -139,14 +139,14 @@ func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 	return d.Run, nil
 }
 
-// write commits decisions together, with the gate of the last one, logs their events
+// write commits decisions together, with the limiter of the last one, logs their events
 // and wakes waiting readers.
-func (s *Records) write(ctx context.Context, decisions []run.Decision, gate *run.StartGate) error {
+func (s *Records) write(ctx context.Context, decisions []run.Decision, limiter *run.StartLimiter) error {
 	writes := make([]port.Write, len(decisions))
 	for i := range decisions {
 		writes[i] = port.WriteOf(decisions[i])
 	}
-	writes[len(writes)-1].Gate = gate
+	writes[len(writes)-1].Limiter = limiter
 	if err := s.store.Commit(ctx, writes...); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 
 // awaitPermit waits until the start that a run was granted is permitted, and then grants the
 // next start. A run without a granted start takes a token of the platform's limit. If there is
-// no token or the gate is closed, its start is deferred, because it would overtake queued runs.
+// no token or the limiter is closed, its start is deferred, because it would overtake queued runs.
 // The start of an attempt that may already have a machine is not deferred. permitted is false
 // if the attempt needs no create call now.
 func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
@@ -60,7 +60,7 @@ func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, per
 		return r, err == nil, err
 	}
 	at := s.now().Add(wait)
-	s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) { return g.NotBefore(app, at) })
+	s.changeLimiter(ctx, r, func(g run.StartLimiter) (run.StartLimiter, bool) { return g.NotBefore(app, at) })
 	after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
 	return after, false, err
 }
@@ -75,13 +75,13 @@ func (s *Launches) awaitPermitOfPool(ctx context.Context, r run.Run) (after run.
 	}
 	apps, app := s.places(r)
 	for range permitTries {
-		gate, err := s.store.StartGate(ctx, r.Slot.Pool)
+		limiter, err := s.store.StartLimiter(ctx, r.Slot.Pool)
 		if err != nil {
 			return r, false, err
 		}
-		taken, changed, limited, ok := gate.Take(apps, s.now())
+		taken, changed, limited, ok := limiter.Take(apps, s.now())
 		switch {
-		case !limited && !gate.Closed(app, s.now()):
+		case !limited && !limiter.Closed(app, s.now()):
 			return r, true, nil
 		case !ok:
 			after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
@@ -138,7 +138,7 @@ func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, pe
 func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
 	if why.Code == fault.Throttled {
 		apps, app := s.places(r)
-		s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) {
+		s.changeLimiter(ctx, r, func(g run.StartLimiter) (run.StartLimiter, bool) {
 			return g.Throttled(apps, app, r.Attempt.StartAt, s.now())
 		})
 	}
@@ -163,22 +163,22 @@ func (s *Launches) startAccepted(ctx context.Context, r run.Run) {
 		return
 	}
 	_, app := s.places(r)
-	if s.changeGate(ctx, r, func(g run.StartGate) (run.StartGate, bool) { return g.Accepted(app, s.now()) }) {
+	if s.changeLimiter(ctx, r, func(g run.StartLimiter) (run.StartLimiter, bool) { return g.Accepted(app, s.now()) }) {
 		s.fill(ctx, r.Tenant, r.Slot.Pool)
 	}
 }
 
-// changeGate changes the gate of the run's pool and reports whether it did. It only logs an
+// changeLimiter changes the limiter of the run's pool and reports whether it did. It only logs an
 // error, which at worst causes starts that are throttled again.
-func (s *Launches) changeGate(ctx context.Context, r run.Run, change func(run.StartGate) (run.StartGate, bool)) bool {
+func (s *Launches) changeLimiter(ctx context.Context, r run.Run, change func(run.StartLimiter) (run.StartLimiter, bool)) bool {
 	for range port.CommitTries {
-		gate, err := s.store.StartGate(ctx, r.Slot.Pool)
+		limiter, err := s.store.StartLimiter(ctx, r.Slot.Pool)
 		if err == nil {
-			after, changed := change(gate)
+			after, changed := change(limiter)
 			if !changed {
 				return false
 			}
-			err = s.store.SetStartGate(ctx, after)
+			err = s.store.SetStartLimiter(ctx, after)
 		}
 		if errors.Is(err, port.ErrConflict) {
 			continue

@@ -121,11 +121,11 @@ type LeaseStore interface {
 	// number of changed rows.
 	Reconcile(ctx context.Context, tenant, pool string) (int, error)
 
-	// StartGate returns the start gate of a pool, or a zero gate with the pool's name.
-	// SetStartGate stores a changed gate and increments its version. The error is ErrConflict
+	// StartLimiter returns the start limiter of a pool, or a zero limiter with the pool's name.
+	// SetStartLimiter stores a changed limiter and increments its version. The error is ErrConflict
 	// if the stored version differs from that of g.
-	StartGate(ctx context.Context, pool string) (run.StartGate, error)
-	SetStartGate(ctx context.Context, g run.StartGate) error
+	StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error)
+	SetStartLimiter(ctx context.Context, g run.StartLimiter) error
 }
 
 // SweepStore lists the overdue and expired records that sweeps read, and purges them.
@@ -176,9 +176,9 @@ type Write struct {
 	// Run.KeySlot.
 	Lease, JobLease, KeyLease run.LeaseChange
 	Heartbeat                 run.HeartbeatChange
-	// Gate, if not nil, is stored with the run, as by SetStartGate. If it was changed
+	// Limiter, if not nil, is stored with the run, as by SetStartLimiter. If it was changed
 	// meanwhile, the error is a *Conflict without a run.
-	Gate *run.StartGate
+	Limiter *run.StartLimiter
 	// Warm, if not nil, is stored with the run, as by SaveWarm. If it was changed meanwhile,
 	// the error is a *Conflict without a run.
 	Warm *run.WarmMachine
@@ -242,7 +242,7 @@ func (n *NoSlot) Error() string { return fmt.Sprintf("pool %s: %v", n.Pool, ErrN
 // Unwrap returns ErrNoSlot.
 func (n *NoSlot) Unwrap() error { return ErrNoSlot }
 
-// Conflict names the run that made a commit fail. Ref is zero if it was a start gate or a warm
+// Conflict names the run that made a commit fail. Ref is zero if it was a start limiter or a warm
 // machine. It wraps ErrConflict.
 type Conflict struct{ Ref run.Ref }
 

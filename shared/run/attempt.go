@@ -35,7 +35,7 @@ type Attempt struct {
 	// list.
 	MaybeCreated bool `json:"unsure,omitempty"`
 	// App is the place in which the machine is created; empty if the runner chooses. StartAt is
-	// when the start is permitted; zero if it needs no permit. See StartGate.
+	// when the start is permitted; zero if it needs no permit. See StartLimiter.
 	App     string    `json:"app,omitempty"`
 	StartAt time.Time `json:"startAt,omitzero"`
 	// Warm is the claim on a warm machine; nil without one. StuckWarm counts the claimed

@@ -121,7 +121,7 @@ func (f MachineGivenUp) apply(d *draft) error {
 	if !d.isCurrent(f.Attempt) || d.State != ContainerCreating || a.Warm == nil || a.Warm.ID != f.ID {
 		return nil
 	}
-	a.Warm, a.Machine, a.Unsure = nil, Machine{}, false
+	a.Warm, a.Machine, a.MaybeCreated = nil, Machine{}, false
 	a.StuckWarm++
 	a.CreateBy = d.now.Add(createLimit)
 	a.StartBy = d.now.Add(d.Policy.StartTimeout)

@@ -231,8 +231,8 @@ func (f StartDeferred) apply(d *draft) error {
 	return nil
 }
 
-// StartPermitted: a start that did not queue took a token of the app's start gate. It is
-// committed with the gate, before the create call.
+// StartPermitted: a start that did not queue took a token of the app's start limiter. It is
+// committed with the limiter, before the create call.
 type StartPermitted struct {
 	Attempt int
 	App     string

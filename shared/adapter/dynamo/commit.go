@@ -67,7 +67,7 @@ func (s *Store) commit(ctx context.Context, changes []*change) error {
 }
 
 // updates returns the parts of the changed records, then those of the items beside them, such
-// as heartbeats and start gates.
+// as heartbeats and start limiters.
 func updates(changes []*change, l *leases) ([]*part, error) {
 	var parts, beside []*part
 	for _, c := range changes {
@@ -81,12 +81,12 @@ func updates(changes []*change, l *leases) ([]*part, error) {
 		if heartbeat := c.heartbeat(); heartbeat != nil {
 			beside = append(beside, heartbeat)
 		}
-		if c.Gate != nil {
-			gate, err := gatePart(*c.Gate)
+		if c.Limiter != nil {
+			limiter, err := limiterPart(*c.Limiter)
 			if err != nil {
 				return nil, err
 			}
-			beside = append(beside, gate)
+			beside = append(beside, limiter)
 		}
 		if c.Warm != nil {
 			warm, err := warmPart(*c.Warm)

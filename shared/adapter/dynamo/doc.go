@@ -26,7 +26,7 @@
 //	                       result                    the result of its run that ended last
 //	TENANT#key#KEY         key                       an idempotency key: digest and run
 //	TENANT#task#TASK       task                      a task id that differs from its run's id
-//	#gate#POOL             note                      the start gate of a pool
+//	#gate#POOL             note                      the start limiter of a pool
 //	#reception             note                      since when heartbeats are received
 //	#claim                 note                      the table that has every record
 //	#outbox#ID             aside                     a change whose events could not be published

@@ -46,9 +46,9 @@ const (
 const (
 	reception = "#reception"
 	claim     = "#claim"
-	// gates is followed by the name of a pool. All tenants share its start gate, as
+	// limiters is followed by the name of a pool. All tenants share its start limiter, as
 	// they share the platform's limit.
-	gates = "#gate#"
+	limiters = "#gate#"
 )
 
 func keyOf(pk, sk string) item {

@@ -76,7 +76,7 @@ func TestStartLimits(t *testing.T) {
 		"configured limit, named": {limited, named, 1, 5, 2},
 	} {
 		got := row.runner.StartLimits(row.where)
-		if len(got) != row.apps || got[0].Burst != row.burst || (run.StartGate{Apps: got[:1]}).Rate() >= row.rate || (run.StartGate{Apps: got[:1]}).Rate() < row.rate*0.9 {
+		if len(got) != row.apps || got[0].Burst != row.burst || (run.StartLimiter{Apps: got[:1]}).Rate() >= row.rate || (run.StartLimiter{Apps: got[:1]}).Rate() < row.rate*0.9 {
 			t.Errorf("%s: got %+v, want %d apps with burst %d and just below %v a second", name, got, row.apps, row.burst, row.rate)
 		}
 	}

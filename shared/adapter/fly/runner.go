@@ -22,7 +22,7 @@ type Runner struct {
 	cfg    Config
 	client client
 	// paces limit the calls of this process by app. They are empty if nothing is paced. The
-	// start gate of a pool counts launches, in all processes. A launch in several regions makes
+	// start limiter of a pool counts launches, in all processes. A launch in several regions makes
 	// a call in each region, which only these limits count.
 	paces map[string]*rate.Limiter
 	log   *slog.Logger

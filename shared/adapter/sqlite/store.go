@@ -258,7 +258,7 @@ func updateRuns(tx *Tx, records []record) error {
 		if err := writeBeside(tx, n, rec); err != nil {
 			return err
 		}
-		if err := setGate(tx, rec.Gate); err != nil {
+		if err := setLimiter(tx, rec.Limiter); err != nil {
 			return err
 		}
 		if err := setWarm(tx, rec.Warm); err != nil {

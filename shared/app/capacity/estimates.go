@@ -199,7 +199,7 @@ func (e *Estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 		if err != nil {
 			return nil, err
 		}
-		gate, err := e.store.StartGate(ctx, pool.ID)
+		limiter, err := e.store.StartLimiter(ctx, pool.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (e *Estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 		if strings.Contains(pool.ID, "/") { // of a key
 			kind = explain.LimitKey
 		}
-		return &forecast{Forecast: explain.NewForecast(q.Load(kind, gate, now), measures), held: q.Held, ahead: map[string]aheadCount{}}, nil
+		return &forecast{Forecast: explain.NewForecast(q.Load(kind, limiter, now), measures), held: q.Held, ahead: map[string]aheadCount{}}, nil
 	})
 	if err != nil {
 		return nil, err

@@ -16,18 +16,18 @@ const tokenTries = 5
 // next token. An app without a documented limit needs no token.
 func TakeToken(ctx context.Context, store port.LeaseStore, app run.StartPace, now time.Time) (wait time.Duration, err error) {
 	for range tokenTries {
-		gate, err := store.StartGate(ctx, run.AppGate(app.App))
+		limiter, err := store.StartLimiter(ctx, run.AppLimiter(app.App))
 		if err != nil {
 			return 0, err
 		}
-		_, after, limited, ok := gate.Take([]run.StartPace{app}, now)
+		_, after, limited, ok := limiter.Take([]run.StartPace{app}, now)
 		switch {
 		case !limited:
 			return 0, nil
 		case !ok:
-			return max(gate.Permit().Sub(now), time.Millisecond), nil
+			return max(limiter.Permit().Sub(now), time.Millisecond), nil
 		}
-		if err = store.SetStartGate(ctx, after); !errors.Is(err, port.ErrConflict) {
+		if err = store.SetStartLimiter(ctx, after); !errors.Is(err, port.ErrConflict) {
 			return 0, err
 		}
 	}

@@ -130,13 +130,13 @@ func (s *Pools) startFigures(ctx context.Context, h *Health, held []run.Run) err
 		return err
 	}
 	h.Starts, h.StartP50, h.StartP99 = measured.Starts()
-	gate, err := s.store.StartGate(ctx, h.ID)
+	limiter, err := s.store.StartLimiter(ctx, h.ID)
 	if err != nil {
 		return fmt.Errorf("cannot read the pace of the starts of pool %s: %w", h.ID, err)
 	}
-	h.StartRate = gate.Rate()
-	if gate.Paced(s.now()) {
-		h.NextStart = gate.Permit()
+	h.StartRate = limiter.Rate()
+	if limiter.Paced(s.now()) {
+		h.NextStart = limiter.Permit()
 	}
 	if h.RecentRate, err = s.recentRate(ctx, h.Pool, held); err != nil {
 		return err

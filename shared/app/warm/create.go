@@ -54,16 +54,16 @@ func (s *Machines) permitWarm(ctx context.Context, p run.Pool, until time.Time) 
 		apps = limits.StartLimits(p.Placement)
 	}
 	for ctx.Err() == nil {
-		gate, err := s.store.StartGate(ctx, p.ID)
+		limiter, err := s.store.StartLimiter(ctx, p.ID)
 		if err != nil {
 			return "", false, fmt.Errorf("cannot read the pace of the starts of pool %s: %w", p.ID, err)
 		}
-		app, after, limited, ok := gate.Take(apps, s.now())
+		app, after, limited, ok := limiter.Take(apps, s.now())
 		switch {
 		case !limited:
-			return "", !gate.Paced(s.now()), nil
+			return "", !limiter.Paced(s.now()), nil
 		case ok:
-			if err = s.store.SetStartGate(ctx, after); err == nil {
+			if err = s.store.SetStartLimiter(ctx, after); err == nil {
 				ok, err = s.permitWarmOfApp(ctx, apps, app, until)
 				return app, ok, err
 			}
@@ -71,10 +71,10 @@ func (s *Machines) permitWarm(ctx context.Context, p run.Pool, until time.Time) 
 				return "", false, fmt.Errorf("cannot take a token of pool %s: %w", p.ID, err)
 			}
 			continue
-		case gate.Permit().After(until):
+		case limiter.Permit().After(until):
 			return "", false, nil
 		}
-		again, stop := s.clock.NewTimer(max(gate.Permit().Sub(s.now()), time.Millisecond))
+		again, stop := s.clock.NewTimer(max(limiter.Permit().Sub(s.now()), time.Millisecond))
 		select {
 		case <-again:
 		case <-ctx.Done():

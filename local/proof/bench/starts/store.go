@@ -44,16 +44,16 @@ func (s delayedStore) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, 
 	return s.Store.LoadPool(ctx, ref)
 }
 
-// StartGate implements port.Store.
-func (s delayedStore) StartGate(ctx context.Context, pool string) (run.StartGate, error) {
+// StartLimiter implements port.Store.
+func (s delayedStore) StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error) {
 	time.Sleep(readDelay)
-	return s.Store.StartGate(ctx, pool)
+	return s.Store.StartLimiter(ctx, pool)
 }
 
-// SetStartGate implements port.Store.
-func (s delayedStore) SetStartGate(ctx context.Context, g run.StartGate) error {
+// SetStartLimiter implements port.Store.
+func (s delayedStore) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
 	time.Sleep(commitDelay)
-	return s.Store.SetStartGate(ctx, g)
+	return s.Store.SetStartLimiter(ctx, g)
 }
 
 // WarmMachines implements port.Store.

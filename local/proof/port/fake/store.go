@@ -89,9 +89,9 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 	return ask(s, "Purge", true, func() (int, error) { return s.inner.Purge(ctx, now, limit) })
 }
 
-// SetStartGate implements port.Store.
-func (s *Store) SetStartGate(ctx context.Context, g run.StartGate) error {
-	return s.call(context.Background(), "SetStartGate", "", true, func() error { return s.inner.SetStartGate(ctx, g) })
+// SetStartLimiter implements port.Store.
+func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+	return s.call(context.Background(), "SetStartLimiter", "", true, func() error { return s.inner.SetStartLimiter(ctx, g) })
 }
 
 // Claim implements port.Store.

@@ -136,9 +136,9 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 	return ask(s, "LastHeartbeat", false, func() (run.Heartbeat, error) { return s.inner.LastHeartbeat(ctx, ref) })
 }
 
-// StartGate implements port.Store.
-func (s *Store) StartGate(ctx context.Context, pool string) (run.StartGate, error) {
-	return ask(s, "StartGate", false, func() (run.StartGate, error) { return s.inner.StartGate(ctx, pool) })
+// StartLimiter implements port.Store.
+func (s *Store) StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error) {
+	return ask(s, "StartLimiter", false, func() (run.StartLimiter, error) { return s.inner.StartLimiter(ctx, pool) })
 }
 
 // Claimed implements port.Store.

@@ -10,28 +10,28 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// StartGate implements port.Store.
-func (s *Store) StartGate(ctx context.Context, pool string) (g run.StartGate, err error) {
+// StartLimiter implements port.Store.
+func (s *Store) StartLimiter(ctx context.Context, pool string) (g run.StartLimiter, err error) {
 	var doc []byte
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		return tx.QueryRow("SELECT doc FROM gates WHERE pool = ?", pool).Scan(&doc)
 	})
 	switch {
 	case errors.Is(err, ErrNoRow):
-		return run.StartGate{Pool: pool}, nil
+		return run.StartLimiter{Pool: pool}, nil
 	case err == nil:
 		err = json.Unmarshal(doc, &g)
 	}
-	return g, wrap(err, "read the start gate of pool", pool)
+	return g, wrap(err, "read the start limiter of pool", pool)
 }
 
-// SetStartGate implements port.Store.
-func (s *Store) SetStartGate(ctx context.Context, g run.StartGate) error {
-	return wrap(s.db.Write(ctx, func(tx *Tx) error { return setGate(tx, &g) }), "store the start gate of pool", g.Pool)
+// SetStartLimiter implements port.Store.
+func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+	return wrap(s.db.Write(ctx, func(tx *Tx) error { return setLimiter(tx, &g) }), "store the start limiter of pool", g.Pool)
 }
 
-// setGate stores a gate if its version is the stored one. It ignores nil.
-func setGate(tx *Tx, g *run.StartGate) error {
+// setLimiter stores a limiter if its version is the stored one. It ignores nil.
+func setLimiter(tx *Tx, g *run.StartLimiter) error {
 	if g == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func setGate(tx *Tx, g *run.StartGate) error {
 	next.Version++
 	doc, err := encode(&next)
 	if err != nil {
-		return fmt.Errorf("cannot encode the start gate of pool %s: %w", g.Pool, err)
+		return fmt.Errorf("cannot encode the start limiter of pool %s: %w", g.Pool, err)
 	}
 	changed, err := tx.Exec(`INSERT INTO gates (pool, version, doc) SELECT ?1, ?2, ?3 WHERE ?4 = 0
 		ON CONFLICT DO NOTHING`, g.Pool, next.Version, doc, g.Version)

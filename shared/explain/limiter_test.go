@@ -17,16 +17,16 @@ func TestPacedStartNamesItsCause(t *testing.T) {
 	r := run.Run{Tenant: "t", ID: "r", State: run.Pending}
 	r.Slot = run.Slot{Pool: "p", State: run.SlotQueued, Since: now, Limit: 10}
 	apps := []run.StartPace{{App: "a", Interval: time.Minute, Burst: 1}}
-	app, limited, _, ok := run.StartGate{Pool: "p"}.Take(apps, now)
+	app, limited, _, ok := run.StartLimiter{Pool: "p"}.Take(apps, now)
 	if !ok {
 		t.Fatalf("got no start at %q, want the first", app)
 	}
-	throttled, _ := run.StartGate{Pool: "p"}.Throttled(apps, "a", now, now)
-	for want, gate := range map[string]run.StartGate{
+	throttled, _ := run.StartLimiter{Pool: "p"}.Throttled(apps, "a", now, now)
+	for want, limiter := range map[string]run.StartLimiter{
 		"starts wait for the limit of the platform, which permits the next one of pool p at 2026-03-01T08:01:00Z": limited,
 		"the platform has throttled starts and permits the next one of pool p at 2026-03-01T08:02:00Z":            throttled,
 	} {
-		got := explain.Run(r, explain.Facts{Now: now, Pool: explain.Queue{Name: "p", Limit: 10}, Gate: gate})
+		got := explain.Run(r, explain.Facts{Now: now, Pool: explain.Queue{Name: "p", Limit: 10}, Limiter: limiter})
 		if got.Reason != explain.StartsPaced || !strings.Contains(got.Message, want) {
 			t.Errorf("got %s: %s, want %s: %s", got.Reason, got.Message, explain.StartsPaced, want)
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// paced returns a gate with a start interval of one second for each app, after a throttled
+// paced returns a limiter with a start interval of one second for each app, after a throttled
 // start.
-func paced(apps ...string) run.StartGate {
+func paced(apps ...string) run.StartLimiter {
 	var paces []run.StartPace
 	for _, app := range apps {
 		paces = append(paces, run.StartPace{App: app, Interval: time.Second})
 	}
-	g, _ := run.StartGate{Pool: "p"}.Throttled(paces, apps[0], time.Time{}, epoch)
+	g, _ := run.StartLimiter{Pool: "p"}.Throttled(paces, apps[0], time.Time{}, epoch)
 	return g
 }
 
@@ -92,20 +92,20 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	constrained := pending
 	constrained.Constraints = &run.Constraints{RequirePreviousSuccess: true}
 	for name, row := range map[string]struct {
-		gate  run.StartGate
-		r     run.Run
-		limit int
-		after time.Duration
-		paced bool
+		limiter run.StartLimiter
+		r       run.Run
+		limit   int
+		after   time.Duration
+		paced   bool
 	}{
-		"nothing was throttled":          {run.StartGate{}, pending, 4, 0, false},
+		"nothing was throttled":          {run.StartLimiter{}, pending, 4, 0, false},
 		"pool with a limit":              {paced("a"), pending, 4, 0, true},
 		"pool with a limit, later":       {paced("a"), pending, 4, time.Hour, false},
 		"throttled run, later":           {paced("a"), throttledRun(), 4, time.Hour, true},
 		"pool without a limit, later":    {paced("a"), pending, 0, time.Hour, true},
 		"run whose constraints are next": {paced("a"), constrained, 4, 0, false},
 	} {
-		if f, after, ok := row.gate.Grant(row.r, row.limit, epoch.Add(row.after)); !ok || (after != nil) != row.paced || f.StartAt.IsZero() == row.paced {
+		if f, after, ok := row.limiter.Grant(row.r, row.limit, epoch.Add(row.after)); !ok || (after != nil) != row.paced || f.StartAt.IsZero() == row.paced {
 			t.Errorf("%s: got permit %s (%t), want one: %t", name, f.StartAt, ok, row.paced)
 		}
 	}
@@ -117,7 +117,7 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 func TestBucketPermitsItsBurst(t *testing.T) {
 	t.Parallel()
 	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}, {App: "b", Interval: time.Second, Burst: 3}}
-	g, given := run.StartGate{Pool: "p"}, map[string][]time.Time{}
+	g, given := run.StartLimiter{Pool: "p"}, map[string][]time.Time{}
 	for tick := range 600 {
 		now := epoch.Add(time.Duration(tick) * 100 * time.Millisecond)
 		for {
@@ -164,7 +164,7 @@ func TestBucketPermitsItsBurst(t *testing.T) {
 func TestThrottledBucketIsEmpty(t *testing.T) {
 	t.Parallel()
 	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}}
-	app, g, _, ok := run.StartGate{Pool: "p"}.Take(apps, epoch)
+	app, g, _, ok := run.StartLimiter{Pool: "p"}.Take(apps, epoch)
 	if !ok {
 		t.Fatalf("got no start at %q, want the first", app)
 	}

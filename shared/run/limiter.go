@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// StartGate limits the rate of machine starts of a pool whose platform limits how often
+// StartLimiter limits the rate of machine starts of a pool whose platform limits how often
 // machines are created. It has a token bucket for each app with a documented limit. Each start
 // takes a token of the app that permits one first. A start that finds no token waits in the
-// queue. Other platforms need no permit until they have throttled a start. While the gate
+// queue. Other platforms need no permit until they have throttled a start. While the limiter
 // limits the rate, each grant to a queued run takes the next permit of an app. So runs start in
-// order and at the rate of the platform. The zero value is open. A gate is a value; its methods
+// order and at the rate of the platform. The zero value is open. A limiter is a value; its methods
 // return a changed copy.
-type StartGate struct {
+type StartLimiter struct {
 	Pool string `json:"pool"`
-	// Version counts the changes. A commit of the gate is conditional on it.
+	// Version counts the changes. A commit of the limiter is conditional on it.
 	Version int64 `json:"version"`
 	// Apps are the places in which machines are created.
 	Apps []StartPace `json:"apps,omitempty"`
@@ -39,24 +39,24 @@ type StartPace struct {
 }
 
 const (
-	// gateHorizon is how far in the future a granted permit may be. The launch waits for it.
-	gateHorizon = 5 * time.Second
-	// gateCalm is how long after Next the gate still limits the grants to runs that wait only
+	// permitHorizon is how far in the future a granted permit may be. The launch waits for it.
+	permitHorizon = 5 * time.Second
+	// limiterCalm is how long after Next the limiter still limits the grants to runs that wait only
 	// for a slot.
-	gateCalm = 30 * time.Second
+	limiterCalm = 30 * time.Second
 	// slowestPace is the longest time between two tries while the platform throttles permitted
 	// starts.
 	slowestPace = 5 * time.Minute
 )
 
 // Closed reports whether a start in the app must wait for its permit.
-func (g StartGate) Closed(app string, now time.Time) bool {
+func (g StartLimiter) Closed(app string, now time.Time) bool {
 	i := g.index(app)
 	return i >= 0 && g.Apps[i].Permit().After(now)
 }
 
-// Paced reports whether the gate has apps and no app permits a start now.
-func (g StartGate) Paced(now time.Time) bool {
+// Paced reports whether the limiter has apps and no app permits a start now.
+func (g StartLimiter) Paced(now time.Time) bool {
 	return len(g.Apps) > 0 && !slices.ContainsFunc(g.Apps, func(p StartPace) bool { return !p.Permit().After(now) })
 }
 
@@ -78,7 +78,7 @@ func (p StartPace) burstTime() time.Duration {
 }
 
 // Permit returns the earliest time at which an app permits a start; zero without apps.
-func (g StartGate) Permit() time.Time {
+func (g StartLimiter) Permit() time.Time {
 	if len(g.Apps) == 0 {
 		return time.Time{}
 	}
@@ -87,7 +87,7 @@ func (g StartGate) Permit() time.Time {
 
 // Rate returns the number of starts per second that all apps permit together, used or not. It
 // is 0 without apps.
-func (g StartGate) Rate() (perSecond float64) {
+func (g StartLimiter) Rate() (perSecond float64) {
 	for _, app := range g.Apps {
 		if gap := app.effectiveInterval(); gap > 0 {
 			perSecond += float64(time.Second) / float64(gap)
@@ -98,7 +98,7 @@ func (g StartGate) Rate() (perSecond float64) {
 
 // Slowed reports whether the platform throttles starts of an app: permitted ones, or those of
 // an app without a documented limit.
-func (g StartGate) Slowed() bool {
+func (g StartLimiter) Slowed() bool {
 	return slices.ContainsFunc(g.Apps, func(p StartPace) bool { return p.Refusals > 0 || p.Burst == 0 })
 }
 
@@ -109,7 +109,7 @@ func (p StartPace) take(at time.Time) StartPace {
 }
 
 // first returns the index of the app with the earliest permit.
-func (g StartGate) first() int {
+func (g StartLimiter) first() int {
 	best := 0
 	for i := range g.Apps {
 		if g.Apps[i].Permit().Before(g.Apps[best].Permit()) {
@@ -122,7 +122,7 @@ func (g StartGate) first() int {
 // Take takes a token for a start that did not wait in the queue. apps are the platform's apps.
 // limited is false if the platform documents no limit; then there are no tokens. ok is false if
 // no app permits a start now.
-func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after StartGate, limited, ok bool) {
+func (g StartLimiter) Take(apps []StartPace, now time.Time) (app string, after StartLimiter, limited, ok bool) {
 	if !slices.ContainsFunc(apps, func(p StartPace) bool { return p.Burst > 0 }) {
 		return "", g, false, false
 	}
@@ -135,9 +135,9 @@ func (g StartGate) Take(apps []StartPace, now time.Time) (app string, after Star
 	return g.Apps[best].App, g, true, true
 }
 
-// withApps returns the gate for the platform's apps. It keeps the state of the apps that the
-// gate knows, and updates their Interval and Burst.
-func (g StartGate) withApps(apps []StartPace) StartGate {
+// withApps returns the limiter for the platform's apps. It keeps the state of the apps that the
+// limiter knows, and updates their Interval and Burst.
+func (g StartLimiter) withApps(apps []StartPace) StartLimiter {
 	known := g
 	g.Apps = slices.Clone(apps)
 	for i, app := range g.Apps {
@@ -151,23 +151,23 @@ func (g StartGate) withApps(apps []StartPace) StartGate {
 
 // paces reports whether a grant to the queued run needs a permit. A run with a throttled start
 // always does, and so does a run of a pool without a limit: both can wait only for a permit.
-func (g StartGate) paces(r Run, limit int, now time.Time) bool {
+func (g StartLimiter) paces(r Run, limit int, now time.Time) bool {
 	starts := r.Attempt.Number > 0 || r.State == ActionRunning || !r.Constraints.BeforeRun()
 	return len(g.Apps) > 0 && starts && (limit == 0 || r.State == ContainerCreating ||
-		slices.ContainsFunc(g.Apps, func(p StartPace) bool { return now.Before(p.Next.Add(gateCalm)) }))
+		slices.ContainsFunc(g.Apps, func(p StartPace) bool { return now.Before(p.Next.Add(limiterCalm)) }))
 }
 
 // Grant returns the fact that grants the queued run its slot of a pool with the limit. after is
-// the gate after it; nil if the grant needs no permit. ok is false if the next permit is too
+// the limiter after it; nil if the grant needs no permit. ok is false if the next permit is too
 // far in the future.
-func (g StartGate) Grant(r Run, limit int, now time.Time) (f Granted, after *StartGate, ok bool) {
+func (g StartLimiter) Grant(r Run, limit int, now time.Time) (f Granted, after *StartLimiter, ok bool) {
 	f.Limit = limit
 	if !g.paces(r, limit, now) {
 		return f, nil, true
 	}
 	best := g.first()
 	at := later(g.Apps[best].Permit(), now)
-	if at.Sub(now) > gateHorizon {
+	if at.Sub(now) > permitHorizon {
 		return f, nil, false
 	}
 	g.Apps = slices.Clone(g.Apps)
@@ -182,10 +182,10 @@ func (p StartPace) effectiveInterval() time.Duration {
 	return min(p.Interval<<min(p.Refusals, 20), max(slowestPace, p.Interval))
 }
 
-// Throttled returns the gate after the platform throttled a start in the app. permitted is the
+// Throttled returns the limiter after the platform throttled a start in the app. permitted is the
 // permit of the start; zero without one. apps are the platform's apps with their intervals.
-// changed is false if the gate is already slow enough.
-func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.Time) (after StartGate, changed bool) {
+// changed is false if the limiter is already slow enough.
+func (g StartLimiter) Throttled(apps []StartPace, app string, permitted, now time.Time) (after StartLimiter, changed bool) {
 	known := g.Apps
 	g = g.withApps(apps)
 	i := g.index(app)
@@ -200,9 +200,9 @@ func (g StartGate) Throttled(apps []StartPace, app string, permitted, now time.T
 	return g, !slices.Equal(known, g.Apps)
 }
 
-// Accepted returns the gate after a permitted start in the app was not throttled. A slowed app
+// Accepted returns the limiter after a permitted start in the app was not throttled. A slowed app
 // returns to its normal rate at once.
-func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed bool) {
+func (g StartLimiter) Accepted(app string, now time.Time) (after StartLimiter, changed bool) {
 	i := g.index(app)
 	if i < 0 || g.Apps[i].Refusals == 0 {
 		return g, false
@@ -217,9 +217,9 @@ func (g StartGate) Accepted(app string, now time.Time) (after StartGate, changed
 	return g, true
 }
 
-// NotBefore returns the gate after another pool has used up the limit of the app: no start in
+// NotBefore returns the limiter after another pool has used up the limit of the app: no start in
 // the app is permitted before the time at.
-func (g StartGate) NotBefore(app string, at time.Time) (after StartGate, changed bool) {
+func (g StartLimiter) NotBefore(app string, at time.Time) (after StartLimiter, changed bool) {
 	i := g.index(app)
 	if i < 0 || !g.Apps[i].Permit().Before(at) {
 		return g, false
@@ -229,10 +229,10 @@ func (g StartGate) NotBefore(app string, at time.Time) (after StartGate, changed
 	return g, true
 }
 
-// AppGate returns the name of the gate of an app whose limit several pools share. No pool has
+// AppLimiter returns the name of the limiter of an app whose limit several pools share. No pool has
 // such a name.
-func AppGate(app string) string { return "app/" + app }
+func AppLimiter(app string) string { return "app/" + app }
 
-func (g StartGate) index(app string) int {
+func (g StartLimiter) index(app string) int {
 	return slices.IndexFunc(g.Apps, func(p StartPace) bool { return p.App == app })
 }

@@ -16,16 +16,16 @@ func throttled() run.Fact {
 	return run.StartRefused{Attempt: 1, Fault: fault.New(fault.Throttled, "too many")}
 }
 
-func gateIsStored(s *storeTest) {
-	read := func() run.StartGate {
+func limiterIsStored(s *storeTest) {
+	read := func() run.StartLimiter {
 		s.Helper()
-		g, err := s.store.StartGate(s.ctx, "p")
+		g, err := s.store.StartLimiter(s.ctx, "p")
 		s.ok(err)
 		return g
 	}
-	s.same(run.StartGate{Pool: "p"}, read())
+	s.same(run.StartLimiter{Pool: "p"}, read())
 	first, _ := read().Throttled([]run.StartPace{{App: "a", Interval: time.Second}, {App: "b", Interval: time.Minute}}, "a", time.Time{}, s.later())
-	s.ok(s.store.SetStartGate(s.ctx, first))
+	s.ok(s.store.SetStartLimiter(s.ctx, first))
 	want := first
 	want.Version = 1
 	s.same(want, read())
@@ -33,48 +33,48 @@ func gateIsStored(s *storeTest) {
 	for _, version := range []int64{0, 2} {
 		other := first
 		other.Version = version
-		if err := s.store.SetStartGate(s.ctx, other); !errors.Is(err, port.ErrConflict) {
+		if err := s.store.SetStartLimiter(s.ctx, other); !errors.Is(err, port.ErrConflict) {
 			s.Errorf("got %v for version %d, want ErrConflict", err, version)
 		}
 	}
 	next, _ := read().Throttled(first.Apps, "b", time.Time{}, s.later())
-	s.ok(s.store.SetStartGate(s.ctx, next))
+	s.ok(s.store.SetStartLimiter(s.ctx, next))
 	next.Version = 2
 	s.same(next, read())
-	if other, err := s.store.StartGate(s.ctx, "q"); err != nil || other.Version != 0 {
-		s.Errorf("got gate %+v (%v) of another pool, want none", other, err)
+	if other, err := s.store.StartLimiter(s.ctx, "q"); err != nil || other.Version != 0 {
+		s.Errorf("got limiter %+v (%v) of another pool, want none", other, err)
 	}
 }
 
-func gateAndGrantAreAtomic(s *storeTest) {
+func limiterAndGrantAreAtomic(s *storeTest) {
 	held := s.fill("p", 1, 1)[0]
 	first := s.queue("p", 1, 1)[0]
-	gate, _ := run.StartGate{Pool: "p"}.Throttled([]run.StartPace{{App: "a", Interval: time.Second}}, "a", time.Time{}, s.now)
-	s.ok(s.store.SetStartGate(s.ctx, gate))
-	gate.Version = 1
-	fact, after, ok := gate.Grant(first, 1, s.now)
+	limiter, _ := run.StartLimiter{Pool: "p"}.Throttled([]run.StartPace{{App: "a", Interval: time.Second}}, "a", time.Time{}, s.now)
+	s.ok(s.store.SetStartLimiter(s.ctx, limiter))
+	limiter.Version = 1
+	fact, after, ok := limiter.Grant(first, 1, s.now)
 	if !ok || after == nil {
 		s.Fatalf("got permit %t, want one", ok)
 	}
 	grant := s.decide(first, fact)
-	grant.Gate = after
+	grant.Limiter = after
 	s.wantNoSlot(first, grant)
-	if got, err := s.store.StartGate(s.ctx, "p"); err != nil || got.Version != 1 {
-		s.Fatalf("got gate %+v (%v) after the refused grant, want version 1", got, err)
+	if got, err := s.store.StartLimiter(s.ctx, "p"); err != nil || got.Version != 1 {
+		s.Fatalf("got limiter %+v (%v) after the refused grant, want version 1", got, err)
 	}
 	s.apply(held, run.CancelRequested{By: "x"}, run.Settled{})
 	stale := grant
-	stale.Gate = new(*after)
-	stale.Gate.Version = 5
+	stale.Limiter = new(*after)
+	stale.Limiter.Version = 5
 	err := s.store.Commit(s.ctx, stale)
 	if conflict, ok := errors.AsType[*port.Conflict](err); !ok || conflict.Ref != (run.Ref{}) {
-		s.Fatalf("got %v for a changed gate, want a conflict without a run", err)
+		s.Fatalf("got %v for a changed limiter, want a conflict without a run", err)
 	}
 	s.wantRun(first)
 	s.ok(s.store.Commit(s.ctx, grant))
 	want := *after
 	want.Version = 2
-	got, err := s.store.StartGate(s.ctx, "p")
+	got, err := s.store.StartLimiter(s.ctx, "p")
 	s.ok(err)
 	s.same(want, got)
 	s.wantPools(acme("p", 1, 0))
@@ -128,11 +128,11 @@ func tokenRace(s *storeTest) {
 	conflicts, taken := 0, map[string]int{}
 	won := s.race(starts, func(i int) error {
 		for {
-			gate, err := s.store.StartGate(s.ctx, "p")
+			limiter, err := s.store.StartLimiter(s.ctx, "p")
 			if err != nil {
 				return err
 			}
-			app, after, _, ok := gate.Take(apps, s.now)
+			app, after, _, ok := limiter.Take(apps, s.now)
 			if !ok {
 				return errNoToken
 			}
@@ -141,7 +141,7 @@ func tokenRace(s *storeTest) {
 				return err
 			}
 			w := port.WriteOf(d)
-			w.Gate = &after
+			w.Limiter = &after
 			err = s.store.Commit(s.ctx, w)
 			mu.Lock()
 			switch {
@@ -169,10 +169,10 @@ func tokenRace(s *storeTest) {
 		}
 	}
 	s.same(taken, committed)
-	gate, err := s.store.StartGate(s.ctx, "p")
+	limiter, err := s.store.StartLimiter(s.ctx, "p")
 	s.ok(err)
-	if _, _, _, ok := gate.Take(apps, s.now); ok || gate.Version != 2*burst {
-		s.Errorf("got version %d and a further token %t, want %d and none", gate.Version, ok, 2*burst)
+	if _, _, _, ok := limiter.Take(apps, s.now); ok || limiter.Version != 2*burst {
+		s.Errorf("got version %d and a further token %t, want %d and none", limiter.Version, ok, 2*burst)
 	}
 }
 

@@ -10,34 +10,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// StartGate implements port.Store.
-func (s *Store) StartGate(ctx context.Context, pool string) (run.StartGate, error) {
-	g := run.StartGate{Pool: pool}
-	is, err := s.get(ctx, keyOf(gates+pool, sortNote), true)
+// StartLimiter implements port.Store.
+func (s *Store) StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error) {
+	g := run.StartLimiter{Pool: pool}
+	is, err := s.get(ctx, keyOf(limiters+pool, sortNote), true)
 	if err == nil && is != nil {
 		err = json.Unmarshal([]byte(textOf(is[attrDoc])), &g)
 	}
-	return g, wrap(err, "read the start gate of pool", pool)
+	return g, wrap(err, "read the start limiter of pool", pool)
 }
 
-// SetStartGate implements port.Store.
-func (s *Store) SetStartGate(ctx context.Context, g run.StartGate) error {
-	p, err := gatePart(g)
+// SetStartLimiter implements port.Store.
+func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+	p, err := limiterPart(g)
 	if err == nil {
 		err = s.write(ctx, []*part{p})
 	}
-	return wrap(err, "store the start gate of pool", g.Pool)
+	return wrap(err, "store the start limiter of pool", g.Pool)
 }
 
-// gatePart returns the part that stores a gate if its version is the stored one.
-func gatePart(g run.StartGate) (*part, error) {
+// limiterPart returns the part that stores a limiter if its version is the stored one.
+func limiterPart(g run.StartLimiter) (*part, error) {
 	before := g.Version
 	g.Version++
 	doc, err := json.Marshal(g)
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode the start gate of pool %s: %w", g.Pool, err)
+		return nil, fmt.Errorf("cannot encode the start limiter of pool %s: %w", g.Pool, err)
 	}
-	put := keyOf(gates+g.Pool, sortNote)
+	put := keyOf(limiters+g.Pool, sortNote)
 	put[attrVersion], put[attrDoc] = number(g.Version), text(string(doc))
 	return replaceVersion(put, before), nil
 }
