@@ -32,11 +32,12 @@ type Held struct {
 type Load struct {
 	// Limit is the number of slots; 0 means no limit.
 	Limit int
-	// Held are the held slots with a known holder. Others is the number of other held slots.
+	// Held are the slots whose holder is known. Others is the number of the other held slots.
 	Held   []Held
 	Others int
-	// Kept: the slots belong to a job or a key, and are held until the run ends.
-	Kept bool
+	// HeldByRun: the slots belong to a job or a key. A run holds one until it ends, over all its
+	// attempts.
+	HeldByRun bool
 	// Permit is the time until the next permitted start. Interval is the time between two
 	// permitted starts. Both are zero if starts are not limited.
 	Permit, Interval time.Duration
@@ -72,8 +73,8 @@ const (
 func NewForecast(l Load, measures Measures) Forecast {
 	f := Forecast{measures: measures, permit: l.Permit, interval: l.Interval}
 	sim := simulation{load: l, by: measures.held, random: 1, slots: 1, scale: 1}
-	if l.Kept {
-		sim.by = measures.kept
+	if l.HeldByRun {
+		sim.by = measures.heldByRun
 	}
 	sim.known = sim.by[all]
 	if l.Limit == 0 {

@@ -102,11 +102,11 @@ func (q *Queue) forecast(position int, r run.Run, kind LimitKind, limiter run.St
 
 // Load returns the load of the queue for a forecast.
 func (q *Queue) Load(kind LimitKind, limiter run.StartLimiter, now time.Time) Load {
-	l := Load{Limit: q.Limit, Others: max(q.Held-len(q.Holders), 0), Kept: kind != LimitPool}
+	l := Load{Limit: q.Limit, Others: max(q.Held-len(q.Holders), 0), HeldByRun: kind != LimitPool}
 	for _, h := range q.Holders {
 		l.Held = append(l.Held, Held{h.class, max(now.Sub(h.Since), 0)})
 	}
-	if limiter.Paced(now) && !l.Kept {
+	if limiter.Paced(now) && !l.HeldByRun {
 		l.Permit, l.Interval = pace(limiter, now)
 	}
 	return l

@@ -13,13 +13,13 @@ type Measure struct {
 	Class string
 	// Start is the mean time of an attempt from its slot until its machine ran.
 	Start time.Duration
-	// Held is the mean time that an attempt held its slot of the pool. Kept is the time that
+	// Held is the mean time that an attempt held its slot of the pool. HeldByRun is the time that
 	// the run held the slots of its job and key.
-	Held, Kept time.Duration
+	Held, HeldByRun time.Duration
 	// Size is the size of the work, from SizeOf.
 	Size float64
-	// Living: the run has not ended, so Held and Kept are the times so far.
-	Living bool
+	// Active: the run has not ended, so Held and HeldByRun are the times so far.
+	Active bool
 	// Ratio is the time that the run waited in a queue, divided by the uncorrected p90 of its
 	// prediction; 0 without a prediction. At is the time of the prediction.
 	Ratio float64
@@ -56,11 +56,11 @@ func MeasureOf(r run.Run, now time.Time) (m Measure, ok bool) {
 	}
 	spent := r.Metrics(now).Phases
 	attempts := time.Duration(r.Attempt.Number)
-	m = Measure{Class: ClassOf(r), Size: SizeOf(r), Living: !r.State.Terminal()}
+	m = Measure{Class: ClassOf(r), Size: SizeOf(r), Active: !r.State.Terminal()}
 	m.Start = spent[run.PhaseContainerCreation]/attempts + spent[run.PhaseConstraintCheck]
-	m.Kept = spent[run.PhaseContainerCreation] + spent[run.PhaseExecution] + spent[run.PhaseTermination]
-	m.Held = m.Kept / attempts
-	m.Kept += spent[run.PhaseRetryDelay]
+	m.HeldByRun = spent[run.PhaseContainerCreation] + spent[run.PhaseExecution] + spent[run.PhaseTermination]
+	m.Held = m.HeldByRun / attempts
+	m.HeldByRun += spent[run.PhaseRetryDelay]
 	if p := r.Prediction; p != nil && p.Base > 0 {
 		m.Ratio = float64(p.Waited().Milliseconds()) / float64(p.Base)
 		m.At = p.At
@@ -73,7 +73,7 @@ type Measures struct {
 	// Count is the number of measured runs that have ended.
 	Count      int
 	starts     map[string][]time.Duration
-	held, kept map[string]distribution
+	held, heldByRun map[string]distribution
 	// size is the mean size of the measured runs that have ended; 0 means unknown.
 	size float64
 	// factor corrects the p90 of queued runs by the ratios of measured runs; see correction.
@@ -102,14 +102,14 @@ const all = ""
 // same time.
 func NewMeasures(of []Measure) Measures {
 	classes := map[string][]Measure{}
-	m := Measures{starts: map[string][]time.Duration{}, held: map[string]distribution{}, kept: map[string]distribution{}, factor: 1}
+	m := Measures{starts: map[string][]time.Duration{}, held: map[string]distribution{}, heldByRun: map[string]distribution{}, factor: 1}
 	var ratios []float64
 	sized := 0
 	of = slices.SortedFunc(slices.Values(of), func(a, b Measure) int { return a.At.Compare(b.At) })
 	for _, each := range of {
 		classes[all] = append(classes[all], each)
 		classes[each.Class] = append(classes[each.Class], each)
-		if !each.Living {
+		if !each.Active {
 			m.Count++
 			if each.Size > 0 {
 				sized++
@@ -122,14 +122,14 @@ func NewMeasures(of []Measure) Measures {
 	}
 	for class, each := range classes {
 		var starts []time.Duration
-		var held, kept []span
+		var held, heldByRun []span
 		ended := 0
 		for _, one := range each {
 			if one.Start > 0 {
 				starts = append(starts, one.Start)
 			}
-			held, kept = append(held, span{one.Held, one.Living}), append(kept, span{one.Kept, one.Living})
-			if !one.Living {
+			held, heldByRun = append(held, span{one.Held, one.Active}), append(heldByRun, span{one.HeldByRun, one.Active})
+			if !one.Active {
 				ended++
 			}
 		}
@@ -138,7 +138,7 @@ func NewMeasures(of []Measure) Measures {
 			m.starts[class] = starts
 		}
 		if class == all && ended > 0 || ended >= enough {
-			m.held[class], m.kept[class] = distributionOf(held), distributionOf(kept)
+			m.held[class], m.heldByRun[class] = distributionOf(held), distributionOf(heldByRun)
 		}
 	}
 	if len(ratios) >= calibrated {

@@ -163,17 +163,17 @@ func (p *pool) measure(now time.Duration) {
 		if a.running == 0 || a.running+a.start > now {
 			continue
 		}
-		m := explain.Measure{Class: a.class, Start: a.start, Held: a.end - a.running, Living: a.end == 0 || a.end > now}
-		if m.Living {
+		m := explain.Measure{Class: a.class, Start: a.start, Held: a.end - a.running, Active: a.end == 0 || a.end > now}
+		if m.Active {
 			m.Held = now - a.running
 			if !slices.Contains(p.known(), a) {
 				continue
 			}
 		}
-		if a.base > 0 && !m.Living {
+		if a.base > 0 && !m.Active {
 			m.Ratio, m.At = float64(a.running+a.start-a.at)/float64(a.base), time.Unix(0, 0).Add(a.at)
 		}
-		m.Kept = m.Held
+		m.HeldByRun = m.Held
 		if of = append(of, m); len(of) == 256 {
 			break
 		}
