@@ -27,13 +27,13 @@ func takeOutput(svc *orchestrator.Workers, output *logs.Intake, w http.ResponseW
 	if err != nil {
 		return err
 	}
-	taken, err := output.Take(r.Context(), bearer, body.Attempt, chunk)
+	stored, err := output.Take(r.Context(), bearer, body.Attempt, chunk)
 	if err != nil {
 		return fmt.Errorf("cannot take the output: %w", err)
 	}
-	answer := contract.LogAnswer{Acknowledged: acknowledged(taken.At), Followed: taken.Followed}
-	if taken.Cancel != nil {
-		answer.ShouldCancel, answer.CancelReason = true, cmp.Or(*taken.Cancel, contract.CancelReasonUser)
+	answer := contract.LogAnswer{Acknowledged: acknowledged(stored.At), Followed: stored.Followed}
+	if stored.Cancel != nil {
+		answer.ShouldCancel, answer.CancelReason = true, cmp.Or(*stored.Cancel, contract.CancelReasonUser)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, answer)
 }

@@ -31,13 +31,13 @@ type Sender struct {
 	client *Client
 
 	mu    sync.Mutex
-	kept  map[string]*http.Transport
+	newer map[string]*http.Transport
 	older map[string]*http.Transport
 }
 
 // NewSender returns a Sender.
 func NewSender(c Config) *Sender {
-	return &Sender{client: New(c), kept: map[string]*http.Transport{}, older: map[string]*http.Transport{}}
+	return &Sender{client: New(c), newer: map[string]*http.Transport{}, older: map[string]*http.Transport{}}
 }
 
 // Reply is the response to a message, or the reason for a missing response.
@@ -84,12 +84,12 @@ func (s *Sender) Send(ctx context.Context, m Message) (Reply, error) {
 }
 
 // transport returns the transport of a target. Transports that were not used for a while are
-// closed: if there are too many, s.kept becomes s.older, and the previous s.older are closed.
+// closed: if there are too many, s.newer becomes s.older, and the previous s.older are closed.
 func (s *Sender) transport(t guard.Target) *http.Transport {
 	key := t.URL.Scheme + "://" + t.URL.Host
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if over, ok := s.kept[key]; ok {
+	if over, ok := s.newer[key]; ok {
 		return over
 	}
 	over, ok := s.older[key]
@@ -98,12 +98,12 @@ func (s *Sender) transport(t guard.Target) *http.Transport {
 	} else {
 		over = s.client.transport(t, true)
 	}
-	if len(s.kept) >= maxTargets/2 {
+	if len(s.newer) >= maxTargets/2 {
 		for _, unused := range s.older {
 			unused.CloseIdleConnections()
 		}
-		s.kept, s.older = map[string]*http.Transport{}, s.kept
+		s.newer, s.older = map[string]*http.Transport{}, s.newer
 	}
-	s.kept[key] = over
+	s.newer[key] = over
 	return over
 }

@@ -45,7 +45,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 		return port.MachineStatus{}, err
 	}
 	made, err := e.api.ContainerCreate(ctx, r.creation(e, spec, cmp.Or(settings.Network, e.route.Network)))
-	if err != nil && !taken(err) {
+	if err != nil && !nameInUse(err) {
 		return port.MachineStatus{}, launchFailure(ctx, err)
 	}
 	if err == nil && made.ID != "" {

@@ -55,31 +55,31 @@ func read(ctx context.Context, e *engine, id string) ([]byte, error) {
 
 // end stores the last logsLimit bytes.
 type end struct {
-	kept bytes.Buffer
+	tail bytes.Buffer
 	cut  int
 }
 
 // Write implements io.Writer. It does not fail.
 func (e *end) Write(p []byte) (int, error) {
-	e.kept.Write(p)
-	if over := e.kept.Len() - 2*logsLimit; over > 0 {
-		e.drop(e.kept.Len() - logsLimit)
+	e.tail.Write(p)
+	if over := e.tail.Len() - 2*logsLimit; over > 0 {
+		e.drop(e.tail.Len() - logsLimit)
 	}
 	return len(p), nil
 }
 
 func (e *end) drop(n int) {
-	e.kept.Next(n)
+	e.tail.Next(n)
 	e.cut += n
 }
 
 // text returns the stored bytes, after a line that marks the cut.
 func (e *end) text() []byte {
-	if over := e.kept.Len() - logsLimit; over > 0 {
+	if over := e.tail.Len() - logsLimit; over > 0 {
 		e.drop(over)
 	}
 	if e.cut == 0 {
-		return e.kept.Bytes()
+		return e.tail.Bytes()
 	}
-	return append(bytes.TrimPrefix(limit.CutMark(int64(e.cut)), []byte("\n")), e.kept.Bytes()...)
+	return append(bytes.TrimPrefix(limit.CutMark(int64(e.cut)), []byte("\n")), e.tail.Bytes()...)
 }

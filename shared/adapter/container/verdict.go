@@ -35,8 +35,8 @@ func says(err error, phrases ...string) bool {
 	return false
 }
 
-// taken reports whether a creation was refused because a container has the name.
-func taken(err error) bool {
+// nameInUse reports whether a creation was refused because a container has the name.
+func nameInUse(err error) bool {
 	return errdefs.IsConflict(err) && says(err, "name") || says(err, "is already in use by", "already in use")
 }
 

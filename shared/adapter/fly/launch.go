@@ -67,28 +67,28 @@ func (r *Runner) create(ctx context.Context, app string, in machineInput) (*mach
 var namedID = regexp.MustCompile(`machine ID (\w+) already exists`)
 
 // adoptNamed returns the machine with the name if it belongs to this attempt.
-func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, taken error) (port.MachineStatus, error) {
+func (r *Runner) adoptNamed(ctx context.Context, app string, spec port.LaunchSpec, conflict error) (port.MachineStatus, error) {
 	const what = "find out who has the machine's name"
-	answer, ok := errors.AsType[*apiError](taken)
+	answer, ok := errors.AsType[*apiError](conflict)
 	var match []string
 	if ok {
 		match = namedID.FindStringSubmatch(answer.Error())
 	}
 	if match == nil {
-		return r.adoptLost(ctx, app, spec, taken)
+		return r.adoptLost(ctx, app, spec, conflict)
 	}
 	found, err := r.client.Get(ctx, app, match[1])
 	if classify(err) == noMachine { // it is not visible yet, or not any more
-		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
+		return port.MachineStatus{}, fault.Wrap(conflict, fault.Unavailable, "cannot %s: Fly does not show the machine", what)
 	}
 	if err != nil {
 		return port.MachineStatus{}, failure(ctx, err, what)
 	}
 	if found.known() == nil {
-		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s: its host does not answer", what)
+		return port.MachineStatus{}, fault.Wrap(conflict, fault.Unavailable, "cannot %s: its host does not answer", what)
 	}
 	if !r.owns(found, spec) {
-		return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the machine's name belongs to another machine")
+		return port.MachineStatus{}, fault.Wrap(conflict, fault.LaunchRefused, "the machine's name belongs to another machine")
 	}
 	r.log.Info("adopted the machine that has the name", "run_id", spec.Owner.RunID, "attempt", spec.Owner.Attempt, "machine", found.ID, "app", app)
 	return r.converted(app, found), nil

@@ -50,15 +50,15 @@ func (r *Runner) prepared(spec port.WarmSpec) (machineInput, error) {
 }
 
 // adoptWarm returns the machine with the name if it is the machine of the record.
-func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, taken error) (port.MachineStatus, error) {
+func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, conflict error) (port.MachineStatus, error) {
 	const what = "find out who has the warm machine's name"
-	answer, ok := errors.AsType[*apiError](taken)
+	answer, ok := errors.AsType[*apiError](conflict)
 	var match []string
 	if ok {
 		match = namedID.FindStringSubmatch(answer.Error())
 	}
 	if match == nil {
-		return port.MachineStatus{}, fault.Wrap(taken, fault.Unavailable, "cannot %s", what)
+		return port.MachineStatus{}, fault.Wrap(conflict, fault.Unavailable, "cannot %s", what)
 	}
 	found, err := r.client.Get(ctx, app, match[1])
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Runner) adoptWarm(ctx context.Context, app string, spec port.WarmSpec, 
 	if m := r.converted(app, found); m.Warm == spec.Warm && found.metadata(keyCluster) == r.cfg.Cluster {
 		return m, nil
 	}
-	return port.MachineStatus{}, fault.Wrap(taken, fault.LaunchRefused, "the warm machine's name belongs to another machine")
+	return port.MachineStatus{}, fault.Wrap(conflict, fault.LaunchRefused, "the warm machine's name belongs to another machine")
 }
 
 // StartWarm implements port.WarmMachines in one call, which changes the machine's configuration

@@ -167,7 +167,7 @@ func (r *Runner) awaitStart(ctx context.Context, p *part, at place) (now port.Ma
 				return now, f
 			}
 		}
-		held := seen.job != nil && is(seen.job.Spec.Suspend) // by another controller, for a queue of the cluster
+		held := seen.job != nil && isTrue(seen.job.Spec.Suspend) // by another controller, for a queue of the cluster
 		if now.Phase != "" && reached(now.Phase, port.MachineRunning) || held || waited >= r.cfg.StartWait || ctx.Err() != nil {
 			return now, nil
 		}

@@ -164,4 +164,4 @@ func restrict(c *corev1.Container) {
 // delete a pod without waiting for its end.
 func seconds(d time.Duration) int64 { return max(1, int64(math.Ceil(d.Seconds()))) }
 
-func is(b *bool) bool { return b != nil && *b }
+func isTrue(b *bool) bool { return b != nil && *b }

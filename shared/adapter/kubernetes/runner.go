@@ -112,7 +112,7 @@ func (r *Runner) Inspect(ctx context.Context, m port.Machine) (port.MachineStatu
 		return port.MachineStatus{}, fmt.Errorf("cannot %s: %w", what, port.ErrNotFound)
 	}
 	s := found.status(r.cfg.Cluster, at, p.patient(at.uid, r.cfg))
-	if found.pod() == nil && s.Phase == port.MachineCreating && !is(found.job.Spec.Suspend) {
+	if found.pod() == nil && s.Phase == port.MachineCreating && !isTrue(found.job.Spec.Suspend) {
 		s.StartFault = r.refusal(ctx, at)
 	}
 	return s, nil

@@ -48,7 +48,7 @@ const suspendedWords = "the Job is suspended by another controller of the cluste
 func (o objects) waiting(job string) string {
 	p := o.pod()
 	if p == nil {
-		if o.job != nil && is(o.job.Spec.Suspend) && !withdrawn(o.job) {
+		if o.job != nil && isTrue(o.job.Spec.Suspend) && !withdrawn(o.job) {
 			return suspendedWords
 		}
 		return ""

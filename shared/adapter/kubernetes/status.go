@@ -99,7 +99,7 @@ func jobPhase(j *batchv1.Job) port.MachinePhase {
 // withdrawn reports whether Sortie suspended the Job, so that no pod is created.
 func withdrawn(j *batchv1.Job) bool {
 	_, stopped := j.Annotations[keyStopped]
-	return is(j.Spec.Suspend) && (stopped || destroyed(j))
+	return isTrue(j.Spec.Suspend) && (stopped || destroyed(j))
 }
 
 func destroyed(j *batchv1.Job) bool { _, ok := j.Annotations[keyDestroyed]; return ok }

@@ -213,8 +213,8 @@ func (e *Estimates) forecast(ctx context.Context, tenant string, pool run.Pool) 
 	if err != nil {
 		return nil, err
 	}
-	if kept, ok := queue.peek(e.clock.Now(), fresh); ok {
-		return kept, nil // concurrent calls must count their runs in the same forecast
+	if cached, ok := queue.peek(e.clock.Now(), fresh); ok {
+		return cached, nil // concurrent calls must count their runs in the same forecast
 	}
 	return read, nil
 }

@@ -99,15 +99,15 @@ func (l *ReplicaSets) Served(ctx context.Context, p run.Pool) (run.Pool, error) 
 	return p, nil
 }
 
-// Save stores a set, or deletes it if it is empty and kept is false. It returns
+// Save stores a set, or deletes it if it is empty and keepEmpty is false. It returns
 // port.ErrConflict if the set has changed since it was read.
-func (l *ReplicaSets) Save(ctx context.Context, s StoredSet, kept bool) error {
+func (l *ReplicaSets) Save(ctx context.Context, s StoredSet, keepEmpty bool) error {
 	r, err := s.resource()
 	if err != nil {
 		return err
 	}
 	saved, removed := []port.Resource{r}, []port.Resource(nil)
-	if len(s.Replicas) == 0 && !kept {
+	if len(s.Replicas) == 0 && !keepEmpty {
 		saved, removed = nil, saved
 	}
 	l.known.Delete(run.PoolRef{Tenant: s.tenant, ID: s.Pool})

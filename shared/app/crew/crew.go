@@ -66,7 +66,7 @@ const maxFailures = 20
 // concurrent use.
 type Failures struct {
 	mu   sync.Mutex
-	kept []error
+	errs []error
 	more int
 }
 
@@ -77,8 +77,8 @@ func (f *Failures) Add(err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.kept) < maxFailures {
-		f.kept = append(f.kept, err)
+	if len(f.errs) < maxFailures {
+		f.errs = append(f.errs, err)
 	} else {
 		f.more++
 	}
@@ -88,7 +88,7 @@ func (f *Failures) Add(err error) {
 func (f *Failures) Join(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := errors.Join(append(f.kept, ctx.Err())...)
+	err := errors.Join(append(f.errs, ctx.Err())...)
 	if f.more > 0 {
 		err = fmt.Errorf("%w\nand %d more errors", err, f.more)
 	}

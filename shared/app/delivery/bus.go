@@ -132,9 +132,9 @@ func (s *Bus) publish(ctx context.Context, tenant, epoch string, records []port.
 		}
 		list = append(list, port.PublishedEvent{Message: events.NewMessage(e, epoch, r.Position, signed), Position: r.Position})
 	}
-	taken, err := s.send(ctx, tenant, list)
-	if taken < len(list) {
-		return list[taken].Position - 1, err
+	sent, err := s.send(ctx, tenant, list)
+	if sent < len(list) {
+		return list[sent].Position - 1, err
 	}
 	return records[len(records)-1].Position, err
 }

@@ -168,8 +168,8 @@ func (s *Bus) replay(ctx context.Context, tenant string, r EventReplay, position
 			list, ordinals = append(list, e), append(ordinals, done)
 		}
 	}
-	taken, err := s.send(ctx, tenant, list)
-	if taken < len(list) {
+	sent, err := s.send(ctx, tenant, list)
+	if sent < len(list) {
 		return ordinals[taken] - 1, err
 	}
 	return done, err

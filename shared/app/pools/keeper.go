@@ -80,10 +80,10 @@ func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
 			set.Replicas[slices.IndexFunc(set.Replicas, func(one run.Replica) bool { return one.ID == r.ID })] = r
 		}
 	}
-	kept := p.Engine != nil && p.Engine.Machines != nil
+	hasMachines := p.Engine != nil && p.Engine.Machines != nil
 	changed := !reflect.DeepEqual(set, before) //nolint:govet // the faults in it are data
-	if changed || len(set.Replicas) == 0 && !kept {
-		if err := k.capacity.Replicas.Save(ctx, set, kept); err != nil {
+	if changed || len(set.Replicas) == 0 && !hasMachines {
+		if err := k.capacity.Replicas.Save(ctx, set, hasMachines); err != nil {
 			return err
 		}
 	}
