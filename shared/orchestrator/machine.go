@@ -41,7 +41,7 @@ func (s *Machines) factOf(ctx context.Context, attempt int, machine port.Machine
 	case machine.Phase == port.MachineGone:
 		return constantFact(of(run.MachineGone{Attempt: attempt, Exit: machine.Exit}))
 	case machine.Phase == port.MachineCreating:
-		return constantFact(of(run.MachineWaits{Attempt: attempt, Words: machine.Waiting}))
+		return constantFact(of(run.MachineWaits{Attempt: attempt, Message: machine.Waiting}))
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},
 		run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprint("m", attempt)}},
 		run.MachineRunning{Attempt: attempt},
-		run.MachineWaits{Attempt: attempt, Words: rapid.SampledFrom([]string{"", "w"}).Draw(t, "words")},
+		run.MachineWaits{Attempt: attempt, Message: rapid.SampledFrom([]string{"", "w"}).Draw(t, "words")},
 		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Rand: roll},
 		run.StartFailed{Attempt: attempt, Fault: fault.New(rapid.SampledFrom([]fault.Code{fault.Image, fault.Capacity, fault.LaunchRefused}).Draw(t, "code"), "m"), Gone: roll > 0.5, Fallbacks: []run.Fallback{{Pool: "spare", On: []run.FallbackReason{run.FallbackImage}}}},
 		run.MachineGone{Attempt: attempt, Exit: exits.Draw(t, "exit")},

@@ -296,13 +296,13 @@ func (d *draft) enterRunning() {
 // later. It only records the message of the platform.
 type MachineWaits struct {
 	Attempt int
-	// Words is the message of the platform; empty if it no longer sends one.
-	Words string
+	// Message is the message of the platform; empty if it no longer sends one.
+	Message string
 }
 
 func (f MachineWaits) apply(d *draft) error {
-	if d.isCurrent(f.Attempt) && d.State == ContainerCreating && d.Attempt.Waiting != f.Words {
-		d.Attempt.Waiting, d.changed = f.Words, true
+	if d.isCurrent(f.Attempt) && d.State == ContainerCreating && d.Attempt.Waiting != f.Message {
+		d.Attempt.Waiting, d.changed = f.Message, true
 	}
 	return nil
 }

@@ -179,7 +179,7 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 			run.MachineRunning{Attempt: 1},
 			run.MachineGone{Attempt: 1},
 			run.MachineGone{Attempt: 1, Exit: &run.Exit{Requested: true}},
-			run.MachineWaits{Attempt: 1, Words: "x"},
+			run.MachineWaits{Attempt: 1, Message: "x"},
 			run.StartFailed{Attempt: 1, Fault: fault.New(fault.LaunchRefused, "x"), Gone: true},
 		} {
 			if apply(run.Swept{Fact: run.Shown{Machine: w.Machine, Fact: late}}) {

@@ -17,8 +17,8 @@ const maxGroup = 1024
 // up.
 const (
 	waiting int32 = iota
-	taken
-	left
+	running
+	abandoned
 )
 
 // change is one call of Write.
@@ -89,7 +89,7 @@ func (d *DB) write(ctx context.Context, relaxed bool, do func(*Tx) error) error 
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if c.fate.CompareAndSwap(waiting, left) {
+		if c.fate.CompareAndSwap(waiting, abandoned) {
 			return ctx.Err()
 		}
 		<-c.done
@@ -137,7 +137,7 @@ func (d *DB) group(members []*change, first *change) (done []*change, left *chan
 	if err := d.begin(first.relaxed); err != nil {
 		// The waiting changes would fail the same way, each after a timeout.
 		for c := first; c != nil; c = d.next() {
-			if c.fate.CompareAndSwap(waiting, taken) {
+			if c.fate.CompareAndSwap(waiting, running) {
 				c.finish(err)
 			}
 		}
@@ -145,7 +145,7 @@ func (d *DB) group(members []*change, first *change) (done []*change, left *chan
 	}
 	var lost error
 	for c := first; c != nil && lost == nil; {
-		if c.fate.CompareAndSwap(waiting, taken) {
+		if c.fate.CompareAndSwap(waiting, running) {
 			members = append(members, c)
 			lost = d.apply(c)
 		}

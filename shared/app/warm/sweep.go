@@ -252,9 +252,9 @@ func (s *Machines) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
 	return nil
 }
 
-// destroyStray destroys a warm machine without a record. kept reports that its pool has warm
-// machines; otherwise the record was deleted with that setting. It decides the log level.
-func (s *Machines) destroyStray(ctx context.Context, m port.MachineStatus, kept bool) error {
+// destroyStray destroys a warm machine without a record. poolIsWarm reports that its pool has
+// warm machines; otherwise the record was deleted with that setting. It decides the log level.
+func (s *Machines) destroyStray(ctx context.Context, m port.MachineStatus, poolIsWarm bool) error {
 	if m.Phase == port.MachineGone && m.Reuse.ID == "" {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (s *Machines) destroyStray(ctx context.Context, m port.MachineStatus, kept 
 		return err
 	}
 	level := slog.LevelInfo
-	if kept {
+	if poolIsWarm {
 		level = slog.LevelWarn
 	}
 	s.log.LogAttrs(ctx, level, "a warm machine without a record is destroyed", about.Machine(m, run.Run{})...)
