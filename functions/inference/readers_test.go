@@ -87,7 +87,7 @@ func TestSlowReadersDelayNoOther(t *testing.T) {
 		running.Wait()
 	})
 	<-dispatcher.Ready()
-	if err := dispatcher.Conduct(ctx, stage.Run(t, task).Ref()); err != nil {
+	if err := dispatcher.Advance(ctx, stage.Run(t, task).Ref()); err != nil {
 		t.Fatal(err)
 	}
 	reading.Wait()

@@ -47,7 +47,7 @@ var timers = map[string]timerUse{
 	"shared/worker/supervisor/handle.go":      {1, pause},  // polls a supervisor until it has ended
 	"shared/app/inferences/serve.go":          {1, period}, // heartbeats of inference tasks, by their dispatcher
 	"shared/app/inferences/busy.go":           {1, pause},  // before the next request to a busy engine
-	"shared/app/inferences/conduct.go":        {1, pause},  // before the retry of a failed step
+	"shared/app/inferences/advance.go":        {1, pause},  // before the retry of a failed step
 	"shared/app/inferences/serve_pool.go":          {1, period}, // polls for tasks
 	"shared/balance/replicas.go":              {1, pause},  // waits for a replica
 	"shared/balance/lease.go":                 {1, pause},  // waits for a free slot

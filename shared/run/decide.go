@@ -234,7 +234,7 @@ func actBy(r Run, now time.Time) time.Time {
 		return time.Time{}
 	}
 	if r.Work.Inference != nil {
-		return conductBy(r, now)
+		return dispatchBy(r, now)
 	}
 	route := RouteOf(r, now)
 	switch route.Next {
@@ -251,22 +251,22 @@ func actBy(r Run, now time.Time) time.Time {
 	return now.Add(time.Duration(route.TimeoutSeconds)*time.Second + stateSlack)
 }
 
-// conductSlack is the time of a dispatcher for a step of an inference run that waits for
+// dispatchSlack is the time of a dispatcher for a step of an inference run that waits for
 // nothing. After it the sweep repeats the step. It is longer than an engine may keep the slot
 // of an attempt.
-const conductSlack = 30 * time.Second
+const dispatchSlack = 30 * time.Second
 
-// conductBy is actBy for inference runs, which have a dispatcher instead of an execution.
-func conductBy(r Run, now time.Time) time.Time {
+// dispatchBy is actBy for inference runs, which have a dispatcher instead of an execution.
+func dispatchBy(r Run, now time.Time) time.Time {
 	switch {
 	case r.Queued():
 		return r.QueueBy() // the sweep ends the wait
 	case r.State == ContainerCreating:
-		return r.Attempt.StartBy.Add(conductSlack)
+		return r.Attempt.StartBy.Add(dispatchSlack)
 	case r.State == Running && r.Cancel == nil:
-		return r.RunBy().Add(conductSlack)
+		return r.RunBy().Add(dispatchSlack)
 	}
-	return now.Add(conductSlack)
+	return now.Add(dispatchSlack)
 }
 
 // leaseChange returns how the count of the pool changes between the two slots.

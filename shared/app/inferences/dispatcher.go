@@ -26,7 +26,7 @@ type DispatcherConfig struct {
 
 // Dispatcher is the worker of inference tasks: it streams from the engines' replicas into the
 // Feed, and commits the facts about the runs. It starts the tasks that acquire a slot of their
-// pool in a commit of its process, and those for which Conduct is called. It is safe for
+// pool in a commit of its process, and those for which Advance is called. It is safe for
 // concurrent use.
 type Dispatcher struct {
 	*Inference
@@ -166,7 +166,7 @@ func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
 	}
 	s.interrupt(r)
 	if s.needsWork(r) {
-		s.startConduct(r.Ref())
+		s.startAdvance(r.Ref())
 	}
 }
 

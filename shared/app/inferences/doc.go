@@ -2,7 +2,7 @@
 // Dispatcher is their worker.
 //
 // A task is a run of kind inference in a pool of an engine. What happens to it, in order of time:
-// Inference.Create accepts it; Dispatcher.TryTake or Dispatcher.Conduct acquires a replica of the
+// Inference.Create accepts it; Dispatcher.TryTake or Dispatcher.Advance acquires a replica of the
 // pool; Dispatcher.serve streams the answer of the engine; Dispatcher.settle ends the run. A stream
 // decides the outcome of its task; see package answer.
 //

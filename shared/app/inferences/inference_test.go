@@ -137,7 +137,7 @@ func TestCrashOfTheDispatcher(t *testing.T) {
 	for _, task := range []string{begun, silent, queued} {
 		r, err := h.store.Find(t.Context(), client.Tenant, task)
 		h.ok(err)
-		h.ok(h.sweeper.Conduct(t.Context(), r.Ref()))
+		h.ok(h.sweeper.Advance(t.Context(), r.Ref()))
 	}
 	for task, want := range map[string]struct {
 		events  string

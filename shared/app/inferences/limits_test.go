@@ -70,7 +70,7 @@ func TestQueuedTaskEndsAtItsDeadline(t *testing.T) {
 	h.clock.Advance(5 * time.Second)
 	r, err := h.store.Find(t.Context(), client.Tenant, queued)
 	h.ok(err)
-	h.ok(h.sweeper.Conduct(t.Context(), r.Ref()))
+	h.ok(h.sweeper.Advance(t.Context(), r.Ref()))
 	events := h.read(queued, inference.EventID{})
 	last, ok := events[len(events)-1].Data.(inference.Failure)
 	if names(events) != "e" || !ok || last.Code != fault.DeadlineUnmet || last.Engine != "mock" {

@@ -113,7 +113,7 @@ func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	h.seen(accepted[0].Run.TaskID, inference.NameToken)
 	h.restart()
 	for _, a := range accepted {
-		h.ok(h.sweeper.Conduct(t.Context(), a.Run.Ref()))
+		h.ok(h.sweeper.Advance(t.Context(), a.Run.Ref()))
 	}
 	for i, position := range []int{0, 0, 1, 0, 3} {
 		want := inference.Started{QueuePosition: position, PredictedStartMS: 100 * int64(position)}

@@ -92,7 +92,7 @@ func TestLedgerEqualsUsage(t *testing.T) {
 	h.restart()
 	r, err := h.store.Find(t.Context(), client.Tenant, lost)
 	h.ok(err)
-	h.ok(h.sweeper.Conduct(t.Context(), r.Ref()))
+	h.ok(h.sweeper.Advance(t.Context(), r.Ref()))
 	end(lost)
 	want, turns := budget.Amount{}, int64(0)
 	for _, task := range tasks {

@@ -123,7 +123,7 @@ func (s *Dispatcher) ServePool(ctx context.Context, call DispatchCall, cfg Serve
 	defer running.Wait()
 	defer stop()
 	if call.Run != "" {
-		s.startConduct(run.Ref{Tenant: call.Tenant, ID: call.Run})
+		s.startAdvance(run.Ref{Tenant: call.Tenant, ID: call.Run})
 	}
 	return c.work(ctx, pool.Limit)
 }
@@ -148,7 +148,7 @@ func (c *poolServer) work(ctx context.Context, limit int) error {
 				c.log.WarnContext(ctx, "cannot look for the tasks of a pool; the next look does", "pool", c.pool.ID, "error", err.Error())
 			}
 			for _, r := range found {
-				c.startConduct(r.Ref())
+				c.startAdvance(r.Ref())
 			}
 			if idle++; len(found) > 0 || doing > 0 || err != nil {
 				idle = 0

@@ -82,9 +82,9 @@ func (c *preparedTask) Start(r run.Run) {
 	started := c.of.start(func(ctx context.Context) {
 		again, err := c.serve()
 		if err == nil && again {
-			err = c.of.Conduct(ctx, c.ref)
+			err = c.of.Advance(ctx, c.ref)
 		}
-		c.of.repeatConduct(ctx, c.ref, err)
+		c.of.retryAdvance(ctx, c.ref, err)
 	})
 	if !started { // the process stops: the next one continues the task as after a crash
 		c.GiveUp()

@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// This file has the life of a task in order of time: Create accepts it, Conduct advances it, serve
+// This file has the life of a task in order of time: Create accepts it, Advance advances it, serve
 // streams the answer of an engine, conclude ends the attempt, and settle ends the task. A task that
 // can begin at once takes a shorter way: TryTake acquires its replica before it is stored, and
 // preparedTask.Start calls serveContacted.
@@ -58,11 +58,11 @@ func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
 	return accepted, nil
 }
 
-// Conduct advances a run of kind inference, in every state, until it has to wait or has ended.
+// Advance advances a run of kind inference, in every state, until it has to wait or has ended.
 // It may be called at any time, by any number of processes; a sweep calls it for runs that are
 // overdue.
-func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
-	for range conductSteps {
+func (s *Dispatcher) Advance(ctx context.Context, ref run.Ref) error {
+	for range advanceSteps {
 		next, again, err := s.step(ctx, ref)
 		if next != nil {
 			again, err = s.serve(ctx, next)
@@ -71,12 +71,12 @@ func (s *Dispatcher) Conduct(ctx context.Context, ref run.Ref) error {
 			return err
 		}
 	}
-	return fault.New(fault.Internal, "the task has not ended after %d steps", conductSteps)
+	return fault.New(fault.Internal, "the task has not ended after %d steps", advanceSteps)
 }
 
-// conductSteps limits the steps of one call of Conduct. A run needs fewer: an attempt has at
+// advanceSteps limits the steps of one call of Advance. A run needs fewer: an attempt has at
 // most four states, and a task engineAttempts attempts of each kind.
-const conductSteps = 64
+const advanceSteps = 64
 
 // step advances a run by one step, or returns the attempt to serve. again reports that the next
 // step can follow at once.

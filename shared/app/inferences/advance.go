@@ -12,34 +12,34 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// startConduct calls Conduct in a goroutine of the dispatcher, and retries it after a failure.
-func (s *Dispatcher) startConduct(ref run.Ref) {
+// startAdvance calls Advance in a goroutine of the dispatcher, and retries it after a failure.
+func (s *Dispatcher) startAdvance(ref run.Ref) {
 	s.start(func(ctx context.Context) {
-		s.repeatConduct(ctx, ref, s.Conduct(ctx, ref))
+		s.retryAdvance(ctx, ref, s.Advance(ctx, ref))
 	})
 }
 
-// conductTries is the maximum number of retries of Conduct. The delay before a retry doubles
-// from firstConduct to slowestConduct.
+// advanceTries is the maximum number of retries of Advance. The delay before a retry doubles
+// from firstRetry to slowestRetry.
 const (
-	conductTries   = 8
-	firstConduct   = 500 * time.Millisecond
-	slowestConduct = 10 * time.Second
+	advanceTries   = 8
+	firstRetry   = 500 * time.Millisecond
+	slowestRetry = 10 * time.Second
 )
 
-// repeatConduct retries Conduct, which has failed with err, so that the run does not keep its
+// retryAdvance retries Advance, which has failed with err, so that the run does not keep its
 // slot until the next sweep. If another goroutine retries it already, that one retries once
 // more.
-func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) {
+func (s *Dispatcher) retryAdvance(ctx context.Context, ref run.Ref, err error) {
 	if err == nil || ctx.Err() != nil || !s.repeat.begin(ref) {
 		return
 	}
-	for n := range conductTries {
+	for n := range advanceTries {
 		s.log.WarnContext(ctx, "cannot continue an inference task; it is tried again", "run_id", ref.ID, "error", err.Error())
-		if clock.Sleep(ctx, s.clock, min(firstConduct<<n, slowestConduct)) != nil {
+		if clock.Sleep(ctx, s.clock, min(firstRetry<<n, slowestRetry)) != nil {
 			break
 		}
-		if err = s.Conduct(ctx, ref); ctx.Err() != nil || err == nil && s.repeat.end(ref, false) {
+		if err = s.Advance(ctx, ref); ctx.Err() != nil || err == nil && s.repeat.end(ref, false) {
 			break
 		}
 		if err == nil {
@@ -49,17 +49,17 @@ func (s *Dispatcher) repeatConduct(ctx context.Context, ref run.Ref, err error) 
 	s.repeat.end(ref, true)
 }
 
-// errRepeated: another call of Conduct has failed meanwhile.
+// errRepeated: another call of Advance has failed meanwhile.
 var errRepeated = errors.New("another step of the task has failed meanwhile")
 
-// repeats are the runs for which Conduct is retried. It is safe for concurrent use.
+// repeats are the runs for which Advance is retried. It is safe for concurrent use.
 type repeats struct {
 	mu sync.Mutex
-	// runs has true for a run for which Conduct has failed once more.
+	// runs has true for a run for which Advance has failed once more.
 	runs map[run.Ref]bool
 }
 
-// begin records that Conduct is retried for a run. It returns false if another goroutine
+// begin records that Advance is retried for a run. It returns false if another goroutine
 // retries it already.
 func (s *repeats) begin(ref run.Ref) bool {
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (s *repeats) begin(ref run.Ref) bool {
 	return !known
 }
 
-// end records that Conduct is no longer retried for a run. It returns false if Conduct
+// end records that Advance is no longer retried for a run. It returns false if Advance
 // has failed in another goroutine meanwhile, unless givenUp.
 func (s *repeats) end(ref run.Ref, givenUp bool) bool {
 	s.mu.Lock()
@@ -82,8 +82,8 @@ func (s *repeats) end(ref run.Ref, givenUp bool) bool {
 	return true
 }
 
-// Resume starts Conduct for an overdue run.
-func (s *Dispatcher) Resume(_ context.Context, r run.Run) { s.startConduct(r.Ref()) }
+// Resume starts Advance for an overdue run.
+func (s *Dispatcher) Resume(_ context.Context, r run.Run) { s.startAdvance(r.Ref()) }
 
 // postponeCheck postpones the next check of an overdue run.
 func (s *Dispatcher) postponeCheck(ctx context.Context, r run.Run) error {
