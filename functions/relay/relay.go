@@ -188,12 +188,12 @@ func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, 
 	}
 	answer := Answer{Failures: []Failure{}}
 	done := h.svc.Relay(ctx, changes)
-	for _, id := range done.Aside {
+	for _, id := range done.SetAside {
 		if err := h.outbox.SetAside(ctx, port.StoredChange{ID: id, At: h.now(), Record: raw[id]}); err != nil {
 			return Answer{}, fmt.Errorf("cannot set aside a change: %w", err)
 		}
 	}
-	for _, id := range done.Again {
+	for _, id := range done.Redeliver {
 		answer.Failures = append(answer.Failures, Failure{id})
 	}
 	if failed := h.bus.PublishAll(ctx, done.Tenants); failed > 0 {
@@ -203,18 +203,18 @@ func (h handler) relay(ctx context.Context, records []json.RawMessage) (Answer, 
 		lambdakit.Count(ctx, "DispatchFailures", failed)
 	}
 	for _, c := range changes {
-		if slices.Contains(done.Again, c.ID) {
+		if slices.Contains(done.Redeliver, c.ID) {
 			break // the stream delivers it and all later ones again
 		}
-		if !slices.Contains(done.Aside, c.ID) {
+		if !slices.Contains(done.SetAside, c.ID) {
 			h.record(ctx, c)
 		}
 	}
-	if len(done.Again) > 0 {
-		lambdakit.Count(ctx, "RelayFailures", len(done.Again))
+	if len(done.Redeliver) > 0 {
+		lambdakit.Count(ctx, "RelayFailures", len(done.Redeliver))
 	}
-	if len(done.Aside) > 0 {
-		lambdakit.Count(ctx, "RelaySetAside", len(done.Aside))
+	if len(done.SetAside) > 0 {
+		lambdakit.Count(ctx, "RelaySetAside", len(done.SetAside))
 	}
 	return answer, nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// Alive is the result of a heartbeat.
-type Alive struct {
+// HeartbeatResult is the result of a heartbeat.
+type HeartbeatResult struct {
 	// At is the time at which the heartbeat was received.
 	At time.Time
 	// Cancel is the reason of the cancel request, or nil.
@@ -30,8 +30,8 @@ type Alive struct {
 // Heartbeat records a worker's heartbeat. Usually that is one conditional write beside the run.
 // It ignores the worker's clock. progress is in percent and is clamped to 0 to 100; nil and an
 // empty message keep the previous values.
-func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller, progress *int, message string) (Alive, error) {
-	alive := Alive{At: s.now()}
+func (s *Workers) Heartbeat(ctx context.Context, bearer token.Bearer, by Caller, progress *int, message string) (HeartbeatResult, error) {
+	alive := HeartbeatResult{At: s.now()}
 	heartbeat := run.Heartbeat{
 		Attempt: by.Attempt, WorkerID: by.WorkerID, At: alive.At, Message: limit.Cut(message, limit.Message), Received: 1,
 	}

@@ -41,7 +41,7 @@ func (w caller) started(sigterm bool) error {
 	return err
 }
 
-func (w caller) heartbeat() (orchestrator.Alive, error) {
+func (w caller) heartbeat() (orchestrator.HeartbeatResult, error) {
 	w.Helper()
 	b := w.bearer()
 	return w.service.Heartbeat(w.Context(), b, contract.TaskHeartbeat{Attempt: b.Attempt, WorkerID: w.id})

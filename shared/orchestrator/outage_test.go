@@ -95,9 +95,9 @@ func (v *vigil) pass(d time.Duration) {
 	}
 }
 
-func (v *vigil) call() (orchestrator.Alive, error) {
+func (v *vigil) call() (orchestrator.HeartbeatResult, error) {
 	if v.silent || v.out {
-		return orchestrator.Alive{}, nil
+		return orchestrator.HeartbeatResult{}, nil
 	}
 	return v.service.Heartbeat(v.Context(), v.held, contract.TaskHeartbeat{Attempt: 1, WorkerID: v.id})
 }

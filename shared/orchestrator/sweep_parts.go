@@ -83,7 +83,7 @@ func (s *sweepParts) sweepRefs(
 	read func(after string) (refs []run.Ref, next string, err error), do func(ctx context.Context, ref run.Ref) error,
 ) error {
 	at := s.startOf(part)
-	visited := crew.NewMarks()
+	visited := crew.NewTextSet()
 	var failed crew.Failures
 	for {
 		refs, next, err := read(at.after)

@@ -108,7 +108,7 @@ func (s system) Started(ctx context.Context, b token.Bearer, body contract.TaskS
 	return s.System.Started(ctx, b, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, orchestrator.Abilities{HandlesSigterm: body.HandlesSigterm, SendsOutput: body.SendsOutput})
 }
 
-func (s system) Heartbeat(ctx context.Context, b token.Bearer, body contract.TaskHeartbeat) (orchestrator.Alive, error) {
+func (s system) Heartbeat(ctx context.Context, b token.Bearer, body contract.TaskHeartbeat) (orchestrator.HeartbeatResult, error) {
 	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
 	return s.System.Heartbeat(ctx, b, by, body.ProgressPct, body.Message)
 }

@@ -95,17 +95,17 @@ func (f *Failures) Join(ctx context.Context) error {
 	return err
 }
 
-// Marks is a set of texts. It needs eight bytes for each text.
-type Marks struct {
+// TextSet is a set of texts. It needs eight bytes for each text.
+type TextSet struct {
 	seed maphash.Seed
 	set  map[uint64]struct{}
 }
 
-// NewMarks returns an empty set.
-func NewMarks() *Marks { return &Marks{maphash.MakeSeed(), map[uint64]struct{}{}} }
+// NewTextSet returns an empty set.
+func NewTextSet() *TextSet { return &TextSet{maphash.MakeSeed(), map[uint64]struct{}{}} }
 
 // Add adds a text, and reports whether it was not in the set.
-func (m *Marks) Add(parts ...string) bool {
+func (m *TextSet) Add(parts ...string) bool {
 	key := HashOf(m.seed, parts...)
 	_, known := m.set[key]
 	m.set[key] = struct{}{}

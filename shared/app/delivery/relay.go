@@ -66,11 +66,11 @@ type Change struct {
 
 // Relayed is the result of a Relay. It names changes by their ids, in order.
 type Relayed struct {
-	// Again are the changes to deliver again, with all changes after the first of them. Aside
+	// Redeliver are the changes to deliver again, with all changes after the first of them. Aside
 	// are the changes to set aside. They are unreadable or refused permanently, the store's
 	// stream would soon lose them, or they would delay the changes of other tenants.
-	Again, Aside []string
-	// Unreadable are those of Aside that cannot be read.
+	Redeliver, SetAside []string
+	// Unreadable are those of SetAside that cannot be read.
 	Unreadable []string
 	// Tenants are those whose streams may have new events.
 	Tenants []string
@@ -127,11 +127,11 @@ func (s *Relay) relay(ctx context.Context, changes []Change, outbox port.CommitO
 		late := func(age time.Duration) bool { return !c.At.IsZero() && now.Sub(c.At) >= age }
 		switch {
 		case unreadable[i]:
-			done.Aside, done.Unreadable = append(done.Aside, c.ID), append(done.Unreadable, c.ID)
+			done.SetAside, done.Unreadable = append(done.SetAside, c.ID), append(done.Unreadable, c.ID)
 		case lost[i] && (forGood[i] || late(setAsideAfter) || works && late(holdUp)):
-			done.Aside = append(done.Aside, c.ID)
+			done.SetAside = append(done.SetAside, c.ID)
 		case lost[i]:
-			done.Again = append(done.Again, c.ID)
+			done.Redeliver = append(done.Redeliver, c.ID)
 		}
 	}
 	return done

@@ -46,7 +46,7 @@ func (s *Relay) Drain(ctx context.Context, outbox port.Outbox, read func(port.St
 		joined, apart = joined || len(relayed.removed) > 0, apart || relayed.apart
 		var ids []string
 		gone := slices.DeleteFunc(changes, func(c Change) bool {
-			left := slices.Contains(relayed.Again, c.ID) || slices.Contains(relayed.Aside, c.ID)
+			left := slices.Contains(relayed.Redeliver, c.ID) || slices.Contains(relayed.SetAside, c.ID)
 			if !left {
 				ids = append(ids, c.ID)
 				return false

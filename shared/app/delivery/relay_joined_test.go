@@ -196,7 +196,7 @@ func TestEventOfAnEarlierCommitIsAppendedOnce(t *testing.T) {
 	t.Parallel()
 	s := newJoinedStage(t)
 	all := s.changes("acme", 0, 6)
-	if done := s.relay.Relay(t.Context(), all[:3]); len(done.Again) > 0 {
+	if done := s.relay.Relay(t.Context(), all[:3]); len(done.Redeliver) > 0 {
 		t.Fatalf("got %+v", done)
 	}
 	s.put(all...)

@@ -197,7 +197,7 @@ func (s *relayStage) published() events.Keys {
 
 func (s *relayStage) wantRelayed(changes []delivery.Change) {
 	s.tb.Helper()
-	if done := s.relay.Relay(context.Background(), changes); len(done.Again)+len(done.Aside) > 0 {
+	if done := s.relay.Relay(context.Background(), changes); len(done.Redeliver)+len(done.SetAside) > 0 {
 		s.tb.Errorf("got %+v, want all changes relayed\n%s", done, &s.log)
 	}
 }
@@ -256,7 +256,7 @@ func TestRelaysCompete(t *testing.T) {
 			relayed := false
 			for range relays {
 				one := <-done
-				relayed = relayed || len(one.Again)+len(one.Aside) == 0
+				relayed = relayed || len(one.Redeliver)+len(one.SetAside) == 0
 			}
 			s.clock.Advance(time.Duration(rapid.IntRange(0, 15).Draw(t, "seconds")) * time.Second)
 			if rapid.Bool().Draw(t, "rotate") {
@@ -341,7 +341,7 @@ func TestTenantsAreIndependent(t *testing.T) {
 	mixed := []delivery.Change{broken[0], works[0], broken[1], works[1]}
 	check := func(when string, changes []delivery.Change, again, aside int) {
 		t.Helper()
-		if done := s.relay.Relay(t.Context(), changes); len(done.Again) != again || len(done.Aside) != aside {
+		if done := s.relay.Relay(t.Context(), changes); len(done.Redeliver) != again || len(done.SetAside) != aside {
 			t.Errorf("%s: got %+v, want %d again and %d aside", when, done, again, aside)
 		}
 	}
@@ -362,7 +362,7 @@ func TestUnreadableChangeTakesAPosition(t *testing.T) {
 	unknown := delivery.Change{ID: "worse", At: s.clock.Now(), Err: errors.New("it has no tenant")}
 	for range 2 {
 		done := s.relay.Relay(t.Context(), []delivery.Change{all[0], bad, unknown, all[1]})
-		if !slices.Equal(done.Aside, []string{"bad", "worse"}) || len(done.Again) > 0 || done.Events != 3 {
+		if !slices.Equal(done.SetAside, []string{"bad", "worse"}) || len(done.Redeliver) > 0 || done.Events != 3 {
 			t.Fatalf("got %+v, want bad and worse set aside", done)
 		}
 	}
