@@ -48,7 +48,7 @@ var timers = map[string]timerUse{
 	"shared/app/inferences/serve.go":          {1, period}, // heartbeats of inference tasks, by their dispatcher
 	"shared/app/inferences/busy.go":           {1, pause},  // before the next request to a busy engine
 	"shared/app/inferences/advance.go":        {1, pause},  // before the retry of a failed step
-	"shared/app/inferences/serve_pool.go":          {1, period}, // polls for tasks
+	"shared/app/inferences/serve_pool.go":     {1, period}, // polls for tasks
 	"shared/balance/replicas.go":              {1, pause},  // waits for a replica
 	"shared/balance/lease.go":                 {1, pause},  // waits for a free slot
 	"shared/answer/writer.go":                 {1, pause},  // collects a batch; its writer retries it

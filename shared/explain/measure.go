@@ -71,8 +71,8 @@ func MeasureOf(r run.Run, now time.Time) (m Measure, ok bool) {
 // Measures summarizes the measured runs of a pool or a job.
 type Measures struct {
 	// Count is the number of measured runs that have ended.
-	Count      int
-	starts     map[string][]time.Duration
+	Count           int
+	starts          map[string][]time.Duration
 	held, heldByRun map[string]distribution
 	// size is the mean size of the measured runs that have ended; 0 means unknown.
 	size float64

@@ -22,7 +22,7 @@ func (s *Dispatcher) startAdvance(ref run.Ref) {
 // advanceTries is the maximum number of retries of Advance. The delay before a retry doubles
 // from firstRetry to slowestRetry.
 const (
-	advanceTries   = 8
+	advanceTries = 8
 	firstRetry   = 500 * time.Millisecond
 	slowestRetry = 10 * time.Second
 )
