@@ -23,8 +23,7 @@ type Acting struct {
 	// evaluations.
 	Due    bool `json:"due,omitempty"`
 	Checks int  `json:"checks,omitempty"`
-	// Done: the constraints are met, or the action passes over the violations. The run may
-	// start.
+	// Done: the constraints are met, or the action ignores the violations. The run may start.
 	Done bool `json:"done,omitempty"`
 }
 
@@ -108,9 +107,8 @@ func (ActionStarted) apply(d *draft) error {
 	return nil
 }
 
-// ActionEnded: act has carried out the part of the action that is outside of the record: it has
-// sent a webhook or triggered a job. A skip ends the run. The other actions wait for the slot
-// of the job, for their delay, or start the run.
+// ActionEnded: act has sent the webhook or triggered the job of the action. A skip ends the run.
+// The other actions wait for the slot of the job, for their delay, or start the run.
 type ActionEnded struct {
 	// Failure says why the action failed; empty for a success. Answer is the answer to a
 	// webhook that succeeded.

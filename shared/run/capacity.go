@@ -159,8 +159,8 @@ func (s Slot) Joining(l QueueState, since time.Time) Slot {
 	return s
 }
 
-// Turn returns the name of the counter of turns of the slot's key in the queue of its pool;
-// empty for a slot without a key.
+// Turn returns the name of the counter that has the last round of the slot's key in the queue of
+// its pool; empty for a slot without a key.
 func (s Slot) Turn() string {
 	if s.Key == "" {
 		return ""

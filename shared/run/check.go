@@ -101,8 +101,8 @@ func (r Run) WithoutSlot(f Checked, limit int, now time.Time) Checked {
 	return r.Evaluation(violations, limit)
 }
 
-// StartsDespite reports whether the run starts: there is no violation, or the action passes
-// over the violations. The run may still have to wait for a slot of its job.
+// StartsDespite reports whether the run starts despite the violations, because there is none or the
+// action ignores them. It may still have to wait for a slot of its job.
 func (r Run) StartsDespite(violations []ConstraintViolation) bool {
 	if len(violations) == 0 {
 		return true
@@ -161,8 +161,8 @@ func (f Checked) decideAgain(d *draft) {
 	}
 }
 
-// endHopeless ends a run whose action would wait in vain: the run is later than its catch-up
-// window allows.
+// endHopeless ends a run that is later than its catch-up window allows, because waiting cannot
+// help.
 func (d *draft) endHopeless() bool {
 	if !d.Acting.Type.waits() || !d.violates(CatchUpWindow) {
 		return false

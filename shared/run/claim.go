@@ -45,8 +45,8 @@ func (r Run) HasClaimed(m Machine) bool {
 	return r.Attempt.Warm != nil && r.Attempt.Warm.Machine.Key() == m.Key()
 }
 
-// WarmForReuse returns the reference of the attempt's warm machine if it is kept after the program
-// ends; zero otherwise.
+// WarmForReuse returns the attempt's warm machine if its pool recycles it after the attempt; zero
+// otherwise.
 func (r Run) WarmForReuse() WarmRef {
 	if c := r.Attempt.Warm; c != nil && c.Recycle {
 		return WarmRef{Tenant: r.Tenant, Pool: c.Pool, ID: c.ID}
@@ -75,8 +75,8 @@ func (f MachineClaimed) apply(d *draft) error {
 	return nil
 }
 
-// mayGiveUpClaim reports whether the launch may be giving up the claimed machine. The launch
-// then decides what follows the end of the machine.
+// mayGiveUpClaim reports whether a launch may be destroying the claimed machine because it did not
+// start. The launch then decides what follows.
 func (d *draft) mayGiveUpClaim() bool {
 	return d.State == ContainerCreating && d.Attempt.Warm != nil && d.now.Before(d.Attempt.Warm.StartBy.Add(warmEnd))
 }
@@ -109,8 +109,8 @@ func (d *draft) lost(exit *Exit) *fault.Fault {
 	return lost(exit)
 }
 
-// MachineGivenUp: it is known that the claimed machine does not run and never ran the attempt's
-// program. The attempt claims another one or creates a machine.
+// MachineGivenUp: the claimed machine is stopped or gone, and never ran the attempt's program. The
+// attempt claims another one or creates a machine.
 type MachineGivenUp struct {
 	Attempt int
 	ID      string

@@ -47,8 +47,8 @@ const (
 	MaxThrottledFor = limit.Duration
 )
 
-// reasonOf returns the reason for a fallback that the fault of a refused start gives; empty
-// without one.
+// reasonOf returns the fallback reason for the fault of a refused start; empty if the fault is no
+// reason.
 func reasonOf(f *fault.Fault) FallbackReason {
 	switch f.Code {
 	case fault.Capacity:
@@ -198,8 +198,7 @@ func (d *draft) throttledLong(fallbacks []Fallback) bool {
 	return d.fallBack(fallbacks, fault.New(fault.Throttled, "%s", d.Attempt.ThrottledMessage))
 }
 
-// laterFallback returns FallbackBy if it is in the future. Otherwise it returns zero: the pool
-// had no fallback at that time.
+// laterFallback returns FallbackBy if it is in the future, otherwise zero.
 func (d *draft) laterFallback() time.Time {
 	if d.now.Before(d.Attempt.FallbackBy) {
 		return d.Attempt.FallbackBy

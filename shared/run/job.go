@@ -197,7 +197,7 @@ func FiringID(jobID string, at time.Time) string {
 	return jobID + ":" + at.UTC().Format("20060102T150405Z")
 }
 
-// TriggersExec returns the run with Actions.Exec set to may.
+// TriggersExec returns the run with Actions.Exec set to may; see MayTriggerExec.
 func (r Run) TriggersExec(may bool) Run {
 	if r.Actions != nil && r.Actions.Exec != may {
 		actions := *r.Actions

@@ -28,8 +28,8 @@ func (r Run) JobLimit(slots int) int {
 	return slots
 }
 
-// passesOver reports whether the run starts although a constraint is violated. It still needs a
-// slot of its job.
+// passesOver reports whether the action of the run lets it start although a constraint is violated.
+// It still needs a slot of its job.
 func (r Run) passesOver() bool { return r.Acting != nil && r.Acting.Type.passesOver() }
 
 // passesOver reports whether the action only reports a violation and lets the run start.
@@ -96,10 +96,10 @@ func (JobLimited) apply(d *draft) error {
 	return nil
 }
 
-// Replaces returns the older runs of its job that a run with kill_old replaces. contenders are
-// the runs that hold a slot of the job or are queued for one. The newest runs keep the slots;
-// only as many of the oldest are replaced as necessary. If newer runs with kill_old take all
-// slots, by is the newest of them, and it replaces the run itself.
+// Replaces returns the older runs of its job that a run with kill_old replaces. contenders are the
+// runs that hold a slot of the job or are queued for one. The newest runs keep the slots, and only
+// as many of the oldest as necessary are replaced. If newer runs with kill_old need all slots,
+// replaced is empty and by is the newest of them, which replaces the run itself.
 func (r Run) Replaces(contenders []Run, slots int) (replaced []Run, by string) {
 	var older []Run
 	var newest Run

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Room describes the free slots and the queue that a run needs, as of the last commit.
+// Room says which of the slots that a run needs are free, as of the last commit.
 type Room struct {
 	// PoolFull: the pool has no free slot, other runs are queued for one, or it grants none.
 	// KeyFull is the same for the run's key.
@@ -65,9 +65,9 @@ func (r Run) keySlot(state SlotState, since time.Time) Slot {
 	}
 }
 
-// JoinsAtOnce reports whether a new run takes its slot or place of the key in the commit that
-// creates it. Otherwise it does so when it is admitted. It joins at once if the request may be
-// refused, which is possible only before the run is accepted.
+// JoinsAtOnce reports whether the commit that creates the run also takes its slot of the key or its
+// place in the key's queue. This is necessary if a full queue refuses the request. Otherwise the
+// run does so when it is admitted.
 func (r Run) JoinsAtOnce(now time.Time) bool {
 	return r.Concurrency != nil && r.Concurrency.QueueLimit > 0 && !r.ScheduledAt.After(now)
 }

@@ -41,8 +41,8 @@ type Reservation struct {
 // MostScopes is the maximum number of accounts of a run.
 const MostScopes = 3
 
-// errScopes means that a decision changed the accounts of a run. The amount that it holds would
-// never be released.
+// errScopes means that a decision changed the accounts of a run. The reserved amounts would never
+// be released.
 var errScopes = errors.New("the run has other accounts than before, or too many")
 
 // Renewed returns the reservation with the amount that the attempt may use.
@@ -51,8 +51,8 @@ func (r Reservation) Renewed(held budget.Amount) *Reservation {
 	return &r
 }
 
-// Most returns the maximum usage of a task: one turn, the tokens of its prompt and of its
-// answer, their cost, and the time until its deadline.
+// Most returns the largest amount that a task can use: one turn, the tokens of its prompt and of
+// its answer, their cost, and the time until its deadline.
 func (r Reservation) Most(prompt, generated int, within time.Duration) budget.Amount {
 	return budget.Amount{
 		Turns: 1, Tokens: int64(prompt) + int64(generated), TimeMS: within.Milliseconds(),
@@ -74,8 +74,8 @@ func (r Reservation) Use(g Generation) budget.Amount {
 	return used
 }
 
-// Noted returns the reservation with the known usage of its attempt so far. A reservation that
-// holds nothing is returned unchanged.
+// Noted returns the reservation with the usage of the current attempt that is known so far. It
+// returns a reservation that holds nothing unchanged.
 func (r *Reservation) Noted(known budget.Amount) *Reservation {
 	if r == nil || r.Held.Zero() {
 		return r

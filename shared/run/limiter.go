@@ -68,8 +68,8 @@ func (p StartPace) Permit() time.Time {
 	return p.Next.Add(-p.burstTime())
 }
 
-// burstTime returns the time that a full bucket saves: one Interval for each start that it
-// permits at once, except the first. It is 0 while permitted starts are throttled.
+// burstTime returns how much earlier than at a constant rate a full bucket permits its last start:
+// Burst-1 intervals. It is 0 while permitted starts are throttled.
 func (p StartPace) burstTime() time.Duration {
 	if p.Refusals > 0 || p.Burst <= 1 {
 		return 0
@@ -119,9 +119,9 @@ func (g StartLimiter) first() int {
 	return best
 }
 
-// Take takes a token for a start that did not wait in the queue. apps are the platform's apps.
-// limited is false if the platform documents no limit; then there are no tokens. ok is false if
-// no app permits a start now.
+// Take takes a token for a start that did not wait in the queue. It returns the app and the changed
+// limiter. apps are the platform's apps. limited is false if the platform documents no limit, and
+// no token is needed. ok is false if no app permits a start now.
 func (g StartLimiter) Take(apps []StartPace, now time.Time) (app string, after StartLimiter, limited, ok bool) {
 	if !slices.ContainsFunc(apps, func(p StartPace) bool { return p.Burst > 0 }) {
 		return "", g, false, false

@@ -26,8 +26,8 @@ type Reception struct {
 	Gap   time.Duration
 }
 
-// Overdue reports whether a heartbeat of the attempt's worker is overdue. The next evaluation
-// then needs a canary. lastContactAt is Contact.LastAt.
+// Overdue reports whether a heartbeat of the attempt's worker is overdue at the time now, so that
+// the next evaluation needs a canary. lastContactAt is Contact.LastAt.
 func (r Run) Overdue(lastContactAt, now time.Time) bool {
 	if r.State != Running || r.EndRequest() != nil || r.Attempt.WorkerID == "" {
 		return false

@@ -74,8 +74,8 @@ func (t Tally) Called(by map[string]int) Tally {
 	return t
 }
 
-// StateTime has two times of a state, in milliseconds: from the run's creation to its last entry
-// into the state, and the total time in the state until its last exit.
+// StateTime has two durations in milliseconds: from the run's creation to its last entry into a
+// state, and the total time in that state until its last exit.
 type StateTime [2]int64
 
 const entered, spent = 0, 1

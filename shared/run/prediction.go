@@ -92,8 +92,8 @@ func (d *draft) predict(p *Prediction) {
 	}
 }
 
-// predictUnlessWaited is predict, except for a first attempt that has waited in the action on a
-// violated constraint. It keeps the prediction that was made when that wait began.
+// predictUnlessWaited is like predict, but keeps the prediction of a first attempt that has waited
+// because of a violated constraint. That prediction was made when the wait began.
 func (d *draft) predictUnlessWaited(p *Prediction) {
 	if d.Acting == nil || !d.Acting.Done || d.Attempt.Number > 0 || d.Prediction == nil {
 		d.predict(p)

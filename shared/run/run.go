@@ -26,9 +26,9 @@ type Run struct {
 	// CreatedBy is the client that requested the run. It is zero for a run without a client,
 	// and in records older than this field.
 	CreatedBy Actor `json:"createdBy,omitzero"`
-	// Exec permits the run to be of a program of the host. It is set if the starter had the
-	// scope exec: the client, or the client that stored the job of the schedule. A run of
-	// trigger_job needs the scope of both.
+	// Exec permits the run to execute a program of the server's host. It is set if the client that
+	// started the run, or stored the scheduled job, had the scope exec. A run of trigger_job needs
+	// both.
 	Exec bool `json:"exec,omitempty"`
 	// PayloadDigest is "sha256:" and the hexadecimal SHA-256 of the work in canonical JSON (RFC
 	// 8785): the accepted request, or the definition of a stored job with its version and the
@@ -232,8 +232,8 @@ type Slot struct {
 	// Since orders the queue. It is the creation time for the first attempt, and the time of
 	// the request for later ones.
 	Since time.Time `json:"since,omitzero"`
-	// RequestedAt is the first Since of the attempt, or the time of a grant without queueing. A
-	// throttled start is queued again at this place.
+	// RequestedAt is when the attempt first requested the slot. After a throttled start the run
+	// rejoins the queue at this place.
 	RequestedAt time.Time `json:"asked,omitzero"`
 	// Priority, Key and Round order the queue before Since; see Order. Runs with the same Key
 	// share turns in the queue; a run without a key has a turn of its own. Round is 0 in a
@@ -241,8 +241,8 @@ type Slot struct {
 	Priority Priority `json:"priority,omitempty"`
 	Key      string   `json:"key,omitempty"`
 	Round    int64    `json:"round,omitempty"`
-	// Behind is the value of QueueState.Last that Round was computed from. A commit that enqueues the
-	// run is conditional on it.
+	// Behind is the QueueState.Last from which Round was computed. A commit that enqueues the run
+	// is conditional on it.
 	Behind int64 `json:"behind,omitempty"`
 	// QueueLimit is the maximum number of queued runs; 0 means no limit. A commit that enqueues
 	// the run is conditional on it.

@@ -184,8 +184,8 @@ func (f Settled) programRan() bool {
 	return e != nil && !e.Requested && !e.Host && (!f.Destroyed || e.Signal == 0 && e.Code > 0 && e.Code < signals)
 }
 
-// SlotReleased: the machine of an attempt that has ended is gone, but its output cannot be
-// checked yet. The pool's slot is released before the run settles.
+// SlotReleased: the machine of an ended attempt is gone, but its output cannot be checked yet. The
+// pool's slot is released before the run is settled.
 type SlotReleased struct{ Attempt int }
 
 func (f SlotReleased) acted(r Run) bool {

@@ -217,8 +217,8 @@ func (d *draft) startDelay(n int, rand float64) time.Duration {
 	return max(d.Policy.Retry.Delay(n, rand), failureDelay(n))
 }
 
-// StartDeferred: other runs already wait for the platform's limit, so no create call was sent.
-// The run returns its slot and waits in the queue.
+// StartDeferred: other runs wait for the platform's rate limit, so no create call was sent. The run
+// releases its slot and waits in the queue.
 type StartDeferred struct{ Attempt int }
 
 func (f StartDeferred) apply(d *draft) error {
@@ -254,8 +254,8 @@ func notRetryable(f *fault.Fault) *fault.Fault {
 	return &last
 }
 
-// Shown applies Fact, which the runner has observed of Machine. It changes nothing if the
-// attempt has another machine: a claimed one may have been given up meanwhile.
+// Shown is a fact that the runner observed about Machine. It changes nothing if the attempt has
+// another machine by now, because it gave up a claimed one.
 type Shown struct {
 	Machine Machine
 	Fact    Fact

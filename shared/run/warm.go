@@ -143,8 +143,8 @@ type WarmMachine struct {
 	// Digest is the digest of the machine's image; empty if the platform does not report it.
 	Digest    string    `json:"digest,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
-	// UnneededAt is the time since which neither Min nor a firing needs the machine; zero while
-	// it is needed. The run of a past firing may still claim it.
+	// UnneededAt is when the machine was last needed for Min or a firing; zero while it is needed.
+	// The run of a past firing may still claim it.
 	UnneededAt time.Time `json:"unneededAt,omitzero"`
 	// Run and Attempt identify the attempt that has claimed the machine.
 	Run     string `json:"run,omitempty"`

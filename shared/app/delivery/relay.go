@@ -66,9 +66,9 @@ type Change struct {
 
 // Relayed is the result of a Relay. It names changes by their ids, in order.
 type Relayed struct {
-	// Redeliver are the changes to deliver again, with all changes after the first of them. Aside
-	// are the changes to set aside. They are unreadable or refused permanently, the store's
-	// stream would soon lose them, or they would delay the changes of other tenants.
+	// Redeliver are the changes to deliver again, with all changes after the first of them.
+	// SetAside are the changes to set aside. They are unreadable or refused permanently, the
+	// store's stream would soon lose them, or they would delay the changes of other tenants.
 	Redeliver, SetAside []string
 	// Unreadable are those of SetAside that cannot be read.
 	Unreadable []string
