@@ -164,7 +164,7 @@ func (f Forecast) QueuedAs(position int, class string, size float64) Range {
 	return wait
 }
 
-// Then returns the range of a time next that begins at the end of r.
+// Then returns the range of the end of next, which begins when r ends.
 func (r Range) Then(next Range) Range {
 	middle := r.P50 + next.P50
 	all := Range{P50: middle, P90: middle + beside(r.P90-r.P50, next.P90-next.P50), Measured: max(r.Measured, next.Measured)}
@@ -174,7 +174,7 @@ func (r Range) Then(next Range) Range {
 	return all
 }
 
-// NotBefore returns the range with all times at least delay.
+// NotBefore returns the range with each time raised to at least delay.
 func (r Range) NotBefore(delay time.Duration) Range {
 	r.P50, r.P90 = max(r.P50, delay), max(r.P90, delay)
 	if r.Base > 0 {

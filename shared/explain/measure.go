@@ -97,9 +97,8 @@ const enough = 5
 // all is the class of all runs.
 const all = ""
 
-// NewMeasures summarizes measured runs. They include runs that have not ended. Without these,
-// long runs would be under-represented: they end after shorter runs that were created at the
-// same time.
+// NewMeasures summarizes measured runs, including active ones. Without these, long runs would be
+// under-represented, because they end after shorter runs that were created at the same time.
 func NewMeasures(of []Measure) Measures {
 	classes := map[string][]Measure{}
 	m := Measures{starts: map[string][]time.Duration{}, held: map[string]distribution{}, heldByRun: map[string]distribution{}, factor: 1}

@@ -10,7 +10,8 @@ import (
 // Check is the result of a constraint before a run if it were evaluated now.
 type Check struct {
 	Constraint run.Constraint
-	// Known: the result is known. A hook is called only when the run has a slot.
+	// Known: the result is known. It is unknown for a hook, which is called only when the run has a
+	// slot.
 	Known, Met bool
 	Message    string
 	// Action is the action if the constraint is violated.

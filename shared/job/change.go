@@ -19,7 +19,7 @@ func Create(tenant string, d Definition, by string, now time.Time) Job {
 	return j.scheduled(now)
 }
 
-// After returns the new job with versions that follow the last version of the deleted job with
+// After returns the new job with a version after deleted, the last version of the deleted job with
 // its id.
 func (j Job) After(deleted int64) Job {
 	if deleted > 0 {
@@ -28,8 +28,8 @@ func (j Job) After(deleted int64) Job {
 	return j
 }
 
-// OwnsVersion reports whether a run with the job version belongs to this job, and not to a deleted job
-// with the same id.
+// OwnsVersion reports whether the version is one of this job, and not of a deleted job with the
+// same id.
 func (j Job) OwnsVersion(version int64) bool { return version >= j.FirstVersion }
 
 // Apply returns the job with a changed definition. A changed schedule counts from now and never
@@ -66,7 +66,7 @@ func (j Job) Resume(now time.Time) Job {
 	return j.scheduled(now)
 }
 
-// Clear returns the job with the results of runs that ended by now cleared; see ClearedAt.
+// Clear returns the job with ClearedAt set to now.
 func (j Job) Clear(now time.Time) Job {
 	j.ClearedAt = now
 	return j

@@ -32,8 +32,8 @@ func (d Definition) Digest() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Merge applies a JSON merge patch (RFC 7396) to the definition and returns the resulting
-// document, or the syntax problems of the patch. The document must still be parsed.
+// Merge applies a JSON merge patch (RFC 7396) to the definition. It returns the resulting document,
+// which is not validated, or the syntax problems of the patch.
 func (d Definition) Merge(patch []byte) ([]byte, []Problem, error) {
 	text, err := d.Canonical()
 	if err != nil {

@@ -45,8 +45,8 @@ type Job struct {
 	// also while it is paused.
 	NextAt time.Time `json:"nextAt,omitzero"`
 	WakeAt time.Time `json:"wakeAt,omitzero"`
-	// InTurn is the newest time that MissedAll caught up last. If the job has a limit, the runs
-	// up to this time start in order, as its slots permit.
+	// InTurn is the newest firing of the last catch-up with MissedAll. If the job has a limit, the
+	// runs of firings up to this time start in order, as its slots permit.
 	InTurn time.Time `json:"inTurn,omitzero"`
 }
 

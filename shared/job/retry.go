@@ -41,8 +41,8 @@ func (c RetryChanges) Digest(taskID string) string {
 // RetryDigest identifies the request for a retry of a task without changes.
 func RetryDigest(taskID string) string { return "retry of " + taskID }
 
-// Of returns a retry with the changes. Faults: InvalidRequest with the field for a change that the
-// kind of the run does not have, DefinitionProblems.
+// Of applies the changes to again, a run from run.Run.ForRetry. Faults: InvalidRequest with the
+// field for a change that the kind of the run does not have, DefinitionProblems.
 func (c RetryChanges) Of(again run.Run) (run.Run, error) {
 	if err := c.check(again); err != nil || c.None() {
 		return again, err

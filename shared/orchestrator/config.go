@@ -118,7 +118,7 @@ func (c Config) StandardPool() run.Pool {
 	return run.Pool{ID: c.Pool, Limit: c.MaxMachines, QueueLimit: c.QueueLimit}
 }
 
-// WithRunners returns the settings of a process that checks the placements of pools.
+// WithRunners returns the settings with the runners against which placements of pools are checked.
 func (c Config) WithRunners(offer run.RunnerOffer) Config {
 	c.Runners = offer
 	return c
@@ -137,8 +137,7 @@ func (c Config) WithArtifactLimit(most int64) Config {
 	return c
 }
 
-// WithExpiryPause returns the settings of a process whose sweeps rest after they have found no
-// expired records.
+// WithExpiryPause returns the settings with ExpiryPause.
 func (c Config) WithExpiryPause(pause time.Duration) Config {
 	c.ExpiryPause = pause
 	return c

@@ -26,8 +26,8 @@ type effectBudget struct {
 
 type effectBudgetKey struct{}
 
-// WithEffectBudget returns a context for one request: its commits share 2 s for their
-// effects. Effects beyond that are left to the sweep.
+// WithEffectBudget returns a context for one request, whose commits have 2 s together for their
+// effects. The sweep carries out the rest.
 func WithEffectBudget(ctx context.Context) context.Context {
 	ctx, _ = budgetOf(ctx)
 	return ctx

@@ -34,8 +34,8 @@ func (s *Firing) Fire(ctx context.Context, ref job.Ref) error {
 	return err
 }
 
-// FireDue does the same as Fire, except the actions of skipped firings. It returns those
-// firings, also with an error.
+// FireDue is like Fire, but leaves the actions of skipped firings to the caller. It returns these
+// firings, even together with an error.
 func (s *Firing) FireDue(ctx context.Context, ref job.Ref) (skipped []run.Decision, err error) {
 	ctx = WithEffectBudget(ctx)
 	var done []time.Time

@@ -16,7 +16,7 @@ import (
 // machine's id.
 const overtakeLimit = 2 * time.Second
 
-// Machines reads the machines of runs and commits what it sees.
+// Machines inspects the machines of runs and commits their state.
 type Machines struct {
 	*Lifecycle
 	runner port.Runner
@@ -164,10 +164,10 @@ func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 	}
 }
 
-// endReusable marks the reusable machine of an attempt as ending, before the call that destroys it, so
-// that no sweep recycles it. ours is false if the record shows that the machine no longer
-// belongs to the attempt. Then no call for the attempt may change it. For a machine that is not
-// reusable, endReusable only returns true.
+// endReusable moves the record of a machine that would be recycled to WarmEnding, before the
+// machine is destroyed, so that no sweep recycles it. ours is false if the machine no longer
+// belongs to the attempt, so that no call for the attempt may change it. For a zero ref,
+// endReusable only returns true.
 func (s *Machines) endReusable(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
 	for range port.CommitTries {
 		if ref == (run.WarmRef{}) {

@@ -26,7 +26,7 @@ func NewQueries(records *Records) *Queries {
 	return &Queries{Records: records, heads: capacity.NewPositions(records.store, records.clock)}
 }
 
-// View is a run with what its record does not contain.
+// View is a run with its queue position and its last heartbeat, which are not in its record.
 type View struct {
 	Run run.Run
 	// QueuePosition is the number of queued runs ahead of this one, at most
@@ -108,8 +108,8 @@ type TaskPage struct {
 	Until time.Time
 }
 
-// Tasks reads a page of the caller's tasks that a filter selects, newest first. The page
-// may be short although more tasks follow: next is then not empty.
+// Tasks reads a page of the caller's tasks that a filter selects, newest first. A page may have
+// fewer tasks than its limit although more follow; next is empty only on the last page.
 func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, filter Filter) (TaskPage, error) {
 	found, err := s.selected(ctx, who.Tenant, page, filter)
 	if err != nil {

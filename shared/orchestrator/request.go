@@ -72,8 +72,8 @@ type Submission struct {
 	IdempotencyKey string
 	Digest         string
 	CorrelationID  string
-	// Prepare, if it is not nil, is called with the id of a new task before the task is
-	// stored. Its error refuses the task.
+	// Prepare, unless it is nil, is called with the id of a new task before the task is stored. The
+	// task is refused with its error.
 	Prepare func(taskID string) error
 	// PayloadDigest is run.Run.PayloadDigest.
 	PayloadDigest string

@@ -21,7 +21,7 @@ func NewCommits(life *Lifecycle) Commits { return Commits{life} }
 // Store returns the store of the runs.
 func (c Commits) Store() port.Store { return c.life.store }
 
-// Parts returns what every room takes besides: the clock, the log, and the caches of the process.
+// Parts returns the clock, the log and the caches of the process, which every room uses.
 func (c Commits) Parts() (clock.Clock, *slog.Logger, *capacity.Caches) {
 	return c.life.clock, c.life.log, c.life.known
 }
@@ -66,7 +66,7 @@ func (c Commits) MayDestroyUnknown(ctx context.Context, m port.MachineStatus) er
 	return c.life.mayDestroyUnknown(ctx, m)
 }
 
-// Creations is Commits for rooms that also create runs.
+// Creations adds the creation of runs to Commits.
 type Creations struct {
 	Commits
 	Tasks
@@ -100,7 +100,7 @@ func (c Creations) Refuse(ctx context.Context, tenant string, key *port.Idempote
 	return c.requests.refuse(ctx, tenant, key, refusal)
 }
 
-// JobRuns is Creations for the runs of jobs, some of which have an input.
+// JobRuns adds inputs of programs to Creations, for the runs of jobs.
 type JobRuns struct {
 	Creations
 	runs *Runs
@@ -118,11 +118,11 @@ func (c JobRuns) CreateWithInput(ctx context.Context, r run.Run, key, digest str
 // the field.
 func (c JobRuns) CheckExports(w run.Work, field string) error { return c.runs.checkExports(w, field) }
 
-// ActForSkipped carries out the job's actions for a run that was skipped, in the time that the
-// request has left for its effects. The sweep repeats unfinished actions.
+// ActForSkipped carries out the job's actions for a skipped run, within the effect budget of ctx;
+// see WithEffectBudget. The sweep repeats unfinished actions.
 func (c JobRuns) ActForSkipped(ctx context.Context, d run.Decision) { c.runs.actForSkipped(ctx, d) }
 
-// OutputRuns lets readers outside this package expire the outputs of runs.
+// OutputRuns lets package downloads expire the outputs of runs.
 type OutputRuns struct {
 	Tasks
 	outputs *Outputs

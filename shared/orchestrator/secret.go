@@ -36,7 +36,7 @@ func variables(ctx context.Context, secrets port.Secrets, r run.Run) (map[string
 	return env, nil
 }
 
-// WorkerSecrets knows the secrets that workers get at their launch.
+// WorkerSecrets returns the secrets that workers get at their launch, to mask them in logs.
 type WorkerSecrets struct {
 	bucket  BucketSource
 	secrets port.Secrets

@@ -59,10 +59,10 @@ func NewSweeper(
 	}
 }
 
-// Sweep runs every part of a sweep and returns the joined errors of all. early is how far ahead
-// of its time a record counts as overdue: 0, or more after a restart, when the process that had
-// to act may be gone. If ctx has a deadline, the time that is left is shared equally among the
-// remaining parts. So a slow part does not stop the others.
+// Sweep runs every part of a sweep and returns the joined errors of all. A record counts as overdue
+// early before its time: 0, or more after a restart, because the process that had to act may be
+// gone. If ctx has a deadline, the time that is left is shared equally among the remaining parts.
+// So a slow part does not stop the others.
 func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	warm := newWarmList()
 	parts := []func(context.Context) error{

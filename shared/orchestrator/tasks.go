@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Tasks gives readers outside this package the tasks of Records, and their changes. It is safe
-// for concurrent use.
+// Tasks lets other packages find the tasks of Records and wait for their changes. It is safe for
+// concurrent use.
 type Tasks struct{ records *Records }
 
 // NewTasks returns the tasks of records.

@@ -10,8 +10,8 @@ import (
 
 // WarmMachines keeps the warm machines of pools; see warm.Machines.
 type WarmMachines interface {
-	// Sweep creates and ends warm machines until each pool matches its settings. listed has those
-	// that the runner has listed, by pool and id.
+	// Sweep creates and destroys warm machines until each pool matches its settings. listed has
+	// those that the runner has listed, by pool and id.
 	Sweep(ctx context.Context, listed map[run.PoolRef]map[string]port.MachineStatus) error
 }
 

@@ -15,8 +15,8 @@ import (
 var ErrNoBudget = errors.New("no budget left")
 
 // AccountStore stores the accounts of budgets. A commit with Write.Ledger changes the held and
-// spent amounts of accounts; see Store. The first commit that holds something of an account
-// creates it. A change that holds nothing does nothing if the account does not exist. Reads are
+// spent amounts of accounts; see Store. The first commit that reserves an amount creates the
+// account. A change that reserves nothing does nothing if the account does not exist. Reads are
 // strongly consistent.
 type AccountStore interface {
 	// Account returns an account, or ErrNotFound.
@@ -27,9 +27,9 @@ type AccountStore interface {
 	// default limit. at is the creation time of a new account. The notes are stored with the
 	// limit.
 	PutLimit(ctx context.Context, tenant, scope string, limit budget.Limit, version int64, at time.Time, notes ...Note) (budget.Account, error)
-	// CloseAccount closes the account of a session: no later commit can hold something of it,
-	// even if it was decided before. An account without an expiry expires at that time. Runs
-	// that hold something still settle it. The error is ErrNotFound for an unknown account, and
+	// CloseAccount closes the account of a session: no later commit can reserve an amount of it,
+	// even if its decision is older. An account without an expiry expires at that time. Runs that
+	// have reserved an amount still settle it. The error is ErrNotFound for an unknown account, and
 	// for one that is closed or has expired at that time.
 	CloseAccount(ctx context.Context, tenant, scope string, at time.Time) error
 }

@@ -37,8 +37,8 @@ type Connections interface {
 type Connection struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	// Holder is the subject of the reader, by which its token is found again; empty for a
-	// connection of a version without it.
+	// Holder is the subject of the reader's token, to check that the token is still valid. It is
+	// empty for a connection of an earlier version.
 	Holder string `json:"holder,omitempty"`
 	// Filter selects the events that the reader gets.
 	Filter events.Filter `json:"filter"`
@@ -67,7 +67,7 @@ type Connection struct {
 // ErrGone is the error for a connection that its gateway does not have.
 var ErrGone = errors.New("the connection is gone")
 
-// Sockets sends to connections that a gateway keeps open. It is safe for concurrent use.
+// Sockets sends messages to connections that a gateway keeps open. It is safe for concurrent use.
 type Sockets interface {
 	// Send sends one text message. nil means that the gateway has accepted the message; the
 	// reader may already have left. ErrGone means that the gateway does not have the

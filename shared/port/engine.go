@@ -33,8 +33,8 @@ type Engine interface {
 	// Load returns the load of the replica, as far as it reports it.
 	Load(ctx context.Context) (EngineLoad, error)
 	// Generate calls each with the pieces of the answer, in order and one at a time, until the
-	// engine's final event, which it returns. An error of each ends the request and is
-	// returned. Pieces before an error are not part of an answer.
+	// engine's final event, which it returns. An error of each ends the request and is returned.
+	// After an error the pieces so far are not an answer.
 	Generate(ctx context.Context, g Generation, each func(Piece) error) (GenerationEnd, error)
 	// Embed returns one vector for each input, in order. An engine without this workload
 	// returns InvalidParams.

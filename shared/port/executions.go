@@ -15,8 +15,8 @@ var ErrTokenGone = errors.New("unknown or expired task token")
 // removed.
 var ErrNotFound = errors.New("not found")
 
-// Executions starts, stops and continues the Step Functions executions of runs. There is one
-// execution per start, named after the run.
+// Executions starts and stops the Step Functions executions of runs, and completes their task
+// tokens. Each start has an execution of its own, named after the run.
 //
 // Every call is idempotent. A call that returned nil is durable. Calls are safe for concurrent
 // use; of concurrent completions of one token the first wins. Callers retry failures; an
@@ -32,9 +32,9 @@ type Executions interface {
 	// Fail completes the token's state with an error (a name without "States.")
 	// and its cause. It returns ErrTokenGone as Succeed does.
 	Fail(ctx context.Context, token, name, cause string) error
-	// Heartbeat restarts the heartbeat timeout of the token's state. A new process behind the
-	// port may restart it once more, so the timeout never expires earlier than this call
-	// implies. An adapter tries it once. It returns ErrTokenGone as Succeed does.
+	// Heartbeat restarts the heartbeat timeout of the token's state. A restarted adapter may
+	// restart it once more, so the timeout can expire later than this call implies, but not
+	// earlier. An adapter tries it once. It returns ErrTokenGone as Succeed does.
 	Heartbeat(ctx context.Context, token string) error
 	// Stop aborts the execution and invalidates its tokens. It may run between
 	// a token's completion and the next state. Stopping an execution that has

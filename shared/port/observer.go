@@ -6,8 +6,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Observer receives each commit of a run that this process has made, once, after it is durable.
-// A commit with an unknown result is not observed. Observer is safe for concurrent use. It must
+// Observer receives each commit of a run that this process has made, once, after it is durable. A
+// commit whose result is unknown is not reported. Observer is safe for concurrent use. It must
 // return at once, because commits wait for it.
 type Observer interface {
 	// Committed receives the record after a commit, and its events.

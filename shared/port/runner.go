@@ -22,7 +22,7 @@ import (
 //   - Unavailable: the result is unknown. A Launch with the same name is safe, because a live
 //     machine with that name is adopted.
 //
-// Absence from List proves nothing; a machine that Inspect returns as MachineGone is gone.
+// A machine that List omits may still exist; one that Inspect returns as MachineGone is gone.
 type Runner interface {
 	// Launch creates the machine, or adopts the live machine of the same name, tenant, run and
 	// attempt. The phase of the result is the one known at that time, usually not yet
@@ -172,10 +172,11 @@ type WarmMachines interface {
 	// Reuse, only a machine with the Version of m is started. A fault other than Unavailable and
 	// Throttled means that the call has not started the machine and that no later call will.
 	StartWarm(ctx context.Context, m Machine, spec LaunchSpec) (MachineStatus, error)
-	// Recycle prepares such a machine again after an attempt: the environment and the command of
-	// the attempt are removed. The result has the Warm of the spec, no Owner, and a new Version.
-	// Only a machine with the Version of m is changed; a repeated call returns the machine. A
-	// fault other than Unavailable and Throttled means that the machine cannot be recycled.
+	// Recycle prepares a machine that was started with Reuse for another attempt: it removes the
+	// environment and the command of the last one. The result has the Warm of the spec, no Owner,
+	// and a new Version. Only a machine with the Version of m is changed; a repeated call returns
+	// the machine. A fault other than Unavailable and Throttled means that the machine cannot be
+	// recycled.
 	Recycle(ctx context.Context, m Machine, spec WarmSpec) (MachineStatus, error)
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
-// Schedules is a timer with one wake-up per job. A wake-up makes the receiver read the job and
-// commit what is due. So it may come late, twice, or after it was replaced or removed. The
-// sweep replaces a lost wake-up; see JobStore.JobsDue. Schedules is safe for concurrent use.
-// Its faults are Unavailable; the call may then have been applied.
+// Schedules is a timer with one wake-up per job. The receiver of a wake-up reads the job and
+// commits the due firings, so a wake-up may be late, repeated, replaced or removed. The sweep
+// replaces a lost wake-up; see JobStore.JobsDue. Schedules is safe for concurrent use. Its faults
+// are Unavailable; the call may then have been applied.
 type Schedules interface {
 	// Set replaces the wake-up of a job. It is delivered at the time at or later; at once if
 	// that time has passed.

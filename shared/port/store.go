@@ -56,9 +56,9 @@ type Store interface {
 type RunStore interface {
 	// Create writes a new run with its events, at version 1. If the key is known, nothing is
 	// written: existing is the run of its first use, or the error is ErrKeyTaken if the digest
-	// differs. ErrConflict means that the run's id exists. The writes of with are committed
-	// with the new run, as by Commit. A write that takes a slot may get ErrNoSlot even for a
-	// known key.
+	// differs. ErrConflict means that the run's id exists. The writes of with are committed with
+	// the new run, as by Commit. A write that takes a slot may return ErrNoSlot even for a known
+	// key.
 	Create(ctx context.Context, first Write, key *IdempotencyKey, with ...Write) (existing *run.Run, err error)
 	// Load returns a run by its id. Find returns a run by its task id or its id. Both return
 	// ErrNotFound for an unknown run. A task id is never the id of another run. The caller may

@@ -20,8 +20,8 @@ type Config struct {
 	Cluster string
 	// Dir is a private folder for notes about the containers of Cluster.
 	Dir string
-	// Join, if set, is called once, when the engine first responds. It returns how containers
-	// reach this Sortie instance.
+	// Join, if set, is called once, when the engine first responds. It returns the route by which
+	// containers reach this Sortie instance.
 	Join func(ctx context.Context, at Place) (Route, error)
 	// KeepFor is how long a container remains after its machine was destroyed, or after Prune
 	// first saw that it had ended by itself. 0 is DefaultKeepFor.

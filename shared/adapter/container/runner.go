@@ -70,7 +70,7 @@ func (r *Runner) Close() error {
 	return r.engine.api.Close()
 }
 
-// Connect connects to the engine, and returns why it cannot.
+// Connect connects to the engine, and returns the error if it cannot.
 func (r *Runner) Connect(ctx context.Context) error {
 	_, err := r.connected(ctx)
 	return err

@@ -23,7 +23,7 @@ func NewReplicas(c clock.Clock, mock func(slots int) port.Engine) *Replicas {
 	return &Replicas{clock: c, mock: mock, known: map[string]port.Engine{}}
 }
 
-// Of returns the engine of a replica, the same one for each call.
+// Of returns the engine of a replica. Each call for the same replica returns the same engine.
 func (r *Replicas) Of(place run.EnginePlace, of run.EngineReplica) (port.Engine, error) {
 	key := fmt.Sprintf("%s %s %s %d", place.Kind, of.URL, of.MetricsURL, place.Slots)
 	if place.Kind == run.EngineMock {

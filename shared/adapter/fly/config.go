@@ -14,8 +14,9 @@ import (
 
 // Config configures a Runner. Apps, Token, Cluster, Clock and Log are required.
 type Config struct {
-	// Apps contain the machines. After a change of their number or order, a repeated launch
-	// uses another app. So change them only while no run starts.
+	// Apps are the apps in which machines are created. A machine's name selects its app from the
+	// list, so a repeated launch finds the machine only if the list is unchanged. Change it only
+	// while no run starts.
 	Apps []string
 	// Token is a Fly token for all apps.
 	Token string

@@ -23,9 +23,9 @@ const artifactKind = "artifact"
 // Registry stores content-addressed documents of tenants. The content is in the bucket of
 // accepted outputs, the record in the store. It is safe for concurrent use.
 //
-// The record is stored before the content, and removed after it, so that the bucket has no
-// content without a record. Each record has a key of its own: deleting the content of a
-// record that is being removed cannot delete that of the next record with the same id.
+// The record is stored before the content and removed after it, so that no content is without a
+// record. Each record has an object key of its own, so that the removal of an artifact cannot
+// delete the content of a later one with the same id.
 type Registry struct {
 	store     port.ResourceStore
 	outputs   port.Outputs

@@ -139,8 +139,8 @@ type Entry struct {
 	Slot run.Slot
 }
 
-// Joins predicts the start of a run that joins the queues one after the other, from now on. It
-// returns nil if a pool is draining, because a person has to resume it.
+// Joins predicts the start of a run that waits in the queues one after the other, beginning now. It
+// returns nil if a pool is draining, because its resumption cannot be predicted.
 func (e *Estimates) Joins(ctx context.Context, r run.Run, queues ...Entry) (*run.Prediction, error) {
 	return e.JoinsAfter(ctx, r, 0, queues...)
 }

@@ -79,8 +79,8 @@ func (p *Pools) Pool(ctx context.Context, tenant, name string) (run.Pool, error)
 	return p.Read(ctx, ref)
 }
 
-// ForRun returns the pool of a run. For a deleted pool it returns a draining one, so that
-// the run waits until the pool exists again.
+// ForRun returns the pool of a run. For a deleted pool it returns a draining pool, so that the run
+// waits until the pool is created again.
 func (p *Pools) ForRun(ctx context.Context, tenant, name string) (run.Pool, error) {
 	found, err := p.Pool(ctx, tenant, name)
 	if errors.Is(err, port.ErrNotFound) {

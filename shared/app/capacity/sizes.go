@@ -31,9 +31,8 @@ func NewSizes(store sizedPools, tenant string, standard run.Pool) *Sizes {
 	return &Sizes{store, tenant, standard.ID, standard.Limit}
 }
 
-// Read returns the pools in use and the default pool. For the tenants of these it also
-// returns the pools with a record. It leaves out the slots of jobs and keys, whose number
-// is unbounded.
+// Read returns the pools in use and the default pool. For the tenants of these it also returns the
+// pools with a record. It omits the slots of jobs and keys, whose number is unbounded.
 func (s *Sizes) Read(ctx context.Context) ([]port.PoolSize, error) {
 	uses, err := s.store.Pools(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ type Resource struct {
 	// since it was created.
 	Version, Revision int64
 	Created           time.Time
-	// Before and After are the documents of the resource. Before is nil for a new resource,
-	// After for a deleted one.
+	// Before and After are the documents of the resource before and after the change. Before is nil
+	// for a new resource, After for a deleted one.
 	Before, After []byte
 	// Reason is events.Policy.Reason.
 	Reason string

@@ -33,8 +33,8 @@ func New(workers int, failed *Failures) *Crew {
 	return c
 }
 
-// Do starts the call with a limit of ItemLimit, as soon as a worker is free. It
-// does nothing if ctx has ended.
+// Do waits for a free worker and starts the call with a time limit of ItemLimit. It does nothing if
+// ctx has ended.
 func (c *Crew) Do(ctx context.Context, call func(context.Context) error) {
 	if ctx.Err() != nil {
 		return

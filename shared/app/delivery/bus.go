@@ -21,7 +21,7 @@ type Bus struct {
 }
 
 // NewBus returns a Bus. keys sign the events of replays, and those that are stored without a
-// signature. The Bus shares the streams with those of other processes by turns.
+// signature. turns serializes it with the Bus of other processes.
 func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, turns TurnTaking, log *slog.Logger) *Bus {
 	return &Bus{feed, publisher, keys, log, turns}
 }

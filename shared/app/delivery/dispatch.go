@@ -23,8 +23,8 @@ type Dispatch struct {
 	turns TurnTaking
 }
 
-// NewDispatch returns a Dispatch, which shares the decoded events with the deliveries of
-// the process. It shares the streams with those of other processes by turns.
+// NewDispatch returns a Dispatch, which shares the decoded events with the deliveries of the
+// process. turns serializes it with the Dispatch of other processes.
 func NewDispatch(d *Deliverer, turns TurnTaking) *Dispatch {
 	return &Dispatch{d.Subscriptions, d.cache, turns}
 }

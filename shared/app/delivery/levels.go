@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
-// EventLevels reads the gauges of events and webhooks of all tenants.
+// EventLevels computes the gauges of events and webhooks, over all tenants.
 type EventLevels struct {
 	outbox port.Outbox
 	feed   port.Feed

@@ -44,8 +44,8 @@ type Published struct {
 	Bare bool
 }
 
-// NewRelay returns a Relay to a feed. It takes turns with the relays of other processes. record
-// gets the samples of appended events.
+// NewRelay returns a Relay to a feed. turns serializes it with the relays of other processes.
+// record gets the samples of appended events.
 func NewRelay(
 	feed port.Feed, keys port.EventKeys, turns TurnTaking, c clock.Clock, log *slog.Logger, as Published, record series.Recorder,
 ) *Relay {

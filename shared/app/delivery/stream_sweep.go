@@ -33,8 +33,8 @@ type StreamWork struct {
 	Position func(ctx context.Context, tenant string) (int64, error)
 }
 
-// Watched returns work that another loop of the process does. The sweep only checks its
-// position, and the stream stays due until the work is done.
+// Watched returns the work with a Do that does nothing, because another loop of the process does
+// the work. The sweep only checks its position, and the stream stays due until the work is done.
 func (w StreamWork) Watched() StreamWork {
 	w.Do = func(context.Context, string) error { return nil }
 	return w

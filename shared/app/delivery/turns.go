@@ -16,8 +16,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Turns lets the processes that write or read the stream of a tenant take turns. Without
-// contention for a stream it makes no call. A stream is contended for contendedFor after a
+// Turns serializes the processes that write or read the stream of a tenant, while they contend for
+// it. Without contention it makes no call. A stream counts as contended for contendedFor after a
 // process has lost a race for it or has waited. It is safe for concurrent use.
 //
 // Turns only avoid the cost of lost races. Correctness does not depend on them: appends and

@@ -126,8 +126,8 @@ func (s *Downloads) Downloaded(ctx context.Context, d Downloadable) error {
 	return err
 }
 
-// DeleteOutput expires the output now. It is no longer served once this returns. It returns nil
-// for an expired or deleted output. Faults as for Output, without OutputExpired and
+// DeleteOutput expires the output now. Once it returns, the output is no longer served. It returns
+// nil for an expired or deleted output. Faults as for Output, without OutputExpired and
 // OutputDeleted.
 func (s *Downloads) DeleteOutput(ctx context.Context, who port.Identity, taskID string) error {
 	d, err := s.Output(ctx, who, taskID)

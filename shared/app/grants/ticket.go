@@ -15,11 +15,10 @@ import (
 // TicketLife is the time for which a ticket is valid.
 const TicketLife = time.Hour
 
-// Ticket signs a ticket that permits to read streams: the events of the caller's tenant that
-// the query selects. If the caller may read runs, it also permits the tokens of the task that
-// the query selects, or of every task without a query. It is valid for TicketLife, but only as
-// long as the caller's token. Fault: InvalidRequest for a query that does not fit into a
-// ticket.
+// Ticket signs a ticket for reading the events of the caller's tenant that the query selects. If
+// the caller may read runs, the ticket also permits reading the answer of the task that the query
+// selects, or of every task if the query names none. It is valid for TicketLife, but only as long
+// as the caller's token. Fault: InvalidRequest for a query that does not fit into a ticket.
 func (s *Tokens) Ticket(ctx context.Context, who port.Identity, query string) (text string, expiresAt time.Time, err error) {
 	key, err := s.key(ctx)
 	if err != nil {

@@ -85,7 +85,7 @@ func (h Programs) Run(j job.Job, defaults run.Policy) run.Run {
 	return r.TriggersExec(r.Exec)
 }
 
-// NewRun returns a run as run does, with parameters, an override and its PayloadDigest.
+// NewRun is like Run, and sets parameters, the override and the PayloadDigest.
 func (h Programs) NewRun(j job.Job, defaults run.Policy, parameters map[string]string, o run.Override) run.Run {
 	r := h.Run(j, defaults).With(o)
 	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)

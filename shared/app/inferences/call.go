@@ -17,12 +17,12 @@ import (
 // cancelTime is the time limit for the cancel of a task whose caller has disconnected.
 const cancelTime = 10 * time.Second
 
-// Call accepts a task and delivers its answer. It calls begin with the accepted task, and each
-// with its events as Follow does. If the caller disconnects before the last event (ctx ends, or
-// begin or each returns an error), Call cancels the task, unless another caller or reader in
-// this process follows it. It does not cancel if the process stops: the next process continues
-// the task. If the task of the idempotency key was cancelled in this way, Call accepts another
-// task. Faults are those of Create before the call of begin, and those of Follow after it.
+// Call accepts a task and delivers its answer: it calls begin with the accepted task, and then each
+// with its events, as Follow does. If the caller disconnects before the last event (ctx ends, or
+// begin or each returns an error), Call cancels the task, unless another caller or reader in this
+// process follows it. It does not cancel if the process stops: the next process continues the task.
+// If the task of the idempotency key was cancelled in this way, Call accepts another task. Faults
+// are those of Create before the call of begin, and those of Follow after it.
 func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
 	of, err := s.beginCall(ctx, in, begin)
 	if !of.entered {
@@ -117,8 +117,7 @@ func (s *Inference) Task(ctx context.Context, who port.Identity, taskID string) 
 // hidden is the fault of a task whose answer cannot be read.
 func hidden() error { return fault.New(fault.NotFound, "no such task, or it has expired") }
 
-// Ended reports whether the stream of a task has its last event, or had it before it
-// expired.
+// Ended reports whether the stream of a task has, or before its expiry had, its last event.
 func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {
 	if r.State.Terminal() {
 		return true, nil

@@ -26,8 +26,8 @@ type CallDispatcher func(ctx context.Context, call DispatchCall) error
 // call.
 const callTime = 5 * time.Second
 
-// Calls calls dispatchers of other processes, when a commit or a sweep of this process finds work
-// for them. It is for a process without a dispatcher.
+// Calls implements orchestrator.TaskServer in a process without a dispatcher. It calls dispatchers
+// of other processes when a commit or a sweep finds work for them.
 type Calls struct {
 	call CallDispatcher
 	log  *slog.Logger
@@ -36,9 +36,9 @@ type Calls struct {
 // NewCalls returns Calls by call.
 func NewCalls(call CallDispatcher, log *slog.Logger) Calls { return Calls{call, log} }
 
-// Committed implements port.Observer. It calls a dispatcher also for the cancel request of a
-// running task. That dispatcher releases the slot of the pool, and the one that serves the task
-// finds the change later.
+// Committed implements port.Observer. It calls a dispatcher for a task that needs one, and for the
+// cancel request of a running task: that dispatcher releases the slot of the pool, and the one that
+// serves the task detects the change later.
 func (c Calls) Committed(ctx context.Context, r run.Run, _ []run.Event) {
 	if r.Work.Inference != nil && needsDispatcher(r, func() bool { return false }) {
 		c.Resume(ctx, r)

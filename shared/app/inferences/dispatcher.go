@@ -136,7 +136,8 @@ func (s *attempts) stopped() bool {
 	return s.runEnded || s.ctx != nil && s.ctx.Err() != nil
 }
 
-// Ready returns a channel that is closed when Run has begun. A sweep finds earlier commits.
+// Ready returns a channel that is closed when Run has begun. Commits before that are left to a
+// sweep.
 func (s *attempts) Ready() <-chan struct{} { return s.ready }
 
 // Await returns when the stored run is newer than r. It waits for commits of this process only.

@@ -47,9 +47,9 @@ func (s *Jobs) countRuns(ctx context.Context, j job.Job) {
 // clearedRuns is the number of waiting runs that Clear makes check again.
 const clearedRuns = 64
 
-// Clear discards the results of the earlier runs of a job, so that requirePreviousSuccess holds
-// for the next run. Runs that wait for that are evaluated again. A previous run that has not
-// ended must still succeed. It is idempotent. Faults: NotFound, PreconditionFailed.
+// Clear ignores the results of the earlier runs of a job, so that the next run meets
+// requirePreviousSuccess. Runs that wait for this constraint are evaluated again. A previous run
+// that has not ended must still succeed. It is idempotent. Faults: NotFound, PreconditionFailed.
 func (s *Jobs) Clear(ctx context.Context, who port.Identity, id string, required change.Precondition) (job.Job, error) {
 	j, err := s.changeExisting(ctx, who, id, required, func(stored job.Job) (job.Job, error) { return stored.Clear(s.now()), nil })
 	if err != nil {

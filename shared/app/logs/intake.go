@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/token"
 )
 
-// Workers applies the worker contract to calls with output. Its errors are refusals of that
+// Workers checks calls with output against the worker contract. Its errors are the refusals of that
 // contract.
 type Workers interface {
 	// SendsOutput records that the worker with a token sends the output of an attempt, and

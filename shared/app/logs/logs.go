@@ -32,8 +32,8 @@ type Tasks interface {
 	Warn(ctx context.Context, r run.Run, message string, err error)
 }
 
-// Secrets returns what masks the secrets of a run's worker in its log: tokens of Sortie,
-// presigned URLs, the bucket's keys and the secrets of its job.
+// Secrets returns the redactor for a run's log. It masks tokens of Sortie, presigned URLs, the
+// bucket's keys and the secrets of the job.
 type Secrets interface {
 	Redactor(ctx context.Context, r run.Run) (*redact.Redactor, error)
 }
@@ -48,8 +48,8 @@ type Archive struct {
 	clock   clock.Clock
 }
 
-// New returns the logs of attempts. A runner that implements port.MachineLogs is the first
-// source; the other is what workers upload.
+// New returns the logs of attempts. The logs come from the runner, if it implements
+// port.MachineLogs, and otherwise from the uploads of workers.
 func New(tasks Tasks, runner port.Runner, outputs port.Outputs, secrets Secrets, c clock.Clock) *Archive {
 	return &Archive{tasks, runner, outputs, liveLogs{outputs}, secrets, c}
 }

@@ -71,7 +71,7 @@ func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace
 	return s.unused(ctx, p)
 }
 
-// Capability is what the pools of an engine can do together.
+// Capability describes the pools of one engine together.
 type Capability struct {
 	Engine run.EngineKind
 	// ContextTokens is the largest number of tokens of a prompt and its answer together.

@@ -22,9 +22,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-// Keeper starts and ends the runs of the replicas of engine pools. It stores each change of a
-// replica set before it acts on it. Every step is idempotent: calls may overlap, and a process
-// may stop at any time.
+// Keeper reconciles the runs of the replicas of engine pools with the pools' settings. It stores
+// each change of a replica set before it acts on it. Every step is idempotent: calls may overlap,
+// and a process may stop at any time.
 type Keeper struct {
 	common
 	runs   ReplicaRuns
