@@ -170,7 +170,7 @@ func (s *Bus) replay(ctx context.Context, tenant string, r EventReplay, position
 	}
 	sent, err := s.send(ctx, tenant, list)
 	if sent < len(list) {
-		return ordinals[taken] - 1, err
+		return ordinals[sent] - 1, err
 	}
 	return done, err
 }
