@@ -86,7 +86,7 @@ func TestTaskCosts(t *testing.T) {
 		engine := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 1, TokenEvery: takes / tokens})
 		store, records, answers, accepting := process()
 		serving := &spent{}
-		var serving sync.WaitGroup
+		var running sync.WaitGroup
 		call := inferences.CallDispatcher(func(_ context.Context, call inferences.DispatchCall) error {
 			seats, records, answers, used := process()
 			serving = used
@@ -95,7 +95,7 @@ func TestTaskCosts(t *testing.T) {
 			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
 				return engine, nil
 			}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
-			serving.Go(func() {
+			running.Go(func() {
 				err := d.ServePool(t.Context(), call, inferences.ServePoolConfig{Seats: seats, Tasks: dispatch.Tasks, End: time.Now().Add(14 * time.Minute)})
 				if err != nil {
 					t.Error(err)
@@ -125,7 +125,7 @@ func TestTaskCosts(t *testing.T) {
 		if took := time.Since(began); err != nil || got != tokens || took < takes || took > takes+2*time.Second {
 			t.Fatalf("got %d tokens in %s, %v, want %d in %s", got, took, err, tokens, takes)
 		}
-		serving.Wait()
+		running.Wait()
 		ended, err := setup.Find(t.Context(), "acme", accepted.Run.TaskID)
 		if err != nil || ended.State != run.Completed {
 			t.Fatalf("got %s, %v, want Completed", ended.State, err)

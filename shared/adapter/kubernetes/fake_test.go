@@ -194,7 +194,7 @@ func (c *cluster) patchJob(a clienttesting.Action) (bool, runtime.Object, error)
 		return true, nil, err
 	}
 	job := changed.(*batchv1.Job).DeepCopy()
-	if is(job.Spec.Suspend) && condition(job, batchv1.JobSuspended) == nil {
+	if isTrue(job.Spec.Suspend) && condition(job, batchv1.JobSuspended) == nil {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue})
 		c.check(c.Tracker().Update(jobsKind, job, job.Namespace))
 		c.endPod(job.Namespace, job.Name+"-x", 30)
