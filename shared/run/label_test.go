@@ -39,7 +39,7 @@ func TestLabelsChange(t *testing.T) {
 
 func TestRetryKeepsLabels(t *testing.T) {
 	t.Parallel()
-	if again := (run.Run{Labels: map[string]string{"a": "b"}}).Again(); again.Labels["a"] != "b" {
+	if again := (run.Run{Labels: map[string]string{"a": "b"}}).ForRetry(); again.Labels["a"] != "b" {
 		t.Errorf("got labels %v, want those of the run", again.Labels)
 	}
 }
