@@ -132,8 +132,8 @@ func TestPreviousRunHasToSucceed(t *testing.T) {
 	}
 }
 
-// TestReplacedRunIsIgnored cancels runs on request of a client, and in favor of a newer run.
-func TestReplacedRunIsIgnored(t *testing.T) {
+// TestReplacedRunIsLookedPast cancels runs on request of a client, and in favor of a newer run.
+func TestReplacedRunIsLookedPast(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{"token:abc": true, "job:nightly": false} {
 		r := contender(0, run.ActionKillOld, func(r *run.Run) {
