@@ -101,8 +101,8 @@ func (r Run) WithoutSlot(f Checked, limit int, now time.Time) Checked {
 	return r.Evaluation(violations, limit)
 }
 
-// StartsDespite reports whether the run starts despite the violations, because there is none or the
-// action ignores them. It may still have to wait for a slot of its job.
+// StartsDespite reports whether the run starts: there is no violation, or its action ignores the
+// violations. It may still have to wait for a slot of its job.
 func (r Run) StartsDespite(violations []ConstraintViolation) bool {
 	if len(violations) == 0 {
 		return true
