@@ -64,12 +64,15 @@ func stateOf(state string, skipped bool) look {
 // moment is a time as pages show it: relative, with the exact time in UTC.
 type moment struct{ Text, Exact, ISO string }
 
+// exactTime is the form of an exact time in UTC.
+const exactTime = "2006-01-02 15:04:05.000 UTC"
+
 func when(at, now time.Time) moment {
 	if at.IsZero() {
 		return moment{}
 	}
 	at = at.UTC()
-	m := moment{Exact: at.Format("2006-01-02 15:04:05.000 UTC"), ISO: at.Format(time.RFC3339Nano)}
+	m := moment{Exact: at.Format(exactTime), ISO: at.Format(time.RFC3339Nano)}
 	d := now.Sub(at)
 	switch {
 	case d < -time.Second:

@@ -3,6 +3,7 @@ package console
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
 )
@@ -22,7 +23,7 @@ type logView struct {
 	tail, found []logLine
 	// each is called for every line in place of storing it; nil stores them.
 	each  func(logLine)
-	open  map[string]*strings.Builder
+	open  map[string]*openLine
 	style map[string]string
 }
 
@@ -50,7 +51,9 @@ type logLine struct {
 	Number int
 	Stream string
 	Level  level
-	text   string
+	// At is the time at which the line began; zero if unknown.
+	At   time.Time
+	text string
 	// style is the look at the start of the text.
 	style string
 }
@@ -72,31 +75,40 @@ const (
 // lineLimit is the largest size of a line in bytes. The rest is left out.
 const lineLimit = 16 << 10
 
+// openLine is a line without its end.
+type openLine struct {
+	text strings.Builder
+	at   time.Time
+}
+
 // add adds a piece of output. Lines of different streams do not mix.
 func (l *logView) add(piece contract.LogLine) {
 	if l.open == nil {
-		l.open, l.style = map[string]*strings.Builder{}, map[string]string{}
+		l.open, l.style = map[string]*openLine{}, map[string]string{}
 	}
 	if piece.Cut > 0 {
-		l.line(piece.Stream, "… "+size(piece.Cut)+" are missing here …")
+		l.line(piece.Stream, "… "+size(piece.Cut)+" are missing here …", piece.At)
 	}
 	text := string(piece.Data)
 	for {
 		line, rest, found := strings.Cut(text, "\n")
 		b := l.open[piece.Stream]
 		if b == nil {
-			b = &strings.Builder{}
+			b = &openLine{}
 			l.open[piece.Stream] = b
 		}
-		if room := lineLimit - b.Len(); len(line) > room {
+		if b.text.Len() == 0 {
+			b.at = piece.At
+		}
+		if room := lineLimit - b.text.Len(); len(line) > room {
 			line = line[:max(room, 0)]
 		}
-		b.WriteString(line)
+		b.text.WriteString(line)
 		if !found {
 			return
 		}
-		l.line(piece.Stream, b.String())
-		b.Reset()
+		l.line(piece.Stream, b.text.String(), b.at)
+		b.text.Reset()
 		text = rest
 	}
 }
@@ -104,16 +116,19 @@ func (l *logView) add(piece contract.LogLine) {
 // end adds lines that have no end yet.
 func (l *logView) end() {
 	for _, stream := range []string{"stdout", "stderr", ""} {
-		if b := l.open[stream]; b != nil && b.Len() > 0 {
-			l.line(stream, b.String())
+		if b := l.open[stream]; b != nil && b.text.Len() > 0 {
+			l.line(stream, b.text.String(), b.at)
 		}
 	}
 	l.open = nil
 }
 
-func (l *logView) line(stream, text string) {
+func (l *logView) line(stream, text string, at time.Time) {
 	l.Total++
-	line := logLine{Number: l.Total, Stream: stream, Level: levelOf(unescaped(text[:min(len(text), 2*levelWithin)])), text: strings.TrimSuffix(text, "\r"), style: l.style[stream]}
+	line := logLine{
+		Number: l.Total, Stream: stream, Level: levelOf(unescaped(text[:min(len(text), 2*levelWithin)])), At: at,
+		text: strings.TrimSuffix(text, "\r"), style: l.style[stream],
+	}
 	if strings.Contains(text, "\x1b") {
 		_, l.style[stream] = colours(text, line.style)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"time"
 
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
@@ -114,6 +115,7 @@ func (l *logView) item(line logLine) Node {
 	return Li(
 		ID(id), If(line.Level >= levelWarn, Class(line.Level.name())),
 		A(relative("href", joined("?attempt=", l.Attempt, "&line=", line.Number, "#", id)), Aria("label", joined("Line ", line.Number)), text(line.Number)),
+		line.time(),
 		Span(If(line.Stream == "stderr", Class("stderr")), Map(line.Parts(), func(p part) Node {
 			if p.Class == "" {
 				return marked(p.Text, l.Filter.Text)
@@ -121,6 +123,15 @@ func (l *logView) item(line logLine) Node {
 			return I(Class(p.Class), marked(p.Text, l.Filter.Text))
 		})),
 	)
+}
+
+// time returns when the line began. It has no attribute datetime, so console.js leaves it as it is.
+func (l logLine) time() Node {
+	if l.At.IsZero() {
+		return nil
+	}
+	at := l.At.UTC()
+	return Time(TitleAttr(at.Format(exactTime)), Text(at.Format(time.TimeOnly)))
 }
 
 // marks is the number of places that are marked in a part of a line.

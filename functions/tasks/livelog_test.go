@@ -1,10 +1,12 @@
 package tasks_test
 
 import (
+	"bufio"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/livelog"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -118,6 +121,40 @@ func TestSentOutputIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantObjects(t, 0)
+}
+
+// TestLinesHaveTheirTime reads the time of output while its worker sends it, and of the stored log.
+// Output that an earlier version has stored has no time.
+func TestLinesHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	s := setupSender(t)
+	began := s.stage.Clock.Now().UTC().Truncate(time.Millisecond)
+	s.call(t, "logs", `{"attempt":1,"stream":"stdout","sequence":1,"data":"YQo=","ageMs":1500}`, 200)
+	s.stage.Clock.Advance(time.Second)
+	s.call(t, "logs", `{"attempt":1,"stream":"stderr","sequence":2,"data":"YgpjCg=="}`, 200)
+	times := func() (all []time.Time) {
+		t.Helper()
+		answer := s.stage.Call(t, http.MethodGet, s.path("?attempt=1"), "", "Accept", "application/x-ndjson")
+		for text := range strings.Lines(answer.Body) {
+			all = append(all, line(t, bufio.NewReader(strings.NewReader(text))).At)
+		}
+		return all
+	}
+	want := []time.Time{began.Add(-1500 * time.Millisecond), began.Add(time.Second)}
+	if got := times(); !slices.EqualFunc(got, want, time.Time.Equal) {
+		t.Errorf("got the times %v of sent output, want %v", got, want)
+	}
+	s.end(t)
+	if got := times(); !slices.EqualFunc(got, want, time.Time.Equal) {
+		t.Errorf("got the times %v of a stored log, want %v", got, want)
+	}
+	old := []byte("{}\nstdout 0 2\na\n\nstderr cut 5\n")
+	if err := s.stage.Objects.Put(t.Context(), port.Accepted, limit.LogKey(s.stage.Run(t, s.task).Tenant, s.task, 1), livelog.ContentType, old); err != nil {
+		t.Fatal(err)
+	}
+	if got := times(); !slices.Equal(got, make([]time.Time, 2)) {
+		t.Errorf("got the times %v of an old log, want none", got)
+	}
 }
 
 // TestSentOutputOutlivesItsWorker ends a worker before it reports.

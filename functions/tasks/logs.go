@@ -174,7 +174,7 @@ func textOf(parts []logs.Part) []byte {
 func linesOf(parts []logs.Part) []byte {
 	var text bytes.Buffer
 	for _, p := range parts {
-		line := contract.LogLine{Attempt: p.Attempt, Stream: string(p.Stream), Data: p.Data, Cut: p.Cut, Next: p.Next}
+		line := contract.LogLine{Attempt: p.Attempt, Stream: string(p.Stream), Data: p.Data, Cut: p.Cut, At: p.WrittenAt(), Next: p.Next}
 		if one, err := json.Marshal(line); err == nil { // a struct of numbers and strings
 			text.Write(append(one, '\n'))
 		}

@@ -171,6 +171,8 @@ type LogLine struct {
 	Data []byte `json:"data,omitempty"`
 	// Cut is the number of bytes that are missing at this point.
 	Cut int64 `json:"cut,omitempty"`
+	// At is the time at which the first byte of Data was written; zero if unknown.
+	At time.Time `json:"at,omitzero"`
 	// Next is the offset in the attempt's log after this line.
 	Next int64 `json:"next"`
 	// Ended reports that the run has ended and that this is the last line. A client that does

@@ -43,6 +43,14 @@ type Frame struct {
 	Lag time.Duration
 }
 
+// WrittenAt returns the time at which the oldest byte of the chunk was written; zero if unknown.
+func (f Frame) WrittenAt() time.Time {
+	if f.At.IsZero() {
+		return time.Time{}
+	}
+	return f.At.Add(-f.Lag)
+}
+
 // Length returns the number of bytes of the stream that the frame covers, Cut included.
 func (f Frame) Length() int64 { return int64(len(f.Data)) + f.Cut }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type logFlags struct {
 	attempt, tail int
 	since, stream string
 	follow        bool
+	timestamps    bool
 }
 
 func (a *app) logs() *cobra.Command {
@@ -31,8 +33,11 @@ func (a *app) logs() *cobra.Command {
 --attempt names. With -f the command continues with that attempt and all later ones
 until the run ends. It connects again by itself.
 
---since needs lines with an RFC 3339 time, as most log libraries write it; a line
-without one belongs to the line before it.`,
+--timestamps puts the time of its output before each line, or "-" if it is unknown. A
+worker sends its output in pieces: all lines of a piece have the time of its first byte.
+
+--since needs lines with an RFC 3339 time, as --timestamps and most log libraries write
+it; a line without one belongs to the line before it.`,
 		Example: `  sortie logs export_mods_1704857234567_a3f8c2d1
   sortie logs export_mods_1704857234567_a3f8c2d1 --attempt 1 --tail 20
   sortie logs export_mods_1704857234567_a3f8c2d1 --since 10m
@@ -44,6 +49,7 @@ without one belongs to the line before it.`,
 	flags.IntVar(&f.tail, "tail", -1, "only the last lines, so many; -1 is all")
 	flags.StringVar(&f.since, "since", "", "only lines since then: a duration such as 10m, or an RFC 3339 time")
 	flags.BoolVarP(&f.follow, "follow", "f", false, "continue until the run ends")
+	flags.BoolVar(&f.timestamps, "timestamps", false, "put the time before each line")
 	flags.StringVar(&f.stream, "stream", "", "only stdout or stderr; by default both")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		if f.attempt < 0 {
@@ -87,6 +93,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logFlags, since time.Time) error {
 	from := client.LogPosition{Attempt: f.attempt, Stream: f.stream}
 	out := display.NewOutput(a.Stdout)
+	text := stamper{on: f.timestamps}
 	if !f.follow || f.tail >= 0 || !since.IsZero() {
 		log, err := c.Log(ctx, task, from)
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
@@ -98,11 +105,11 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		if err != nil {
 			return err
 		}
-		text, timed := display.Part(textOf(log.Lines), f.tail, since)
+		shown, timed := display.Part(text.of(log.Lines...), f.tail, since)
 		if !timed {
 			return wrong("--since: the log has no line with an RFC 3339 time")
 		}
-		if err := out.Print(text); err != nil {
+		if err := out.Print(shown); err != nil {
 			return err
 		}
 		if n := len(log.Lines); n > 0 {
@@ -113,25 +120,45 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		return out.Close()
 	}
 	c = a.patient(c, task)
-	err := c.FollowLog(ctx, task, &from, func(line contract.LogLine) error { return out.Print(lineText(line)) })
+	err := c.FollowLog(ctx, task, &from, func(line contract.LogLine) error { return out.Print(text.of(line)) })
 	return errors.Join(err, out.Close())
 }
 
-// textOf returns the concatenated text of the lines.
-func textOf(lines []contract.LogLine) []byte {
+// stamper returns the text of a log, with the time before each line if on.
+type stamper struct {
+	on bool
+	// within reports that the last text has ended within a line.
+	within bool
+}
+
+// of returns the concatenated text of the pieces.
+func (s *stamper) of(pieces ...contract.LogLine) []byte {
 	var text []byte
-	for _, line := range lines {
-		text = append(text, lineText(line)...)
+	for _, piece := range pieces {
+		if !s.on {
+			text = append(text, lineText(piece)...)
+			continue
+		}
+		stamp := "- "
+		if !piece.At.IsZero() {
+			stamp = piece.At.UTC().Format("2006-01-02T15:04:05.000Z ")
+		}
+		for line := range bytes.Lines(lineText(piece)) {
+			if !s.within {
+				text = append(text, stamp...)
+			}
+			text, s.within = append(text, line...), !bytes.HasSuffix(line, []byte("\n"))
+		}
 	}
 	return text
 }
 
-// lineText returns the text of a line, or a mark for missing bytes.
-func lineText(line contract.LogLine) []byte {
-	if line.Cut > 0 {
-		return limit.CutMark(line.Cut)
+// lineText returns the text of a piece, or a mark for missing bytes.
+func lineText(piece contract.LogLine) []byte {
+	if piece.Cut > 0 {
+		return limit.CutMark(piece.Cut)
 	}
-	return line.Data
+	return piece.Data
 }
 
 // noLog returns the error for a log that does not exist. It may appear later if the run has not

@@ -254,6 +254,22 @@ func TestLogsParts(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", args, got, want)
 		}
 	}
+	const timed = `{"attempt":1,"stream":"stdout","data":"MQoy","at":"2026-11-21T09:00:00.25Z","next":3}
+{"attempt":1,"stream":"stderr","data":"IG9uCjM=","at":"2026-11-21T11:00:01+01:00","next":8}
+{"attempt":1,"stream":"stdout","data":"Cjs=","next":10}
+`
+	env = responses(t, map[string]func(http.ResponseWriter){path: func(w http.ResponseWriter) { _, _ = w.Write([]byte(timed)) }})
+	for args, want := range map[string]string{
+		"":             "1\n2 on\n3\n;",
+		"--timestamps": "2026-11-21T09:00:00.250Z 1\n2026-11-21T09:00:00.250Z 2 on\n2026-11-21T10:00:01.000Z 3\n- ;",
+		"--timestamps --since 2026-11-21T09:00:01Z":          "2026-11-21T10:00:01.000Z 3\n- ;",
+		"--timestamps --since 2026-11-21T09:00:01Z --tail 1": "- ;",
+	} {
+		got := sortie(t, env, "", append([]string{"logs", taskID}, strings.Fields(args)...)...)
+		if got.code != 0 || got.stdout != want {
+			t.Errorf("%s: got %+v, want %q", args, got, want)
+		}
+	}
 	if got := sortie(t, plain, "", "logs", taskID, "--since", "1h"); got.code != 2 || !strings.Contains(got.stderr, "no line with an RFC 3339 time") {
 		t.Errorf("log without times: got %+v", got)
 	}

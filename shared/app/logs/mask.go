@@ -16,8 +16,9 @@ type masker struct {
 type maskedStream struct {
 	masked  bytes.Buffer
 	writer  *redact.Writer
-	missing int64 // bytes omitted before the next data
-	damaged int   // bytes that may still be the rest of a secret after a cut
+	missing int64         // bytes omitted before the next data
+	last    livelog.Frame // the newest one that was fed, with the times of the next output
+	damaged int           // bytes that may still be the rest of a secret after a cut
 }
 
 func newMasker(redactor *redact.Redactor) *masker {
@@ -40,6 +41,7 @@ func (m *masker) feed(frames []livelog.Frame) []livelog.Frame {
 	var shown []livelog.Frame
 	for _, f := range frames {
 		s := m.stream(f.Stream)
+		s.last = f
 		if f.Cut > 0 {
 			s.missing += f.Cut + int64(s.writer.Held())
 			s.writer, s.damaged = m.redactor.Writer(&s.masked), secretLength
@@ -75,10 +77,10 @@ func (s *maskedStream) flush(shown []livelog.Frame, name livelog.Stream) []livel
 		return shown
 	}
 	if s.missing > 0 {
-		shown = append(shown, livelog.Frame{Stream: name, Cut: s.missing})
+		shown = append(shown, livelog.Frame{Stream: name, Cut: s.missing, At: s.last.At, Lag: s.last.Lag})
 		s.missing = 0
 	}
-	shown = append(shown, livelog.Frame{Stream: name, Data: bytes.Clone(s.masked.Bytes())})
+	shown = append(shown, livelog.Frame{Stream: name, Data: bytes.Clone(s.masked.Bytes()), At: s.last.At, Lag: s.last.Lag})
 	s.masked.Reset()
 	return shown
 }
