@@ -197,7 +197,10 @@ func TestDrainAndResumeAreInTheHealth(t *testing.T) {
 	if w := health.Metrics.ExpectedWait; w == nil || w.P90Seconds < w.P50Seconds {
 		t.Errorf("got the expected wait %+v, want one", w)
 	}
-	health.Metrics.ExpectedWait = nil
+	if w := health.Waiting; len(w) != 1 || w[0].RunID != tasks[1] || w[0].QueuePosition == nil || *w[0].QueuePosition != 0 {
+		t.Errorf("got the queue %+v, want the second run at its head", w)
+	}
+	health.Metrics.ExpectedWait, health.Waiting = nil, nil
 	if !reflect.DeepEqual(health, want) {
 		t.Errorf("got %+v, want %+v", health, want)
 	}

@@ -10,7 +10,9 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -22,12 +24,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Page lengths.
 const (
 	pageLimit   = 1000
 	pageDefault = 50
+	// upcomingLimit is the largest page in the order of firings, resultsLimit the largest number
+	// of runs that a job in a list has, textLimit the longest text of a filter, in characters.
+	upcomingLimit = 100
+	resultsLimit  = 30
+	textLimit     = 512
 )
 
 // Routes returns the routes of jobs.
@@ -41,7 +49,7 @@ func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Ex
 		return func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) }
 	}
 	return []httpkit.Route{
-		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit", "label"),
+		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit", "label", "order", "results", "schedule", "text"),
 		route(http.MethodPut, "/v1/jobs/{job_id}", access.JobsWrite, on(put), "dryRun"),
 		route(http.MethodGet, "/v1/jobs/{job_id}", access.RunsRead, on(get)),
 		route(http.MethodPatch, "/v1/jobs/{job_id}", access.JobsWrite, on(patch)),
@@ -168,18 +176,50 @@ func list(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	selector, err := httpkit.SelectorQuery(r.URL.Query())
+	results, err := httpkit.IntQuery(r, "results", 0, resultsLimit, 0)
 	if err != nil {
 		return err
 	}
-	page := port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	jobs, next, err := svc.Jobs(r.Context(), httpkit.CallerOf(r.Context()), page, selector)
+	jobs, next, err := ordered(svc, r, most)
 	if err != nil {
-		return fmt.Errorf("cannot list the jobs: %w", err)
+		return err
+	}
+	newest := make([][]run.Run, len(jobs))
+	if results > 0 {
+		if newest, err = svc.Newest(r.Context(), jobs, results); err != nil {
+			return err
+		}
 	}
 	found := contract.JobList{Jobs: make([]contract.JobSummary, 0, len(jobs)), NextCursor: next}
-	for _, j := range jobs {
-		found.Jobs = append(found.Jobs, api.JobSummary(j))
+	for i, j := range jobs {
+		found.Jobs = append(found.Jobs, api.JobSummary(j, newest[i]))
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, found)
 }
+
+// ordered reads a page of jobs in the order of the query.
+func ordered(svc *jobs.Jobs, r *http.Request, most int) (found []job.Job, next string, err error) {
+	who, query := httpkit.CallerOf(r.Context()), r.URL.Query()
+	labels, err := httpkit.SelectorQuery(query)
+	if err != nil {
+		return nil, "", err
+	}
+	filter := jobs.Filter{Labels: labels, Text: query.Get("text"), Schedule: jobs.Schedule(query.Get("schedule"))}
+	cursor := query.Get("cursor")
+	switch order := query.Get("order"); {
+	case order == "nextAt" && cursor+filter.Text+string(filter.Schedule)+query.Get("label") != "":
+		return nil, "", fault.Invalid("order", "nextAt has one page of all jobs, want no cursor and no filter")
+	case order == "nextAt":
+		found, err = svc.Upcoming(r.Context(), who, min(most, upcomingLimit))
+		return found, "", err
+	case order != "id" && query.Has("order"):
+		return nil, "", fault.Invalid("order", "unknown order, want id or nextAt")
+	case utf8.RuneCountInString(filter.Text) > textLimit:
+		return nil, "", fault.Invalid("text", "more than %d characters", textLimit)
+	case query.Has("schedule") && !slices.Contains(schedules, filter.Schedule):
+		return nil, "", fault.Invalid("schedule", "unknown schedule, want one of %v", schedules)
+	}
+	return svc.Jobs(r.Context(), who, port.Page{Cursor: cursor, Limit: most}, filter)
+}
+
+var schedules = []jobs.Schedule{jobs.Active, jobs.Paused, jobs.Unscheduled}

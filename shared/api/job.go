@@ -50,13 +50,18 @@ func JobVersion(j job.Job) JobVersionAnswer {
 }
 
 // JobSummary returns an item of GET /v1/jobs.
-func JobSummary(j job.Job) contract.JobSummary {
+func JobSummary(j job.Job, newest []run.Run) contract.JobSummary {
 	d := j.Definition
 	summary := contract.JobSummary{
 		ID: j.ID, Name: d.Name, Labels: d.Labels, Pool: d.Pool, Image: d.Image, Schedule: d.Schedule, Schedules: d.Schedules, TimeZone: d.TimeZone, JobState: jobState(j),
 	}
 	if d.Export != nil {
 		summary.Export = d.Export.Format
+	}
+	for _, r := range newest {
+		summary.Results = append(summary.Results, contract.JobResult{
+			RunID: r.ID, State: string(r.State), Skipped: r.Skipped, CreatedAt: r.CreatedAt, StartedAt: startedAt(r), EndedAt: r.EndedAt,
+		})
 	}
 	return summary
 }

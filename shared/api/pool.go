@@ -244,6 +244,9 @@ func PoolHealth(h pools.Health) contract.PoolHealth {
 			RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), Since: r.Slot.Since, Cancelling: r.EndRequest() != nil,
 		})
 	}
+	for i, r := range h.Waiting {
+		found.Waiting = append(found.Waiting, Task(orchestrator.View{Run: r, QueuePosition: i, At: h.At}))
+	}
 	if h.LastError != nil {
 		found.LastError = &contract.PoolError{Code: string(h.LastError.Code), Message: h.LastError.Message}
 	}

@@ -42,6 +42,18 @@ type JobSummary struct {
 	Schedules []string `json:"schedules,omitempty"`
 	TimeZone  string   `json:"timeZone,omitempty"`
 	JobState
+	// Results are the newest runs, the newest first, as many as the parameter results.
+	Results []JobResult `json:"results,omitempty"`
+}
+
+// JobResult is a run of a job in a list of jobs. Its times are those of Task.
+type JobResult struct {
+	RunID     string    `json:"runId"`
+	State     string    `json:"state"`
+	Skipped   bool      `json:"skipped,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
 }
 
 // ScheduleText returns the expressions of the schedule in one text, separated by "; ". It is empty for a

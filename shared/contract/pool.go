@@ -206,6 +206,8 @@ type PoolHealth struct {
 	Replicas []ReplicaHealth `json:"replicas,omitempty"`
 	// Remaining are the first 20 runs that hold a slot. A drain waits for them.
 	Remaining []Holder `json:"remaining"`
+	// Waiting are the first 20 runs of the queue, in its order.
+	Waiting []Task `json:"waiting,omitempty"`
 	// Drain is absent if the pool does not drain.
 	Drain *PoolDrainState `json:"drain,omitempty"`
 	// LastError is the newest failure of an attempt among the runs that hold a slot or wait. It

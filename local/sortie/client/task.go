@@ -50,8 +50,10 @@ type Page struct {
 	// Filter selects tasks, with at most one state. A list of jobs has its Label alone, and lists
 	// of other resources ignore it.
 	Filter contract.RunFilter
-	Limit  int
-	Cursor string
+	// Text and Schedule select jobs. Other lists refuse them.
+	Text, Schedule string
+	Limit          int
+	Cursor         string
 }
 
 // Tasks reads a page of tasks, newest first.
@@ -69,6 +71,8 @@ func (p Page) query() url.Values {
 	for _, state := range f.States {
 		set("state", state)
 	}
+	set("text", p.Text)
+	set("schedule", p.Schedule)
 	set("jobId", f.JobID)
 	set("pool", f.Pool)
 	set("kind", f.Kind)

@@ -50,7 +50,7 @@ func (a *app) jobs() *cobra.Command {
 }
 
 func (a *app) jobsList() *cobra.Command {
-	var selector string
+	page := client.Page{Limit: 1000}
 	list := &cobra.Command{
 		Use: "list", Short: "List the jobs, by id",
 		Long: `List the stored jobs, by id. Exports by a schedule are jobs with the field export.
@@ -58,18 +58,21 @@ An export by "sortie export", or a program by "sortie run", is a run of no store
 job: "sortie runs" lists it.`,
 		Example: "  sortie jobs list\n  sortie jobs list -l team=data,env!=dev --json",
 		RunE: printed(a, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) {
-			return allJobs(ctx, c, selector)
+			return allJobs(ctx, c, page)
 		}, a.showJobs),
 	}
-	selectorFlag(list.Flags(), &selector)
+	list.Flags().StringVar(&page.Text, "text", "", "only jobs whose id or name contains the text, in any case")
+	list.Flags().StringVar(&page.Schedule, "schedule", "", "only jobs that fire (active), paused jobs, or jobs without a schedule (none)")
+	selectorFlag(list.Flags(), &page.Filter.Label)
 	return list
 }
 
-// allJobs reads all pages of the list of the jobs that a selector of labels selects.
-func allJobs(ctx context.Context, c *client.Client, selector string) (contract.JobList, error) {
+// allJobs reads all pages of the list of the jobs that a page selects.
+func allJobs(ctx context.Context, c *client.Client, page client.Page) (contract.JobList, error) {
 	list := contract.JobList{Jobs: []contract.JobSummary{}}
 	err := pages(0, func(cursor string) (int, string, error) {
-		next, err := c.Jobs(ctx, client.Page{Limit: 1000, Cursor: cursor, Filter: contract.RunFilter{Label: selector}})
+		page.Cursor = cursor
+		next, err := c.Jobs(ctx, page)
 		list.Jobs = append(list.Jobs, next.Jobs...)
 		return len(list.Jobs), next.NextCursor, err
 	})

@@ -180,7 +180,7 @@ func surplus(ctx context.Context, c *client.Client, pattern string, files []jobf
 	for _, f := range files {
 		own[f.Definition.ID] = true
 	}
-	jobs, err := allJobs(ctx, c, "")
+	jobs, err := allJobs(ctx, c, client.Page{Limit: 1000})
 	for _, j := range jobs.Jobs {
 		if match, _ := path.Match(pattern, j.ID); match && !own[j.ID] { // the pattern was checked before
 			ids = append(ids, j.ID)

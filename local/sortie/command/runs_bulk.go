@@ -56,19 +56,22 @@ type page func(context.Context, *client.Client, contract.BulkRequest) (contract.
 func (a *app) bulk(name, short, long string, change func(args []string) (page, error)) *cobra.Command {
 	var f runsFilter
 	var dryRun bool
+	var ids []string
 	c := &cobra.Command{
 		Use: name, Short: short, Long: long, Args: argument.Exactly(),
 		Example: fmt.Sprintf("  sortie runs %s --job nightly-report --dry-run\n  sortie runs %s --kind job --since 2h", name, name),
 	}
 	f.define(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show which runs")
+	c.Flags().StringSliceVar(&ids, "id", nil, "only these runs, at most 100; repeatable")
 	c.RunE = does(func(ctx context.Context, args []string) error {
 		filter, err := f.read(a.Clock.Now())
 		if err != nil {
 			return err
 		}
+		filter.RunIDs = ids
 		if reflect.ValueOf(filter).IsZero() {
-			return wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since or --before, want a flag that selects runs")
+			return wrong("missing --id, --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since or --before, want a flag that selects runs")
 		}
 		if filter.CreatedBefore.IsZero() {
 			filter.CreatedBefore = a.Clock.Now().UTC() // excludes the runs that a retry creates

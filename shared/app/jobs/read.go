@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/label"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Job reads a job of the caller's tenant. Fault: NotFound.
@@ -39,27 +45,103 @@ func (s *Jobs) Version(ctx context.Context, who port.Identity, id string, versio
 	return j, nil
 }
 
-// mostPages is the maximum number of pages of the store that are read for one page of selected
-// jobs.
-const mostPages = 20
+// Filter selects jobs that match each of its fields. The zero value of a field matches all.
+type Filter struct {
+	// Text is contained in the id or the name, in any case.
+	Text     string
+	Schedule Schedule
+	Labels   label.Selector
+}
 
-// Jobs reads a page of the caller's jobs that a selector selects, ordered by id. The page may be
+// Schedule is whether jobs fire by themselves.
+type Schedule string
+
+// The schedules of a filter: jobs that fire, paused jobs, and jobs without a schedule.
+const (
+	Active      Schedule = "active"
+	Paused      Schedule = "paused"
+	Unscheduled Schedule = "none"
+)
+
+func (f Filter) matches(j job.Job) bool {
+	text, scheduled := strings.ToLower(f.Text), j.Definition.Schedule != ""
+	return f.Labels.Matches(j.Definition.Labels) && (strings.Contains(j.ID, text) || strings.Contains(strings.ToLower(j.Definition.Name), text)) &&
+		(f.Schedule == "" || f.Schedule == Active && scheduled && !j.Paused || f.Schedule == Paused && j.Paused || f.Schedule == Unscheduled && !scheduled)
+}
+
+// mostPages is the largest number of pages of the store that are read for a page of selected jobs.
+const mostPages = 40
+
+// Jobs reads a page of the caller's jobs that a filter selects, ordered by id. The page may be
 // short although more jobs follow: next is then not empty.
-func (s *Jobs) Jobs(ctx context.Context, who port.Identity, page port.Page, selector label.Selector) (jobs []job.Job, next string, err error) {
-	for wanted, pages := page.Limit, 0; ; {
-		listed, next, err := s.store.Jobs(ctx, who.Tenant, page)
-		if err != nil {
+func (s *Jobs) Jobs(ctx context.Context, who port.Identity, page port.Page, f Filter) (found []job.Job, next string, err error) {
+	most := page.Limit
+	for range mostPages {
+		var listed []job.Job
+		if listed, next, err = s.store.Jobs(ctx, who.Tenant, page); err != nil {
 			return nil, "", fmt.Errorf("cannot list the jobs: %w", err)
 		}
-		for _, j := range listed {
-			if selector.Matches(j.Definition.Labels) {
-				jobs = append(jobs, j)
-			}
-		}
-		pages++
-		page.Cursor, page.Limit = next, wanted-len(jobs)
-		if next == "" || page.Limit <= 0 || pages == mostPages {
-			return jobs, next, nil
+		found = append(found, slices.DeleteFunc(listed, func(j job.Job) bool { return !f.matches(j) })...)
+		if page.Cursor, page.Limit = next, most-len(found); next == "" || page.Limit == 0 {
+			break
 		}
 	}
+	return found, next, nil
+}
+
+// upcomingRead is the largest number of jobs that Upcoming reads. farAhead is later than any
+// firing that is shown: the next firing of a job is at most some years ahead.
+const (
+	upcomingRead = 500
+	farAhead     = 10 * 366 * 24 * time.Hour
+)
+
+// Upcoming reads the caller's jobs that fire next, at most limit, ordered by their wake-up. The
+// index has the jobs of all tenants, so it reads at most upcomingRead jobs.
+func (s *Jobs) Upcoming(ctx context.Context, who port.Identity, limit int) (found []job.Job, err error) {
+	for after, read := "", 0; read < upcomingRead; {
+		refs, next, err := s.store.JobsDue(ctx, s.now().Add(farAhead), after, min(2*limit, upcomingRead-read))
+		if err != nil {
+			return nil, fmt.Errorf("cannot list the jobs that fire next: %w", err)
+		}
+		for _, ref := range refs {
+			if ref.Tenant != who.Tenant {
+				continue
+			}
+			j, err := s.stored(ctx, who, ref.ID)
+			if err != nil {
+				return nil, err
+			}
+			if j == nil || j.WakeAt.IsZero() { // changed meanwhile
+				continue
+			}
+			if found = append(found, *j); len(found) == limit {
+				return found, nil
+			}
+		}
+		if read, after = read+len(refs), next; next == "" {
+			break
+		}
+	}
+	return found, nil
+}
+
+// newestReaders is the number of jobs whose runs Newest reads at the same time.
+const newestReaders = 8
+
+// Newest reads the newest runs of each job, at most limit of them, the newest first.
+func (s *Jobs) Newest(ctx context.Context, jobs []job.Job, limit int) ([][]run.Run, error) {
+	found := make([][]run.Run, len(jobs))
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.SetLimit(newestReaders)
+	for i, j := range jobs {
+		reading.Go(func() (err error) {
+			found[i], _, err = s.store.List(ctx, j.Tenant, port.Page{JobID: j.ID, Limit: limit})
+			return err
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return nil, fmt.Errorf("cannot list the runs of the jobs: %w", err)
+	}
+	return found, nil
 }

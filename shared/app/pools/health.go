@@ -24,6 +24,8 @@ type Health struct {
 	Machines, Starting, Running, Ending int
 	// Remaining are the first runs that hold a slot, at most healthRemaining.
 	Remaining []run.Run
+	// Waiting are the first runs of the queue, in its order, at most healthRemaining.
+	Waiting []run.Run
 	// DrainPhase is empty if the pool is not draining. Left is the number of runs that still
 	// hold a slot; in a pool without a limit, at most healthRuns.
 	DrainPhase run.DrainPhase
@@ -111,6 +113,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Hea
 	if h.Errors, err = s.capacity.Failures.Groups(ctx, h.Ref()); err != nil {
 		return h, err
 	}
+	h.Waiting = queued[:min(len(queued), healthRemaining)]
 	if len(queued) > 0 && queued[0].Queued() {
 		h.LongestWait = max(s.now().Sub(queued[0].Slot.Since), 0)
 	}
@@ -181,7 +184,7 @@ func (s *Pools) recentRate(ctx context.Context, p run.Pool, held []run.Run) (per
 	return float64(len(counted)) / max(now.Sub(since), time.Second).Seconds(), nil
 }
 
-// healthRemaining is the maximum length of Health.Remaining.
+// healthRemaining is the maximum length of Health.Remaining and Health.Waiting.
 const healthRemaining = 20
 
 // healthRuns is the maximum number of runs with a slot, and of queued runs, that Health reads.

@@ -396,7 +396,7 @@ type Jobs struct{ t *transport }
 
 // List calls GET /v1/jobs: list jobs.
 //
-// Returns a page of jobs, ordered by id.
+// Returns a page of jobs.
 func (s Jobs) List(query JobsListQuery, options ...Option) *Pages[api.JobSummary, api.JobList] {
 	return &Pages[api.JobSummary, api.JobList]{
 		fetch: func(ctx context.Context, place string) (*api.JobList, error) {
@@ -1293,6 +1293,16 @@ func (q RunsUpdatesQuery) values() url.Values {
 
 // JobsListQuery selects what Jobs.List returns. The zero value of a field leaves it out.
 type JobsListQuery struct {
+	// The order of the jobs. nextAt returns one page, at most 100 jobs: those that fire next,
+	// without paused jobs and those without a schedule.
+	Order string
+	// Number of newest runs that each job has in results.
+	Results int64
+	// Jobs whose id or name contains the text, in any case. A page can be short, or empty,
+	// although nextCursor is present.
+	Text string
+	// Jobs that fire by themselves, jobs that are paused, or jobs without a schedule.
+	Schedule string
 	// nextCursor of the previous page. Empty for the first page.
 	Cursor string
 	Limit  int64
@@ -1303,6 +1313,10 @@ type JobsListQuery struct {
 
 func (q JobsListQuery) values() url.Values {
 	v := url.Values{}
+	setText(v, "order", q.Order)
+	setNumber(v, "results", q.Results)
+	setText(v, "text", q.Text)
+	setText(v, "schedule", q.Schedule)
 	setText(v, "cursor", q.Cursor)
 	setNumber(v, "limit", q.Limit)
 	setText(v, "label", q.Label)

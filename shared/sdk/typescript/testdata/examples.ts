@@ -97,6 +97,7 @@ export const example11: Schemas.LogLine = {
   "attempt": 1,
   "stream": "stdout",
   "data": "cGFnZSAxIG9mIDkK",
+  "at": "2026-11-28T08:00:00Z",
   "next": 12
 };
 
@@ -152,7 +153,15 @@ export const example19: Schemas.RunDefinition = {
   ]
 };
 
-export const example20: Schemas.ArtifactRequest = {
+export const example20: Schemas.JobResult = {
+  "runId": "nightly:20261128T020000Z",
+  "state": "Completed",
+  "createdAt": "2026-11-28T02:00:00Z",
+  "startedAt": "2026-11-28T02:00:01Z",
+  "endedAt": "2026-11-28T02:03:20Z"
+};
+
+export const example21: Schemas.ArtifactRequest = {
   "kind": "note",
   "content": {
     "text": "hello"
@@ -162,13 +171,13 @@ export const example20: Schemas.ArtifactRequest = {
   ]
 };
 
-export const example21: Schemas.ResponseRequest = {
+export const example22: Schemas.ResponseRequest = {
   "model": "llama-3-8b",
   "input": "Tell a story.",
   "background": true
 };
 
-export const example22: Schemas.ModelRequest = {
+export const example23: Schemas.ModelRequest = {
   "id": "llama-3.1-8b",
   "source": "hf:meta-llama/Llama-3.1-8B-Instruct",
   "engines": [
@@ -178,7 +187,7 @@ export const example22: Schemas.ModelRequest = {
   "context_tokens": 131072
 };
 
-export const example23: Schemas.WebhookSettings = {
+export const example24: Schemas.WebhookSettings = {
   "url": "https://hooks.example.org/sortie",
   "eventTypes": [
     "job.completed",
@@ -186,17 +195,17 @@ export const example23: Schemas.WebhookSettings = {
   ]
 };
 
-export const example24: Schemas.RedeliverRequest = {
+export const example25: Schemas.RedeliverRequest = {
   "from": 1,
   "to": 10
 };
 
-export const example25: Schemas.PoolMachines = {
+export const example26: Schemas.PoolMachines = {
   "job": "llama-server",
   "count": 2
 };
 
-export const example26: Schemas.PoolReload = {
+export const example27: Schemas.PoolReload = {
   "model": "llama-3-8b",
   "deadlineSeconds": 20
 };

@@ -110,6 +110,7 @@ __all__ = [
     "JobHook",
     "JobList",
     "JobName",
+    "JobResult",
     "JobRunRef",
     "JobRunRequest",
     "JobRuns",
@@ -896,6 +897,9 @@ class LogLine(Object):
     data: str | None = None
     #: Number of bytes that are missing here.
     cut: int | None = None
+    #: The time at which the first byte of `data` was written, by the clock of the server. It is
+    #: absent if unknown.
+    at: datetime | None = None
     #: The run has ended; no line follows.
     ended: Literal[True] | None = None
 
@@ -3100,6 +3104,24 @@ class JobSummary(Object):
     schedule: str | None = None
     schedules: list[str] | None = None
     time_zone: str | None = None
+    #: The newest runs, the newest first, as many as the parameter `results`. Absent without one.
+    results: list[JobResult] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult(Object):
+    """A run of a job in a list of jobs."""
+
+    _names = {"run_id": "runId", "created_at": "createdAt", "started_at": "startedAt", "ended_at": "endedAt"}
+
+    run_id: str
+    state: State
+    created_at: Time
+    #: The run completed without an attempt.
+    skipped: Literal[True] | None = None
+    #: The first start of the program. Absent before it.
+    started_at: Time | None = None
+    ended_at: Time | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4889,6 +4911,8 @@ class PoolHealth(Object):
     errors: list[PoolHealthErrorsItem]
     #: The replicas of a pool of an engine.
     replicas: list[PoolHealthReplicasItem] | None = None
+    #: The first runs of the queue, in its order. Absent if none waits.
+    waiting: list[Task] | None = None
     #: How far the drain of the pool is. Absent if it does not drain.
     drain: PoolHealthDrain | None = None
 

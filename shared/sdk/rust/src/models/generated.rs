@@ -848,6 +848,10 @@ values! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LogLine {
+    /// The time at which the first byte of `data` was written, by the clock of the server. It is
+    /// absent if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
     /// The member `attempt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<i64>,

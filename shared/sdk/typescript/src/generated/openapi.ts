@@ -447,6 +447,7 @@ export interface components {
          *       "attempt": 1,
          *       "stream": "stdout",
          *       "data": "cGFnZSAxIG9mIDkK",
+         *       "at": "2026-11-28T08:00:00Z",
          *       "next": 12
          *     }
          * @example {
@@ -468,6 +469,11 @@ export interface components {
             data?: string;
             /** @description Number of bytes that are missing here. */
             cut?: number;
+            /**
+             * Format: date-time
+             * @description The time at which the first byte of `data` was written, by the clock of the server. It is absent if unknown.
+             */
+            at?: string;
             /** @description The `offset` after this line. */
             next: number;
             /**
@@ -1693,7 +1699,32 @@ export interface components {
             schedule?: string;
             schedules?: string[];
             timeZone?: string;
+            /** @description The newest runs, the newest first, as many as the parameter `results`. Absent without one. */
+            results?: components["schemas"]["JobResult"][];
         } & components["schemas"]["JobState"];
+        /**
+         * @description A run of a job in a list of jobs.
+         * @example {
+         *       "runId": "nightly:20261128T020000Z",
+         *       "state": "Completed",
+         *       "createdAt": "2026-11-28T02:00:00Z",
+         *       "startedAt": "2026-11-28T02:00:01Z",
+         *       "endedAt": "2026-11-28T02:03:20Z"
+         *     }
+         */
+        JobResult: {
+            runId: string;
+            state: components["schemas"]["State"];
+            /**
+             * @description The run completed without an attempt.
+             * @constant
+             */
+            skipped?: true;
+            createdAt: components["schemas"]["Time"];
+            /** @description The first start of the program. Absent before it. */
+            startedAt?: components["schemas"]["Time"];
+            endedAt?: components["schemas"]["Time"];
+        };
         JobList: {
             jobs: components["schemas"]["JobSummary"][];
             /** @description The next page; absent on the last one. */
@@ -3048,6 +3079,8 @@ export interface components {
             }[];
             /** @description The first runs that hold a slot: what a drain waits for. */
             remaining: components["schemas"]["Holder"][];
+            /** @description The first runs of the queue, in its order. Absent if none waits. */
+            waiting?: components["schemas"]["Task"][];
             /** @description How far the drain of the pool is. Absent if it does not drain. */
             drain?: {
                 /**
@@ -4950,6 +4983,14 @@ export interface operations {
     listJobs: {
         parameters: {
             query?: {
+                /** @description The order of the jobs. `nextAt` returns one page, at most 100 jobs: those that fire next, without paused jobs and those without a schedule. */
+                order?: "id" | "nextAt";
+                /** @description Number of newest runs that each job has in `results`. */
+                results?: number;
+                /** @description Jobs whose id or name contains the text, in any case. A page can be short, or empty, although `nextCursor` is present. */
+                text?: string;
+                /** @description Jobs that fire by themselves, jobs that are paused, or jobs without a schedule. */
+                schedule?: "active" | "paused" | "none";
                 /** @description `nextCursor` of the previous page. Empty for the first page. */
                 cursor?: string;
                 limit?: components["schemas"]["PageLimit"];

@@ -103,6 +103,7 @@ export type JobState = components["schemas"]["JobState"];
 export type Job = components["schemas"]["Job"];
 export type JobVersion = components["schemas"]["JobVersion"];
 export type JobSummary = components["schemas"]["JobSummary"];
+export type JobResult = components["schemas"]["JobResult"];
 export type JobList = components["schemas"]["JobList"];
 export type JobRunRequest = components["schemas"]["JobRunRequest"];
 export type ArtifactRequest = components["schemas"]["ArtifactRequest"];
