@@ -56,6 +56,8 @@ func Routes(config Config) []httpkit.Route {
 		c.open(http.MethodGet, Prefix+pathStream, c.stream),
 		c.open(http.MethodGet, Prefix+"runs/{run_id}/log", c.followLog, "attempt", "after"),
 		c.open(http.MethodGet, Prefix+"runs/{run_id}/picture", c.picture),
+		c.open(http.MethodGet, Prefix+"artifacts/{artifact_id}/picture", c.artifactPicture),
+		c.open(http.MethodGet, Prefix+"json/selections/{selection_id}", c.selectionJSON),
 		c.open(http.MethodGet, Prefix+"{path...}", func(http.ResponseWriter, *http.Request) error { return httpkit.NoSuchPath() }),
 		c.open(http.MethodGet, Prefix+"json/{path...}", c.raw, rawQuery...),
 		c.open(http.MethodGet, Prefix+"docs", func(w http.ResponseWriter, _ *http.Request) error { return redirect(w, Prefix+pathDocs) }),

@@ -111,11 +111,13 @@ func showInference(v *visit) (view, error) {
 		data.Budgets = append(data.Budgets, b)
 	}
 	asked := url.Values{"kind": {run.KindInference}, "limit": {strconv.Itoa(tasksRead)}}
-	var tasks contract.TaskList
-	if err := v.get("/v1/runs", asked, &tasks); err != nil {
+	tasks, err := v.listRuns(asked)
+	if err != nil {
 		return view{}, err
 	}
-	data.Usage = usageOf(tasks.Tasks, tasks.NextCursor != "", v.now())
+	if data.Usage = usageOf(tasks.Tasks, tasks.NextCursor != "", v.now()); data.Usage != nil {
+		data.Usage.spend(data.Budgets[0].Budget, tasks.Tasks[len(tasks.Tasks)-1].CreatedAt)
+	}
 	for _, t := range tasks.Tasks[:min(len(tasks.Tasks), tasksShown)] {
 		row := inferenceRow{runRow: rowOf(t, v.now())}
 		if d := t.Inference; d != nil {

@@ -100,10 +100,11 @@ func showJob(v *visit) (view, error) {
 	if j.Export != nil {
 		data.What = cmp.Or(j.Image, "export "+j.Export.Format)
 	}
+	var results []contract.JobResult
 	for _, task := range list.Runs {
-		data.Runs = append(data.Runs, rowOf(task, v.now()))
+		data.Runs, results = append(data.Runs, rowOf(task, v.now())), append(results, resultOf(task))
 	}
-	data.Results = resultsOf(list.Runs, v.now())
+	data.Results = resultsOf(results, v.now())
 	data.Pager = pagerOf(jobPath(id), nil, cursor, list.NextCursor)
 	for _, name := range slices.Sorted(maps.Keys(j.Env)) {
 		data.Parameters = append(data.Parameters, parameterOf(name, j.Env[name].Value, j.Env[name].SecretRef))

@@ -35,7 +35,7 @@ var documentPage = page{
 var newJobPage = page{
 	name: "new-job", path: "new-job", scope: access.JobsWrite,
 	show: func(*visit) (view, error) {
-		return view{Title: "New job", Command: command("jobs", "apply", "-f", "job.yaml"), Content: edit{Text: exampleJob}.newJob}, nil
+		return view{Title: "New job", JSON: "/schemas/job.json", Command: command("jobs", "apply", "-f", "job.yaml"), Content: edit{Text: exampleJob}.newJob}, nil
 	},
 	actions: []action{{path: "new-job", scope: access.JobsWrite, show: editJob}},
 }

@@ -250,7 +250,7 @@ func TestListOfJobsReadsNoOperationPerJob(t *testing.T) {
 		h.job(t, id, `{"image": "a"}`)
 		h.jobRun(t, id)
 	}
-	if many := requests(); many != one || one != 2 {
-		t.Errorf("got %d requests for four jobs and %d for one, want 2", many, one)
+	if many := requests(); many != one || one != 1 {
+		t.Errorf("got %d requests for four jobs and %d for one, want 1", many, one)
 	}
 }

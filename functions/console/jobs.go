@@ -14,7 +14,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	labels "github.com/sortie-dev/sortie/shared/label"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // jobsPage lists the jobs by id.
@@ -29,18 +28,9 @@ var jobsPage = page{
 	},
 }
 
-// The sizes of a page. A filter reads at most filterPages pages of the API for a page, because
-// the API's list of jobs filters by labels alone.
+// jobsLimit is the number of jobs on a page, resultsShown the number of results of a job.
 const (
-	jobsLimit   = 50
-	filterLimit = 200
-	filterPages = 10
-)
-
-// resultRuns is the number of newest runs of all jobs from which the list draws results, in one
-// request for all rows. resultsShown is the number of results of a job.
-const (
-	resultRuns   = 100
+	jobsLimit    = 50
 	resultsShown = 30
 )
 
@@ -51,8 +41,6 @@ type jobsData struct {
 	Shows       []preset
 	Chips       []chip
 	First, Next string
-	// ResultRuns is the number of runs that the results are from.
-	ResultRuns int
 }
 
 // jobRow is a job in the list.
@@ -67,12 +55,8 @@ type jobRow struct {
 	Key string
 }
 
-// jobStates are the values of the query parameter show.
-var jobStates = map[string]func(contract.JobSummary) bool{
-	"scheduled": func(j contract.JobSummary) bool { return j.ScheduleText() != "" && !j.Paused },
-	"paused":    func(j contract.JobSummary) bool { return j.Paused },
-	"request":   func(j contract.JobSummary) bool { return j.ScheduleText() == "" },
-}
+// jobSchedules are the values of the query parameter show, and the parameter of the API.
+var jobSchedules = map[string]string{"scheduled": "active", "paused": "paused", "request": "none"}
 
 func showJobs(v *visit) (view, error) {
 	query := v.r.URL.Query()
@@ -82,11 +66,27 @@ func showJobs(v *visit) (view, error) {
 			filter.Set(name, value)
 		}
 	}
-	list, err := v.listJobs(filter, query.Get("cursor"))
-	if err != nil {
+	line := []string{"jobs", "list"}
+	asked := url.Values{"limit": {strconv.Itoa(jobsLimit)}, "results": {strconv.Itoa(resultsShown)}}
+	for _, given := range [][2]string{{"text", filter.Get("q")}, {"schedule", jobSchedules[filter.Get("show")]}} {
+		if given[1] != "" {
+			asked.Set(given[0], given[1])
+			line = append(line, "--"+given[0], given[1])
+		}
+	}
+	for _, name := range []string{"cursor", "label"} {
+		if value := query.Get(name); value != "" {
+			asked.Set(name, value)
+		}
+	}
+	if show := filter.Get("show"); show != "" && !asked.Has("schedule") {
+		return view{}, fault.Invalid("show", "unknown filter, want scheduled, paused or request")
+	}
+	var list contract.JobList
+	if err := v.get("/v1/jobs", asked, &list); err != nil {
 		return view{}, err
 	}
-	data := jobsData{Filter: filter, Chips: chipsOf("jobs", filter), ResultRuns: resultRuns, Shows: []preset{
+	data := jobsData{Filter: filter, Chips: chipsOf("jobs", filter), Shows: []preset{
 		{Label: "All", Path: "jobs"}, {Label: "Scheduled", Path: "jobs?show=scheduled"}, {Label: "Paused", Path: "jobs?show=paused"}, {Label: "On request", Path: "jobs?show=request"},
 	}}
 	for i := range data.Shows {
@@ -94,53 +94,13 @@ func showJobs(v *visit) (view, error) {
 	}
 	pages := pagerOf("jobs", filter, query.Get("cursor"), list.NextCursor)
 	data.First, data.Next = pages.Newest, pages.Older
-	newest, err := v.newestByJob(len(list.Jobs) > 0)
-	if err != nil {
-		return view{}, err
-	}
 	for _, j := range list.Jobs {
 		data.Jobs = append(data.Jobs, jobRow{
 			JobSummary: j, What: cmp.Or(j.Image, "export "+j.Export), State: jobLook(j.ScheduleText(), j.Paused, j.NextAt),
-			Words: scheduleWords(j.ScheduleText()), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(newest[j.ID], v.now()), Key: v.formKey(j.ID),
+			Words: scheduleWords(j.ScheduleText()), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(j.Results, v.now()), Key: v.formKey(j.ID),
 		})
 	}
-	return view{Title: "Jobs", JSON: "/v1/jobs", Command: command(append([]string{"jobs", "list"}, selectorFlag(filter)...)...), Content: data.content}, nil
-}
-
-// listJobs reads a page of jobs. With a filter it reads up to filterPages pages of the API, until
-// enough jobs match.
-func (v *visit) listJobs(filter url.Values, cursor string) (found contract.JobList, err error) {
-	matches, ok := jobStates[filter.Get("show")]
-	if !ok && filter.Get("show") != "" {
-		return found, fault.Invalid("show", "unknown filter, want scheduled, paused or request")
-	}
-	text := strings.ToLower(filter.Get("q"))
-	found.NextCursor = cursor
-	for range filterPages {
-		asked := url.Values{"limit": {strconv.Itoa(jobsLimit)}}
-		if len(filter) > 0 {
-			asked.Set("limit", strconv.Itoa(filterLimit))
-		}
-		if found.NextCursor != "" {
-			asked.Set("cursor", found.NextCursor)
-		}
-		if selector := filter.Get("label"); selector != "" {
-			asked.Set("label", selector)
-		}
-		var list contract.JobList
-		if err := v.get("/v1/jobs", asked, &list); err != nil {
-			return found, err
-		}
-		for _, j := range list.Jobs {
-			if (matches == nil || matches(j)) && (strings.Contains(strings.ToLower(j.ID), text) || strings.Contains(strings.ToLower(j.Name), text)) {
-				found.Jobs = append(found.Jobs, j)
-			}
-		}
-		if found.NextCursor = list.NextCursor; list.NextCursor == "" || len(found.Jobs) >= jobsLimit {
-			break
-		}
-	}
-	return found, nil
+	return view{Title: "Jobs", JSON: address("/v1/jobs", asked), Command: command(append(line, selectorFlag(filter)...)...), Content: data.content}, nil
 }
 
 // selectorFlag returns the filter by labels as a flag of the command line.
@@ -149,24 +109,6 @@ func selectorFlag(filter url.Values) []string {
 		return []string{"--selector", selector}
 	}
 	return nil
-}
-
-// newestByJob returns the newest runs of stored jobs, by job, from one page of runs.
-func (v *visit) newestByJob(listed bool) (map[string][]contract.Task, error) {
-	byJob := map[string][]contract.Task{}
-	if !listed {
-		return byJob, nil
-	}
-	var list contract.TaskList
-	if err := v.get("/v1/runs", url.Values{"kind": {run.KindJob}, "limit": {strconv.Itoa(resultRuns)}}, &list); err != nil {
-		return nil, err
-	}
-	for _, t := range list.Tasks {
-		if t.JobID != "" && len(byJob[t.JobID]) < resultsShown {
-			byJob[t.JobID] = append(byJob[t.JobID], t)
-		}
-	}
-	return byJob, nil
 }
 
 // jobLook returns the state of a job's schedule.

@@ -33,7 +33,7 @@ func (d jobsData) list(l *layout) Node {
 				headings(th("Job", "State", "Schedule", "Next firing", "Newest results"), thNum("Success"), If(acts, thHidden("Actions"))),
 				Map(d.Jobs, func(j jobRow) Node { return j.row(l, acts) }),
 			),
-			quiet(text("Results are those among the newest ", d.ResultRuns, " runs of all jobs: the newest at the right, as high as the run took long. A bar with a cross failed, a ring was skipped.")),
+			quiet(text("Results are the last ", resultsShown, " runs of each job: the newest at the right, as high as the run took long. A bar with a cross failed, a ring was skipped.")),
 			l.pages(d.First, "« First", d.Next, "Next ›"),
 		}
 	case d.Next != "":

@@ -162,6 +162,15 @@ func TestUseOfTokensByHour(t *testing.T) {
 			t.Errorf("got no %q in %s", want, text)
 		}
 	}
+	limit := int64(1000)
+	u := usageOf(tasks[:3], true, now)
+	u.spend(contract.Budget{Limit: contract.BudgetLimit{Tokens: &limit}, Spent: contract.BudgetUse{Tokens: 500}}, tasks[2].CreatedAt)
+	if h := u.Hours; h[23].Spent != 500 || h[22].Spent != 467 || h[21].Spent != -1 || u.Limit != 1000 {
+		t.Errorf("got %+v, want the budget of the last two hours", h[20:])
+	}
+	if text := rendered(t, u.line()); !strings.Contains(text, `points="900,43 940,40"`) {
+		t.Errorf("got the line %s", text)
+	}
 	if u := usageOf(tasks[:4], true, now); !u.Partial {
 		t.Error("got the use of all tasks, want that there are more")
 	}
@@ -173,10 +182,10 @@ func TestUseOfTokensByHour(t *testing.T) {
 func TestJobHasItsFigures(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
-	run := func(state string, took time.Duration) contract.Task {
-		return contract.Task{State: state, StartedAt: now.Add(-took), EndedAt: now}
+	run := func(state string, took time.Duration) contract.JobResult {
+		return contract.JobResult{State: state, StartedAt: now.Add(-took), EndedAt: now}
 	}
-	row := jobRow{JobSummary: contract.JobSummary{ID: "job"}, Results: resultsOf([]contract.Task{run("Completed", 20*time.Second), run("Completed", 70*time.Second), run("Failed", time.Hour)}, now)}
+	row := jobRow{JobSummary: contract.JobSummary{ID: "job"}, Results: resultsOf([]contract.JobResult{run("Completed", 20*time.Second), run("Completed", 70*time.Second), run("Failed", time.Hour)}, now)}
 	text := rendered(t, row.row(&layout{Root: "./", Now: now}, false))
 	for _, want := range []string{"2 of 3", "p95 1 min 10 s", "newest first: Completed, Completed, Failed"} {
 		if !strings.Contains(text, want) {
@@ -200,11 +209,11 @@ func benchmarked() (*layout, map[string]markup) {
 		State: "Completed", JobID: "nightly-report", Trigger: "schedule", Attempt: 1, CreatedAt: now.Add(-time.Hour), StartedAt: now.Add(-time.Minute), EndedAt: now,
 		Program: &contract.Program{Image: "registry.example.org/report:1"}, Fault: &contract.Fault{Code: "PROGRAM_EXIT", Message: "the program ended with exit code 1"},
 	}
-	jobs := jobsData{Shows: runPresets(nil), ResultRuns: 500}
-	var history []contract.Task
+	jobs := jobsData{Shows: runPresets(nil)}
+	var history []contract.JobResult
 	for n := range 50 {
 		row.RunID = fmt.Sprintf("nightly-report:202611%02dT020000Z", n)
-		list.Runs, history = append(list.Runs, rowOf(row, now)), append(history, row)
+		list.Runs, history = append(list.Runs, rowOf(row, now)), append(history, resultOf(row))
 	}
 	for n := range 50 {
 		jobs.Jobs = append(jobs.Jobs, jobRow{

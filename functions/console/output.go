@@ -156,7 +156,12 @@ func (c *console) picture(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || !whole {
 		return cmp.Or(err, error(fault.New(fault.NotFound, "the output is not available")))
 	}
+	return servePicture(w, kind, append(text, last))
+}
+
+// servePicture writes a picture. Its type is one of pictures.
+func servePicture(w http.ResponseWriter, kind string, content []byte) error {
 	w.Header().Set("Content-Security-Policy", sandbox)
 	w.Header().Set("Cache-Control", "no-store")
-	return httpkit.WriteBytes(w, http.StatusOK, kind, append(text, last))
+	return httpkit.WriteBytes(w, http.StatusOK, kind, content)
 }

@@ -87,11 +87,14 @@ func showOverview(v *visit) (view, error) {
 	var pools contract.PoolList
 	var hooks contract.WebhookList
 	err = together(
-		func() error { return v.get("/v1/runs", asked, &list) },
-		func() error {
-			return v.get("/v1/runs", url.Values{"state": {string(run.Pending)}, "limit": {"100"}}, &pending)
+		func() (err error) { list, err = v.listRuns(asked); return err },
+		func() (err error) {
+			pending, err = v.listRuns(url.Values{"state": {string(run.Pending)}, "limit": {"100"}})
+			return err
 		},
-		func() error { return permitted(v.get("/v1/jobs", url.Values{"limit": {"200"}}, &jobs)) },
+		func() error {
+			return permitted(v.get("/v1/jobs", url.Values{"order": {"nextAt"}, "limit": {"8"}}, &jobs))
+		},
 		func() error { return permitted(v.get("/v1/pools", nil, &pools)) },
 		func() error { return permitted(v.get("/v1/webhooks", nil, &hooks)) },
 	)
@@ -115,7 +118,7 @@ func showOverview(v *visit) (view, error) {
 	data.Jobs = figuresOf(rows)
 	data.Chart = histogramOf(rows, data.From, v.now())
 	data.Waiting = waitingOf(pending.Tasks, v.now())
-	data.Next = nextOf(jobs.Jobs)
+	data.Next = jobs.Jobs
 	data.Pools = pools.Pools
 	data.Hooks = slices.DeleteFunc(hooks.Webhooks, func(w contract.Webhook) bool { return w.DisabledAt.IsZero() })
 	return view{Title: "Overview", JSON: address("/v1/runs", asked), Command: command("runs", "--since", sinceFlag(since)), Content: data.content}, nil
@@ -227,11 +230,4 @@ func waitingOf(tasks []contract.Task, now time.Time) (groups []waiting) {
 		groups[i].Oldest = rowOf(t, now)
 	}
 	return groups
-}
-
-// nextOf returns the jobs that fire next.
-func nextOf(jobs []contract.JobSummary) []contract.JobSummary {
-	jobs = slices.DeleteFunc(jobs, func(j contract.JobSummary) bool { return j.NextAt.IsZero() || j.Paused })
-	slices.SortFunc(jobs, func(a, b contract.JobSummary) int { return a.NextAt.Compare(b.NextAt) })
-	return jobs[:min(8, len(jobs))]
 }

@@ -10,6 +10,7 @@ var pages = []page{
 	eventsPage, eventPage, proofPage,
 	webhooksPage, webhookPage, recoverPage,
 	inferencePage, playgroundPage, sessionPage,
+	artifactsPage, artifactPage,
 	aboutPage, searchPage,
 }
 

@@ -117,7 +117,6 @@ func (d poolData) queue(l *layout) Node {
 			Map(d.Queue, func(q queuedRun) Node { return q.row(l) }),
 		),
 		quiet(
-			If(d.Uncertain, Text("The queue is longer than the page reads, so runs at its head can be absent. ")),
 			If(d.Queued > len(d.Queue), text(d.Queued, " runs wait. ")), l.a(d.runs("Pending"), Text("All waiting runs")),
 		),
 	)

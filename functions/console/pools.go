@@ -1,10 +1,8 @@
 package console
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // poolsPage lists the pools, and poolPage shows one.
@@ -87,23 +84,16 @@ func showPools(v *visit) (view, error) {
 	return view{Title: "Pools", JSON: "/v1/pools", Command: command("pools", "list"), Content: data.content}, nil
 }
 
-// The sizes of the page of a pool. The API returns the newest runs first, and the queue begins
-// with other ones, so the page reads queueRead runs and shows the first queueShown by position.
-// It asks for the expected start of the first queuePredicted alone, because each is a request.
-const (
-	queueRead      = 500
-	queueShown     = 50
-	queuePredicted = 5
-)
+// queuePredicted is the number of runs at the head of the queue whose expected start the page
+// asks for. Each is a request.
+const queuePredicted = 5
 
 // poolData is the content of the page of a pool.
 type poolData struct {
 	poolRow
 	Health contract.PoolHealth
 	Queue  []queuedRun
-	// Uncertain: there are more queued runs than the page has read.
-	Uncertain bool
-	Wait      *contract.PoolWait
+	Wait   *contract.PoolWait
 }
 
 // queuedRun is a run in the queue. Expected is nil if it was not asked for.
@@ -131,25 +121,11 @@ func showPool(v *visit) (view, error) {
 	return view{Title: id + " · pool", JSON: path + "/health", Command: command("pools", "show", id), Content: data.content}, nil
 }
 
-// readQueue reads the runs that wait in the pool, in the order of the queue.
+// readQueue adds the runs at the head of the queue, in its order.
 func (d *poolData) readQueue(v *visit) error {
-	if d.Queued == 0 {
-		return nil
+	for i, t := range d.Health.Waiting {
+		d.Queue = append(d.Queue, queuedRun{runRow: rowOf(t, v.now()), Position: i + 1})
 	}
-	var list contract.TaskList
-	if err := v.get("/v1/runs", url.Values{"pool": {d.ID}, "state": {string(run.Pending)}, "limit": {strconv.Itoa(queueRead)}}, &list); err != nil {
-		return err
-	}
-	d.Uncertain = list.NextCursor != ""
-	for _, t := range list.Tasks {
-		if t.QueuePosition != nil && *t.QueuePosition >= 0 {
-			d.Queue = append(d.Queue, queuedRun{runRow: rowOf(t, v.now()), Position: *t.QueuePosition + 1})
-		}
-	}
-	slices.SortStableFunc(d.Queue, func(a, b queuedRun) int {
-		return cmp.Or(cmp.Compare(a.Position, b.Position), a.CreatedAt.Compare(b.CreatedAt))
-	})
-	d.Queue = d.Queue[:min(len(d.Queue), queueShown)]
 	for i := range d.Queue[:min(len(d.Queue), queuePredicted)] {
 		var why contract.Explanation
 		if err := v.get("/v1/runs/"+url.PathEscape(d.Queue[i].RunID)+"/explain", nil, &why); err != nil {

@@ -20,7 +20,7 @@ const sandbox = "sandbox; default-src 'none'; frame-ancestors 'none'"
 // rawQuery lists the query parameters of the API's resources that pages link to.
 var rawQuery = []string{
 	"after", "as", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "error", "faultCode", "jobId", "kind", "label", "limit",
-	"offset", "pool", "runId", "skipped", "state", "stream", "taskId", "trigger", "type", "types", "version",
+	"offset", "pool", "order", "parent", "results", "runId", "schedule", "skipped", "state", "stream", "tag", "taskId", "text", "trigger", "type", "types", "version",
 }
 
 // rawPaths are the paths of the API that pages link to; one with a slash at the end means all

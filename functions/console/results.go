@@ -38,34 +38,34 @@ const (
 )
 
 // resultsOf returns the picture of runs that are sorted by age, the newest first.
-func resultsOf(tasks []contract.Task, now time.Time) *results {
-	if len(tasks) == 0 {
+func resultsOf(runs []contract.JobResult, now time.Time) *results {
+	if len(runs) == 0 {
 		return nil
 	}
-	r := &results{Width: len(tasks) * resultStep}
-	rows, longest := make([]runRow, len(tasks)), 0.0
-	for i, t := range tasks {
-		rows[i] = rowOf(t, now)
-		longest = max(longest, rows[i].Seconds)
+	r := &results{Width: len(runs) * resultStep}
+	took, longest := make([]float64, len(runs)), 0.0
+	for i, row := range runs {
+		took[i] = secondsOf(row.StartedAt, row.EndedAt, now)
+		longest = max(longest, took[i])
 	}
 	var durations []float64
 	var words []string
-	for i, row := range rows {
+	for i, row := range runs {
 		l := stateOf(row.State, row.Skipped)
 		words = append(words, l.Word)
-		b := resultBar{Class: l.Class, Shape: shapeOf(l), X: (len(rows) - 1 - i) * resultStep, H: resultLeast, Title: l.Word}
-		if row.Seconds > 0 {
-			b.Title += ", " + duration(time.Duration(row.Seconds*float64(time.Second)))
+		b := resultBar{Class: l.Class, Shape: shapeOf(l), X: (len(runs) - 1 - i) * resultStep, H: resultLeast, Title: l.Word}
+		if took[i] > 0 {
+			b.Title += ", " + seconds(took[i])
 		}
 		b.Middle = b.X + resultStep/2 - 1
 		if longest > 0 {
-			b.H = max(b.H, int(row.Seconds/longest*(resultHeight-resultTop)))
+			b.H = max(b.H, int(took[i]/longest*(resultHeight-resultTop)))
 		}
 		b.Y = resultHeight - b.H
 		r.Bars = append(r.Bars, b)
 		r.count(row)
 		if row.State == string(run.Completed) && !row.Skipped {
-			durations = append(durations, row.Seconds)
+			durations = append(durations, took[i])
 		}
 	}
 	if n := len(durations); n > 0 {
@@ -76,7 +76,12 @@ func resultsOf(tasks []contract.Task, now time.Time) *results {
 	return r
 }
 
-func (r *results) count(row runRow) {
+// resultOf returns a run as the list of jobs has it.
+func resultOf(t contract.Task) contract.JobResult {
+	return contract.JobResult{RunID: t.RunID, State: t.State, Skipped: t.Skipped, CreatedAt: t.CreatedAt, StartedAt: t.StartedAt, EndedAt: t.EndedAt}
+}
+
+func (r *results) count(row contract.JobResult) {
 	switch {
 	case row.Skipped:
 	case row.State == string(run.Completed):

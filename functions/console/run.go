@@ -32,6 +32,7 @@ type runData struct {
 	Log       *logView
 	Attempts  []int
 	Output    *preview
+	Artifacts []contract.ArtifactSummary
 	Lineage   *lineage
 	// Definition is nil for a run that is of no job.
 	Definition *definition
@@ -58,6 +59,7 @@ func showRun(v *visit) (view, error) {
 		func() error { return data.readWhy(v) }, func() error { return data.readEvents(v) },
 		func() error { return data.readLog(v) }, func() error { return data.readOutput(v) },
 		func() error { return data.readLineage(v) }, func() error { return data.readDefinition(v) },
+		func() error { return data.readArtifacts(v) },
 	); err != nil {
 		return view{}, err
 	}

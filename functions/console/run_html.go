@@ -24,6 +24,7 @@ func (d runData) content(l *layout) Node {
 		Div(ID("timeline"), flag("data-part"), with(d.Timeline, func(t *timeline) Node { return t.content(l) })),
 		with(d.Log, func(log *logView) Node { return d.log(l, log) }),
 		Div(Class("cards"), ID("cards"), flag("data-part"), d.input(), d.output(l), d.metrics(), d.machine(l)),
+		Div(ID("artifacts"), flag("data-part"), d.artifacts(l)),
 		Div(ID("lineage"), flag("data-part"), with(d.Lineage, func(g *lineage) Node { return g.content(l) })),
 		Div(ID("definition"), flag("data-part"), d.definition(l)),
 		d.events(l),

@@ -86,8 +86,8 @@ func showRuns(v *visit) (view, error) {
 	if cursor := query.Get("cursor"); cursor != "" {
 		asked.Set("cursor", cursor)
 	}
-	var list contract.TaskList
-	if err := v.get("/v1/runs", asked, &list); err != nil {
+	list, err := v.listRuns(asked)
+	if err != nil {
 		return view{}, err
 	}
 	data := runsData{First: query.Get("cursor") == "", Filter: filter, Chips: chipsOf("runs", filter), Presets: runPresets(filter)}
@@ -99,6 +99,41 @@ func showRuns(v *visit) (view, error) {
 		data.Searched = list.SearchedUntil
 	}
 	return view{Title: "Runs", JSON: address("/v1/runs", asked), Command: command(append([]string{"runs"}, runFlags(filter, v.now())...)...), Content: data.content}, nil
+}
+
+// listedRun is a run of a list, without the members that no list shows: decoding them would be half
+// of the work for a page.
+type listedRun struct {
+	contract.Task
+
+	Measured unread `json:"measured"`
+	Policy   unread `json:"policy"`
+	Options  unread `json:"options"`
+	Machine  unread `json:"machine"`
+	Worker   unread `json:"worker"`
+	Output   unread `json:"output"`
+	Metrics  unread `json:"metrics"`
+}
+
+// unread is a member of a document that is not decoded.
+type unread struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*unread) UnmarshalJSON([]byte) error { return nil }
+
+// listRuns reads a page of runs.
+func (v *visit) listRuns(query url.Values) (found contract.TaskList, err error) {
+	var list struct {
+		Tasks         []listedRun `json:"tasks"`
+		NextCursor    string      `json:"nextCursor"`
+		SearchedUntil time.Time   `json:"searchedUntil"`
+	}
+	err = v.get("/v1/runs", query, &list)
+	found.NextCursor, found.SearchedUntil = list.NextCursor, list.SearchedUntil
+	for i := range list.Tasks {
+		found.Tasks = append(found.Tasks, list.Tasks[i].Task)
+	}
+	return found, err
 }
 
 // runFilter returns the filters in a query.
@@ -221,15 +256,21 @@ func sinceFlag(since string) string {
 func rowOf(t contract.Task, now time.Time) runRow {
 	row := runRow{Task: t}
 	row.What, row.Detail = whatOf(t)
-	switch {
-	case t.StartedAt.IsZero():
-	case t.EndedAt.IsZero():
-		row.Seconds = now.Sub(t.StartedAt).Seconds()
-	default:
-		row.Seconds = t.EndedAt.Sub(t.StartedAt).Seconds()
-	}
+	row.Seconds = secondsOf(t.StartedAt, t.EndedAt, now)
 	row.Reason = reasonOf(t)
 	return row
+}
+
+// secondsOf returns the time from the start of a program to its end, or until now; 0 without a
+// start.
+func secondsOf(started, ended, now time.Time) float64 {
+	switch {
+	case started.IsZero():
+		return 0
+	case ended.IsZero():
+		return now.Sub(started).Seconds()
+	}
+	return ended.Sub(started).Seconds()
 }
 
 // whatOf returns what a run does: its job, program or export, and a detail.

@@ -17,19 +17,27 @@ var searchPage = page{name: "search", path: "search", query: []string{"q"}, show
 type searchData struct {
 	Query   string
 	Results []searchResult
-	// Cut: there are more jobs or webhooks than were searched.
+	// Cut: there may be more jobs or webhooks with the text.
 	Cut bool
 }
 
 // searchResult is something that was found. Path is below the console.
 type searchResult struct{ Kind, Name, Details, Path string }
 
-// searchLimit is the number of jobs, and of webhooks, that are searched by name.
-const searchLimit = 200
+// foundJobs is the largest number of jobs that a search finds. searchLimit is the number of
+// webhooks that are searched by name.
+const (
+	foundJobs   = 50
+	searchLimit = 200
+)
 
 func showSearch(v *visit) (view, error) {
 	data := searchData{Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
-	shown := func() (view, error) { return view{Title: "Search", Content: data.content}, nil }
+	shown := func() (view, error) {
+		return view{
+			Title: "Search", JSON: address("/v1/jobs", url.Values{"text": {data.Query}}), Command: command("jobs", "list", "--text", data.Query), Content: data.content,
+		}, nil
+	}
 	if data.Query == "" || len(data.Query) > 512 {
 		return shown()
 	}
@@ -51,15 +59,20 @@ func showSearch(v *visit) (view, error) {
 
 // findByID returns the page of the run, webhook or event with an id; empty without one.
 func (v *visit) findByID(id string) (string, error) {
-	found := func(path string) (bool, error) {
-		err := v.get(path, nil, nil)
+	found := func(path string, query url.Values) (bool, error) {
+		err := v.get(path, query, nil)
 		if p := problemOf(err); p != nil && (p.Body.Status == http.StatusNotFound || p.Body.Status == http.StatusBadRequest || p.Body.Status == http.StatusGone) {
 			return false, nil
 		}
 		return err == nil, err
 	}
+	if v.may(access.RunsRead) && isArtifact(id) {
+		if ok, err := found("/v1/artifacts/"+url.PathEscape(id), url.Values{"content": {"false"}}); ok || err != nil {
+			return artifactPath(id), err
+		}
+	}
 	if v.may(access.RunsRead) {
-		if ok, err := found("/v1/runs/" + url.PathEscape(id)); ok || err != nil {
+		if ok, err := found("/v1/runs/"+url.PathEscape(id), nil); ok || err != nil {
 			return runPath(id), err
 		}
 	}
@@ -67,7 +80,7 @@ func (v *visit) findByID(id string) (string, error) {
 		return "", nil
 	}
 	if strings.HasPrefix(id, "whk_") {
-		if ok, err := found("/v1/webhooks/" + url.PathEscape(id)); ok || err != nil {
+		if ok, err := found("/v1/webhooks/"+url.PathEscape(id), nil); ok || err != nil {
 			return webhookPath(id), err
 		}
 	}
@@ -93,19 +106,13 @@ func (v *visit) findByID(id string) (string, error) {
 	return "", err
 }
 
-// findJobs adds the jobs whose id has the text.
+// findJobs adds the jobs whose id or name has the text.
 func (v *visit) findJobs(data *searchData) error {
 	if !v.may(access.RunsRead) {
 		return nil
 	}
-	var list struct {
-		Jobs []struct {
-			ID   string `json:"id"`
-			Name string `json:"name"`
-		} `json:"jobs"`
-		NextCursor string `json:"nextCursor"`
-	}
-	if err := v.get("/v1/jobs", url.Values{"limit": {strconv.Itoa(searchLimit)}}, &list); err != nil {
+	var list contract.JobList
+	if err := v.get("/v1/jobs", url.Values{"limit": {strconv.Itoa(foundJobs)}, "text": {data.Query}}, &list); err != nil {
 		if unknown(err) {
 			return nil
 		}
@@ -113,9 +120,7 @@ func (v *visit) findJobs(data *searchData) error {
 	}
 	data.Cut = data.Cut || list.NextCursor != ""
 	for _, j := range list.Jobs {
-		if contains(data.Query, j.ID, j.Name) {
-			data.Results = append(data.Results, searchResult{Kind: "Job", Name: j.ID, Details: j.Name, Path: j.ID})
-		}
+		data.Results = append(data.Results, searchResult{Kind: "Job", Name: j.ID, Details: j.Name, Path: j.ID})
 	}
 	return nil
 }

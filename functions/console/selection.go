@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 	labels "github.com/sortie-dev/sortie/shared/label"
 	limits "github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -208,8 +210,8 @@ func (v *visit) selectAll(s *selection, query, cursor string) error {
 		if s.Next != "" {
 			asked.Set("cursor", s.Next)
 		}
-		var list contract.TaskList
-		if err := v.get("/v1/runs", asked, &list); err != nil {
+		list, err := v.listRuns(asked)
+		if err != nil {
 			return err
 		}
 		for _, task := range list.Tasks {
@@ -299,7 +301,23 @@ func showSelection(v *visit) (view, error) {
 			data.Counts[i].Runs++
 		}
 	}
-	return view{Title: data.title(), Command: data.command(v.now()), Content: data.content}, nil
+	return view{Title: data.title(), JSON: "/" + selectionPath(data.ID), Command: data.command(v.now()), Content: data.content}, nil
+}
+
+// selectionJSON serves the runs of a selection with their results.
+func (c *console) selectionJSON(w http.ResponseWriter, r *http.Request) error {
+	v, err := c.begin(r)
+	if err != nil {
+		return err
+	}
+	if err := v.session.identity().Need(access.RunsRead, ""); err != nil {
+		return err
+	}
+	_, s, err := v.readSelection()
+	if err != nil {
+		return err
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, s)
 }
 
 // title returns what the action does, or did.
@@ -316,15 +334,19 @@ func runsOf(n int) string {
 	return strconv.Itoa(n) + " runs"
 }
 
-// command returns the command for all runs that match the filter; empty without a filter.
+// command returns the command for all runs that match the filter, or for those of a page.
 func (d selectionData) command(now time.Time) string {
-	if d.Filter == "" {
-		return ""
-	}
-	filter, _ := url.ParseQuery(d.Filter) //nolint:errcheck // selectAll has encoded it
 	verb := map[string][]string{
 		actionCancel: {"cancel"}, actionRerun: {"retry"}, actionLabel: append([]string{"label"}, d.labelTexts()...),
 	}[d.Action]
+	if d.Filter == "" {
+		ids := slices.Concat([]string{"runs"}, verb, []string{"--dry-run"})
+		for _, r := range d.Runs {
+			ids = append(ids, "--id", r.ID)
+		}
+		return command(ids...)
+	}
+	filter, _ := url.ParseQuery(d.Filter) //nolint:errcheck // selectAll has encoded it
 	return command(slices.Concat([]string{"runs"}, verb, []string{"--dry-run"}, runFlags(filter, now))...)
 }
 

@@ -73,6 +73,6 @@ func (d searchData) content(l *layout) Node {
 			)
 		}))),
 		If(len(d.Results) == 0 && d.Query != "", empty("Nothing has this id or name. Runs, events and webhooks are found by their whole id; jobs and webhooks also by a part of their name.", "")),
-		If(d.Cut, quiet(Text("Only the first 200 jobs and webhooks were searched by name."))),
+		If(d.Cut, quiet(Text("There may be more jobs and webhooks with this text."))),
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -12,6 +13,8 @@ import (
 type usage struct {
 	Hours []usageHour
 	Most  int
+	// Limit is the limit of the tokens of the tenant's budget; 0 is no limit.
+	Limit int64
 	// Partial: there are more tasks than the page has read.
 	Partial bool
 }
@@ -21,7 +24,9 @@ type usage struct {
 type usageHour struct {
 	From, Until   time.Time
 	Tasks, Tokens int
-	Path          string
+	// Spent is what the budget of the tenant had spent at the end of the hour; negative if unknown.
+	Spent int64
+	Path  string
 }
 
 // usageHours is the number of hours.
@@ -59,4 +64,20 @@ func usageOf(tasks []contract.Task, more bool, now time.Time) *usage {
 	}
 	u.Partial = more && !tasks[len(tasks)-1].CreatedAt.Before(u.Hours[0].From)
 	return u
+}
+
+// spend adds what a budget had spent at the end of each hour: what it has spent now, without the
+// tokens of the later hours. Before the oldest task that was read, it is unknown.
+func (u *usage) spend(b contract.Budget, oldest time.Time) {
+	if b.Limit.Tokens != nil {
+		u.Limit = *b.Limit.Tokens
+	}
+	left := b.Spent.Tokens
+	for i := range slices.Backward(u.Hours) {
+		h := &u.Hours[i]
+		if h.Spent = left; u.Partial && !h.Until.After(oldest) {
+			h.Spent = -1
+		}
+		left = max(left-int64(h.Tokens), 0)
+	}
 }

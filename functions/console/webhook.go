@@ -156,7 +156,7 @@ func testWebhook(v *visit) (string, view, error) {
 	}
 	good := a.Status >= http.StatusOK && a.Status < http.StatusMultipleChoices
 	id := v.r.PathValue("webhook_id")
-	return "attempt", view{Title: "Test of a webhook", Command: command("webhooks", "test", id), Content: attemptData{ID: id, Attempt: a, Good: good}.content}, nil
+	return "attempt", view{Title: "Test of a webhook", JSON: v.webhookAPI() + "/deliveries", Command: command("webhooks", "test", id), Content: attemptData{ID: id, Attempt: a, Good: good}.content}, nil
 }
 
 // redeliver sends one event again, or all that have failed since a time.
@@ -205,7 +205,7 @@ func replayEvents(v *visit) (string, view, error) {
 	if err := read(response, &data.Replay); err != nil {
 		return "", view{}, err
 	}
-	return "replay", view{Title: "Replay", Command: command("events", "replay", "--from", body.From, "--webhook", id), Content: data.content}, nil
+	return "replay", view{Title: "Replay", JSON: v.webhookAPI(), Command: command("events", "replay", "--from", body.From, "--webhook", id), Content: data.content}, nil
 }
 
 // deleteWebhook deletes a webhook with its log. The form has the id, typed by the reader.

@@ -118,7 +118,9 @@ type secretData struct {
 
 // secret returns the page that shows the secret of a webhook.
 func (v *visit) secret(w contract.WebhookDetail, done string) (string, view, error) {
-	return "secret", view{Title: "Secret of a webhook", Content: secretData{Webhook: w, Done: done}.content}, nil
+	return "secret", view{
+		Title: "Secret of a webhook", JSON: "/v1/webhooks/" + url.PathEscape(w.ID), Command: command("webhooks", "show", w.ID), Content: secretData{Webhook: w, Done: done}.content,
+	}, nil
 }
 
 // webhookPath returns the address of a webhook, below the console.

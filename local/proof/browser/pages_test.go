@@ -54,6 +54,9 @@ func (w *world) pages() []address {
 		{"inference/playground", "Prompt"},
 		{"inference/playground?task=" + w.answer, "Answer"},
 		{"inference/sessions/demo", "demo"},
+		{"artifacts", "note"},
+		{"artifacts?kind=unknown", "No artifact"},
+		{"artifacts/" + w.artifact, "1204"},
 		{"about", "Health"},
 		{"search?q=report", "nightly-report"},
 	}

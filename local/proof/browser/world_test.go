@@ -19,8 +19,9 @@ type world struct {
 	gate string
 	// completed, failed, retried, running and queued are runs. export is one of the sample.
 	completed, failed, retried, running, queued, export string
-	// answer is an inference task in the session "demo". webhook has deliveries.
-	answer, webhook string
+	// answer is an inference task in the session "demo". webhook has deliveries. artifact is a
+	// JSON document with the tag of the completed run.
+	answer, webhook, artifact string
 }
 
 // shared returns the world that tests share. They do not change its runs.
@@ -119,6 +120,11 @@ func (w *world) runs() (err error) {
 }
 
 func (w *world) others() error {
+	stored, err := w.call(http.MethodPost, "/v1/artifacts", object{"kind": "note", "content": object{"orders": 1204}, "tags": []string{"task:" + w.completed}})
+	if err != nil {
+		return err
+	}
+	w.artifact = fmt.Sprint(stored["id"])
 	exported, err := w.call(http.MethodPost, "/export/mods", object{"pi": sample, "options": object{"recursive": true}})
 	if err != nil {
 		return err
