@@ -74,8 +74,8 @@ func showJobs(v *visit) (view, error) {
 			line = append(line, "--"+given[0], given[1])
 		}
 	}
-	for _, name := range []string{"cursor", "label"} {
-		if value := query.Get(name); value != "" {
+	for name, value := range map[string]string{"cursor": query.Get("cursor"), "label": filter.Get("label")} {
+		if value != "" {
 			asked.Set(name, value)
 		}
 	}

@@ -71,7 +71,7 @@ func (a *app) bulk(name, short, long string, change func(args []string) (page, e
 		}
 		filter.RunIDs = ids
 		if reflect.ValueOf(filter).IsZero() {
-			return wrong("missing --id, --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since or --before, want a flag that selects runs")
+			return wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since, --before or --id, want a flag that selects runs")
 		}
 		if filter.CreatedBefore.IsZero() {
 			filter.CreatedBefore = a.Clock.Now().UTC() // excludes the runs that a retry creates
