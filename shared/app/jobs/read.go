@@ -64,7 +64,7 @@ const (
 )
 
 func (f Filter) matches(j job.Job) bool {
-	text, scheduled := strings.ToLower(f.Text), j.Definition.Schedule != ""
+	text, scheduled := strings.ToLower(f.Text), j.Definition.Scheduled()
 	return f.Labels.Matches(j.Definition.Labels) && (strings.Contains(j.ID, text) || strings.Contains(strings.ToLower(j.Definition.Name), text)) &&
 		(f.Schedule == "" || f.Schedule == Active && scheduled && !j.Paused || f.Schedule == Paused && j.Paused || f.Schedule == Unscheduled && !scheduled)
 }

@@ -387,6 +387,9 @@ type LogLine struct {
 	Data   []byte `json:"data,omitzero"`
 	// Number of bytes that are missing here.
 	Cut *int64 `json:"cut,omitzero"`
+	// The time at which the first byte of data was written, by the clock of the server. It is
+	// absent if unknown.
+	At time.Time `json:"at,omitzero"`
 	// The offset after this line.
 	Next int64 `json:"next"`
 	// The run has ended; no line follows. Always true.
@@ -2127,6 +2130,20 @@ type JobSummary struct {
 	Schedule  string   `json:"schedule,omitzero"`
 	Schedules []string `json:"schedules,omitzero"`
 	TimeZone  string   `json:"timeZone,omitzero"`
+	// The newest runs, the newest first, as many as the parameter results. Absent without one.
+	Results []JobResult `json:"results,omitzero"`
+}
+
+// JobResult is an object of the API. A run of a job in a list of jobs.
+type JobResult struct {
+	RunID string `json:"runId"`
+	State State  `json:"state"`
+	// The run completed without an attempt. Always true.
+	Skipped   *bool     `json:"skipped,omitzero"`
+	CreatedAt time.Time `json:"createdAt"`
+	// The first start of the program. Absent before it.
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	EndedAt   time.Time `json:"endedAt,omitzero"`
 }
 
 // JobList is an object of the API.
@@ -3620,6 +3637,8 @@ type PoolHealth struct {
 	Replicas []PoolHealthReplicasItem `json:"replicas,omitzero"`
 	// The first runs that hold a slot: what a drain waits for.
 	Remaining []Holder `json:"remaining"`
+	// The first runs of the queue, in its order. Absent if none waits.
+	Waiting []Task `json:"waiting,omitzero"`
 	// How far the drain of the pool is. Absent if it does not drain.
 	Drain *PoolHealthDrain `json:"drain,omitzero"`
 	// The newest failure of an attempt among 100 runs that hold a slot and the first 100 that are

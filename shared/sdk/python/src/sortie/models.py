@@ -105,6 +105,7 @@ __all__ = [
     "JobFieldsOutput",
     "JobFieldsPolicy",
     "JobFieldsResources",
+    "JobFieldsRetention",
     "JobFieldsRetryConfig",
     "JobFiring",
     "JobHook",
@@ -244,6 +245,7 @@ __all__ = [
     "TaskMissed",
     "TaskOutput",
     "TaskOverflowed",
+    "TaskPin",
     "TaskRequest",
     "TaskServes",
     "TaskStarted",
@@ -1372,8 +1374,18 @@ class TaskOutput(Object):
     etag_: str
     content_type: str
     accepted_at: Time
-    expires_at: Time
+    #: Absent while the run is held.
+    expires_at: Time | None = None
     deleted_at: Time | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskPin(Object):
+    """The run is kept until it is unpinned."""
+
+    at: Time
+    #: Subject of the client that pinned it.
+    by: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1477,7 +1489,11 @@ class Task(Object):
     attempt_started_at: Time | None = None
     ended_at: Time | None = None
     retry_at: Time | None = None
+    #: Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
+    #: job keeps.
     expires_at: Time | None = None
+    #: The run is kept until it is unpinned.
+    pin: TaskPin | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2498,6 +2514,25 @@ class JobFieldsPolicy(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsRetention(Object):
+    """How long the runs are kept.
+
+    Omitted fields have the defaults of the deployment. With it a download does not shorten the
+    retention of an output.
+    """
+
+    #: From the acceptance of the output, 1s to 8760h, whole seconds.
+    outputs: JobDuration | None = None
+    #: From the end of the run, 1s to 8760h, whole seconds. The default is that of the record.
+    logs: JobDuration | None = None
+    #: From the end of the run, 1s to 8760h, whole seconds, at least as long as outputs and logs.
+    records: JobDuration | None = None
+    #: How many of the newest runs that succeeded, and of those that did not, are kept longer.
+    #: Skipped runs are not counted.
+    newest: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsConcurrency(Object):
     """The limits of concurrencyKey, which it needs."""
 
@@ -2601,6 +2636,9 @@ class JobFields(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+    #: download does not shorten the retention of an output.
+    retention: JobFieldsRetention | None = None
     #: Whether the output of the program is stored.
     logs: Literal["keep", "drop"] | str | None = None
     #: Order of the queue of a pool: all interactive runs come before all normal ones, and these
@@ -2702,6 +2740,9 @@ class JobDefinition(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+    #: download does not shorten the retention of an output.
+    retention: JobFieldsRetention | None = None
     #: Whether the output of the program is stored.
     logs: Literal["keep", "drop"] | str | None = None
     #: Order of the queue of a pool: all interactive runs come before all normal ones, and these
@@ -2802,6 +2843,9 @@ class RunDefinition(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+    #: download does not shorten the retention of an output.
+    retention: JobFieldsRetention | None = None
     #: Whether the output of the program is stored.
     logs: Literal["keep", "drop"] | str | None = None
     #: Order of the queue of a pool: all interactive runs come before all normal ones, and these
@@ -2938,6 +2982,9 @@ class Job(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+    #: download does not shorten the retention of an output.
+    retention: JobFieldsRetention | None = None
     #: Whether the output of the program is stored.
     logs: Literal["keep", "drop"] | str | None = None
     #: Order of the queue of a pool: all interactive runs come before all normal ones, and these
@@ -3045,6 +3092,9 @@ class JobVersion(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+    #: download does not shorten the retention of an output.
+    retention: JobFieldsRetention | None = None
     #: Whether the output of the program is stored.
     logs: Literal["keep", "drop"] | str | None = None
     #: Order of the queue of a pool: all interactive runs come before all normal ones, and these

@@ -813,7 +813,8 @@ export interface components {
                 etag: string;
                 contentType: string;
                 acceptedAt: components["schemas"]["Time"];
-                expiresAt: components["schemas"]["Time"];
+                /** @description Absent while the run is held. */
+                expiresAt?: components["schemas"]["Time"];
                 deletedAt?: components["schemas"]["Time"];
             };
             metrics?: Record<string, unknown>;
@@ -830,7 +831,14 @@ export interface components {
             attemptStartedAt?: components["schemas"]["Time"];
             endedAt?: components["schemas"]["Time"];
             retryAt?: components["schemas"]["Time"];
+            /** @description Absent until the run ends, and while it is held: pinned, or one of the newest runs that its job keeps. */
             expiresAt?: components["schemas"]["Time"];
+            /** @description The run is kept until it is unpinned. */
+            pin?: {
+                at: components["schemas"]["Time"];
+                /** @description Subject of the client that pinned it. */
+                by: string;
+            };
         } & ({
             /** @constant */
             kind?: "export";
@@ -1591,6 +1599,17 @@ export interface components {
                 heartbeatIntervalSeconds?: number;
                 heartbeatTimeoutSeconds?: number;
                 cancelGraceSeconds?: number;
+            };
+            /** @description How long the runs are kept. Omitted fields have the defaults of the deployment. With it a download does not shorten the retention of an output. */
+            retention?: {
+                /** @description From the acceptance of the output, 1s to 8760h, whole seconds. */
+                outputs?: components["schemas"]["JobDuration"];
+                /** @description From the end of the run, 1s to 8760h, whole seconds. The default is that of the record. */
+                logs?: components["schemas"]["JobDuration"];
+                /** @description From the end of the run, 1s to 8760h, whole seconds, at least as long as outputs and logs. */
+                records?: components["schemas"]["JobDuration"];
+                /** @description How many of the newest runs that succeeded, and of those that did not, are kept longer. Skipped runs are not counted. */
+                newest?: number;
             };
             /**
              * @description Whether the output of the program is stored.
@@ -4928,6 +4947,64 @@ export interface operations {
                         /** @constant */
                         result?: "requested";
                     };
+                };
+            };
+        };
+    };
+    pinRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
+                run_id: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
+                };
+            };
+        };
+    };
+    unpinRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
+                run_id: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
                 };
             };
         };

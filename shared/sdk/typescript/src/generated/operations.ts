@@ -45,6 +45,8 @@ export const paths = {
   planRun: ["POST", "/v1/runs:plan"],
   runUpdates: ["GET", "/v1/runs/{run_id}/updates"],
   cancelRun: ["POST", "/v1/runs/{run_id}/cancel"],
+  pinRun: ["POST", "/v1/runs/{run_id}/pin"],
+  unpinRun: ["POST", "/v1/runs/{run_id}/unpin"],
   retryRun: ["POST", "/v1/runs/{run_id}/retry"],
   listJobs: ["GET", "/v1/jobs"],
   job: ["GET", "/v1/jobs/{job_id}"],

@@ -260,6 +260,24 @@ class RunsCalls(Resource):
             "POST", self._path("/v1/runs/{}/cancel", run_id), m.CancelAnswer, body=body, timeout=timeout
         )
 
+    def pin(self, run_id: str, *, timeout: float | None = None) -> m.Task:
+        """Pin a run.
+
+        Keeps the run with its output and its logs, in any state, until it is unpinned. The call may
+        be repeated.
+        """
+        return self._json("POST", self._path("/v1/runs/{}/pin", run_id), m.Task, timeout=timeout, tagged=True)
+
+    def unpin(self, run_id: str, *, timeout: float | None = None) -> m.Task:
+        """Unpin a run.
+
+        The run expires as if it had never been pinned, but not within a day. The call may be
+        repeated.
+        """
+        return self._json(
+            "POST", self._path("/v1/runs/{}/unpin", run_id), m.Task, timeout=timeout, tagged=True
+        )
+
     def retry(
         self,
         run_id: str,
@@ -459,18 +477,33 @@ class JobsCalls(Resource):
     """Stored definitions of programs, with schedules."""
 
     def list(
-        self, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
+        self,
+        *,
+        order: Literal["id", "nextAt"] | str | None = None,
+        results: int | None = None,
+        text: str | None = None,
+        schedule: Literal["active", "paused", "none"] | str | None = None,
+        limit: int | None = None,
+        label: str | None = None,
+        timeout: float | None = None,
     ) -> Pages[m.JobSummary, m.JobList]:
         """List jobs.
 
-        Returns a page of jobs, ordered by id.
+        Returns a page of jobs.
         """
         return self._pages(
             "/v1/jobs",
             m.JobList,
             "jobs",
             "next_cursor",
-            query={"limit": limit, "label": label},
+            query={
+                "order": order,
+                "results": results,
+                "text": text,
+                "schedule": schedule,
+                "limit": limit,
+                "label": label,
+            },
             timeout=timeout,
         )
 
@@ -1957,6 +1990,26 @@ class AsyncRunsCalls(AsyncResource):
             "POST", self._path("/v1/runs/{}/cancel", run_id), m.CancelAnswer, body=body, timeout=timeout
         )
 
+    async def pin(self, run_id: str, *, timeout: float | None = None) -> m.Task:
+        """Pin a run.
+
+        Keeps the run with its output and its logs, in any state, until it is unpinned. The call may
+        be repeated.
+        """
+        return await self._json(
+            "POST", self._path("/v1/runs/{}/pin", run_id), m.Task, timeout=timeout, tagged=True
+        )
+
+    async def unpin(self, run_id: str, *, timeout: float | None = None) -> m.Task:
+        """Unpin a run.
+
+        The run expires as if it had never been pinned, but not within a day. The call may be
+        repeated.
+        """
+        return await self._json(
+            "POST", self._path("/v1/runs/{}/unpin", run_id), m.Task, timeout=timeout, tagged=True
+        )
+
     async def retry(
         self,
         run_id: str,
@@ -2158,18 +2211,33 @@ class AsyncJobsCalls(AsyncResource):
     """Stored definitions of programs, with schedules."""
 
     def list(
-        self, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
+        self,
+        *,
+        order: Literal["id", "nextAt"] | str | None = None,
+        results: int | None = None,
+        text: str | None = None,
+        schedule: Literal["active", "paused", "none"] | str | None = None,
+        limit: int | None = None,
+        label: str | None = None,
+        timeout: float | None = None,
     ) -> AsyncPages[m.JobSummary, m.JobList]:
         """List jobs.
 
-        Returns a page of jobs, ordered by id.
+        Returns a page of jobs.
         """
         return self._pages(
             "/v1/jobs",
             m.JobList,
             "jobs",
             "next_cursor",
-            query={"limit": limit, "label": label},
+            query={
+                "order": order,
+                "results": results,
+                "text": text,
+                "schedule": schedule,
+                "limit": limit,
+                "label": label,
+            },
             timeout=timeout,
         )
 
