@@ -284,7 +284,7 @@ func (v *visit) putJob(id string, before job.Definition, e *edit, apply bool) er
 	if err != nil {
 		return err
 	}
-	warnings := response.Header.Values("Warning")
+	warnings := httpkit.Warnings(response.Header)
 	var stored api.JobAnswer
 	if err := read(response, &stored); err != nil {
 		return err
@@ -292,11 +292,7 @@ func (v *visit) putJob(id string, before job.Definition, e *edit, apply bool) er
 	if apply {
 		return seeOther(jobPath(id) + "/document?done=job-applied")
 	}
-	e.Checked = true
-	for _, w := range warnings {
-		w = strings.TrimSuffix(strings.TrimPrefix(w, `299 - "`), `"`)
-		e.Warnings = append(e.Warnings, strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(w))
-	}
+	e.Checked, e.Warnings = true, warnings
 	e.Changes, err = job.Diff(before, stored.Definition)
 	return err
 }

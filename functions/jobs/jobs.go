@@ -78,9 +78,9 @@ func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Ex
 func idOf(r *http.Request) string { return r.PathValue("job_id") }
 
 // answer writes a job with its tag.
-func answer(w http.ResponseWriter, status int, j job.Job) error {
+func answer(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request, status int, j job.Job) error {
 	w.Header().Set("ETag", jobs.Tag(j))
-	httpkit.Warn(w, j.Definition.Warnings()...)
+	httpkit.Warn(w, svc.Warnings(r.Context(), j)...)
 	return httpkit.WriteJSON(w, status, api.Job(j))
 }
 
@@ -103,7 +103,7 @@ func put(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return fmt.Errorf("cannot check the job: %w", err)
 		}
-		httpkit.Warn(w, j.Definition.Warnings()...)
+		httpkit.Warn(w, svc.Warnings(r.Context(), j)...)
 		return httpkit.WriteJSON(w, http.StatusOK, api.Job(j))
 	}
 	j, created, err := svc.Put(r.Context(), who, idOf(r), document, required)
@@ -115,7 +115,7 @@ func put(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 		w.Header().Set("Location", "/v1/jobs/"+url.PathEscape(j.ID))
 	}
-	return answer(w, status, j)
+	return answer(svc, w, r, status, j)
 }
 
 func patch(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
@@ -131,7 +131,7 @@ func patch(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("cannot change the job: %w", err)
 	}
-	return answer(w, http.StatusOK, j)
+	return answer(svc, w, r, http.StatusOK, j)
 }
 
 func get(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
@@ -139,7 +139,7 @@ func get(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the job: %w", err)
 	}
-	return answer(w, http.StatusOK, j)
+	return answer(svc, w, r, http.StatusOK, j)
 }
 
 func version(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
@@ -160,15 +160,15 @@ func remove(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 }
 
 func pause(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
-	return switched(svc.Pause, w, r)
+	return switched(svc, svc.Pause, w, r)
 }
 
 func resume(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
-	return switched(svc.Resume, w, r)
+	return switched(svc, svc.Resume, w, r)
 }
 
 func clearResult(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
-	return switched(svc.Clear, w, r)
+	return switched(svc, svc.Clear, w, r)
 }
 
 func list(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {

@@ -19,7 +19,7 @@ import (
 
 // switched pauses or resumes a job, or clears its last result.
 func switched(
-	change func(context.Context, port.Identity, string, change.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
+	svc *jobs.Jobs, change func(context.Context, port.Identity, string, change.Precondition) (job.Job, error), w http.ResponseWriter, r *http.Request,
 ) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
@@ -32,7 +32,7 @@ func switched(
 	if err != nil {
 		return fmt.Errorf("cannot change the job: %w", err)
 	}
-	return answer(w, http.StatusOK, j)
+	return answer(svc, w, r, http.StatusOK, j)
 }
 
 // start returns 202 for a new run and 200 for an existing one.

@@ -78,7 +78,8 @@ func taskConfig(c orchestrator.Config) inferences.Config {
 func Definitions(runs *orchestrator.Runs, c orchestrator.Config) *jobs.Definitions {
 	creations := orchestrator.NewJobRuns(runs)
 	return jobs.NewDefinitions(creations, creations.Store(), jobs.Config{
-		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, NoBucketKeys: c.BucketCredentials == run.BucketEnvelope,
+		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, CheckImage: c.CheckImage,
+		NoBucketKeys: c.BucketCredentials == run.BucketEnvelope,
 	})
 }
 

@@ -38,6 +38,15 @@ func Warn(w http.ResponseWriter, texts ...string) {
 	}
 }
 
+// Warnings returns the texts that Warn has added to a header.
+func Warnings(h http.Header) (texts []string) {
+	for _, value := range h.Values("Warning") {
+		text := strings.TrimSuffix(strings.TrimPrefix(value, `299 - "`), `"`)
+		texts = append(texts, strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(text))
+	}
+	return texts
+}
+
 // WriteRemoved writes the response to a deletion: 204 without a body.
 func WriteRemoved(w http.ResponseWriter) error {
 	w.Header().Set("Cache-Control", "no-store")

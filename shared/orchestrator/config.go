@@ -31,6 +31,9 @@ type Config struct {
 	CheckPodSpec func(document json.RawMessage) []*fault.Fault
 	// CheckPodDefaults checks the pod specification of a pool in the same way.
 	CheckPodDefaults func(document json.RawMessage) []*fault.Fault
+	// CheckImage returns an Image fault if the runner of a pool, empty for the default one, has no
+	// image of the name. A nil function accepts every image.
+	CheckImage func(ctx context.Context, runner, image string) error
 	// MaxEvents is the number of events that the history of an execution can have;
 	// 0 is run.MaxEvents.
 	MaxEvents int

@@ -8,12 +8,16 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
 // Job is a stored job with its entity tag.
 type Job struct {
 	api.JobAnswer
 	Tag string `json:"-"`
+	// Warnings are the sentences of the server about parts that are probably not intended. Each
+	// begins with the field.
+	Warnings []string `json:"-"`
 }
 
 // Job reads a job.
@@ -96,7 +100,7 @@ func (c *Client) job(ctx context.Context, what call) (Job, error) {
 	var job Job
 	header, err := c.do(ctx, what, &job)
 	if err == nil {
-		job.Tag = header.Get("ETag")
+		job.Tag, job.Warnings = header.Get("ETag"), httpkit.Warnings(header)
 	}
 	return job, err
 }

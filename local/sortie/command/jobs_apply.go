@@ -104,7 +104,7 @@ on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
 			}
 			valid := []map[string]string{}
 			for _, f := range files {
-				a.warn(f)
+				a.warn(f, f.Definition.Warnings())
 				valid = append(valid, map[string]string{"id": f.Definition.ID, "file": f.Name})
 				if !a.json {
 					if err := a.say("valid %s, %s\n", f.Definition.ID, display.Clean(f.Name)); err != nil {
@@ -154,8 +154,10 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 			results = append(results, applied{ID: id, Result: "deleted", DryRun: preview, Changes: []appliedChange{}, Warnings: []string{}})
 		}
 	}
-	for _, f := range files {
-		a.warn(f)
+	for i, f := range files {
+		if i < len(results) {
+			a.warn(f, results[i].Warnings)
+		}
 	}
 	if err := errors.Join(failed, a.showAll(results, len(files) == 1 && flags.prune == "")); err != nil {
 		return err
@@ -221,7 +223,7 @@ func (a *app) showAll(results []applied, single bool) error {
 
 func applyFile(ctx context.Context, c *client.Client, f jobfile.File, dryRun bool) (applied, error) {
 	id := f.Definition.ID
-	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: append([]string{}, f.Definition.Warnings()...)}
+	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: []string{}}
 	before, err := c.Job(ctx, id)
 	if client.Gone(err) {
 		result.Result, err = "created", nil
@@ -238,9 +240,7 @@ func applyFile(ctx context.Context, c *client.Client, f jobfile.File, dryRun boo
 	}
 	result.Version, result.NextAt = before.Version, before.NextAt
 	if len(changes) == 0 {
-		result.Result = "unchanged"
-	}
-	if len(changes) == 0 {
+		result.Result, result.Warnings = "unchanged", append(result.Warnings, before.Warnings...)
 		return result, nil
 	}
 	put := c.PutJob
@@ -248,7 +248,7 @@ func applyFile(ctx context.Context, c *client.Client, f jobfile.File, dryRun boo
 		put = c.PreviewJob
 	}
 	after, err := put(ctx, id, f.Document, f.ContentType(), before.Tag)
-	result.Version, result.NextAt = after.Version, after.NextAt
+	result.Version, result.NextAt, result.Warnings = after.Version, after.NextAt, append(result.Warnings, after.Warnings...)
 	return result, err
 }
 
@@ -271,8 +271,8 @@ func (a *app) showApplied(r applied) error {
 }
 
 // warn notes the warnings about a file.
-func (a *app) warn(f jobfile.File) {
-	for _, warning := range f.Definition.Warnings() {
+func (a *app) warn(f jobfile.File, warnings []string) {
+	for _, warning := range warnings {
 		a.note("%s: warning: %s", f.Name, warning)
 	}
 }

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/contract"
+	problem "github.com/sortie-dev/sortie/shared/fault"
 )
 
 // folderOf writes files by name and returns their folder.
@@ -107,6 +110,31 @@ func TestPruneDeletesWhatItsPatternOwns(t *testing.T) {
 		if list := sortie(t, env, "", "jobs", "list"); strings.Count(list.stdout, "\n")-1 != step.left {
 			t.Errorf("%v: got %s, want %d jobs", step.args, list.stdout, step.left)
 		}
+	}
+}
+
+// TestApplySaysThatNoRunnerHasTheImage stores a job, and applies its file again.
+func TestApplySaysThatNoRunnerHasTheImage(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t, func(s *apitest.Settings) {
+		s.Service.CheckImage = func(_ context.Context, _, image string) error {
+			if image == "a" {
+				return nil
+			}
+			return problem.New(problem.Image, `no runner has %q. The runner process has exec:\x, "b"`, image)
+		}
+	})
+	file := written(t, "id: a\nimage: a\n---\nid: b\nimage: x\n")
+	want := file + `: warning: image: no runner has "x". The runner process has exec:\x, "b"` + "\n"
+	for _, more := range [][]string{{"diff"}, {"apply", "--dry-run"}, {"apply"}, {"apply"}} {
+		got := sortie(t, env, "", append([]string{"jobs", more[0], "-f", file}, more[1:]...)...)
+		if got.code != 0 || got.stderr != want {
+			t.Errorf("%v: got %+v, want one warning %q", more, got, want)
+		}
+	}
+	got := sortie(t, env, "", "jobs", "apply", "-f", file, "--json")
+	if !strings.Contains(got.stdout, `"image: no runner has \"x\".`) || got.stderr != "" {
+		t.Errorf("got %+v, want the warning in the JSON alone", got)
 	}
 }
 

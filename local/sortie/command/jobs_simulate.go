@@ -77,7 +77,7 @@ that were missed, with their number. The flag can be repeated.`,
 		if !f.Definition.Scheduled() {
 			return wrong("%s: the job has no schedule, want one to simulate", f.Name)
 		}
-		a.warn(f)
+		a.warn(f, f.Definition.Warnings())
 		return a.showFirings(job.Simulate(f.Definition, after, last, most, outages...))
 	})
 	return c

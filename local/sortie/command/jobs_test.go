@@ -23,9 +23,10 @@ actions: {onConstraintViolation: {type: wait, parameters: {limit: 90s}}}
 `
 
 // jobServer serves the routes of jobs and returns the environment of a command.
-func jobServer(t *testing.T) map[string]string {
+func jobServer(t *testing.T, change ...func(*apitest.Settings)) map[string]string {
 	t.Helper()
-	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries, s.Explanations) })
+	routes := func(s *app.System) []httpkit.Route { return jobs.Routes(s.Jobs, s.Queries, s.Explanations) }
+	stage := apitest.New(t, apitest.NewParts(t), routes, change...)
 	return map[string]string{"SORTIE_URL": stage.URL}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -74,11 +75,43 @@ type byImage struct {
 
 // Launch implements port.Runner.
 func (b byImage) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	if spec.Runner == "" && !strings.HasPrefix(spec.Image, "exec:") && !slices.Contains(b.bound, spec.Image) {
+	if spec.Runner == "" && !isProgram(spec.Image, b.bound) {
 		spec.Placement = run.Placement{Runner: run.RunnerContainer}
 	}
 	return b.Runner.Launch(ctx, spec)
 }
+
+// isProgram reports whether an image is a program of this host: exec:, or one that is bound.
+func isProgram(image string, bound []string) bool {
+	return strings.HasPrefix(image, "exec:") || slices.Contains(bound, image)
+}
+
+// searchLimit limits the search for a container engine when a job is stored.
+const searchLimit = 2 * time.Second
+
+// checkImage returns an Image fault if the runner of a pool has no image of the name. A runner
+// container has every image, as far as this host can see.
+func (s *Stack) checkImage(ctx context.Context, runner, image string) error {
+	bound := s.bound()
+	switch {
+	case runner == run.RunnerKubernetes, runner != run.RunnerContainer && isProgram(image, bound):
+		return nil
+	case runner != "" && runner != run.RunnerContainer:
+		return fault.New(fault.Image, "the runner %s has no %q, want %s", runner, image, programs(bound))
+	case s.containers == nil:
+		return fault.New(fault.Image, "no runner has %q, want %s", image, programs(bound))
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchLimit)
+	defer cancel()
+	err := s.containers.Connect(ctx)
+	if !fault.Is(err, fault.Image) {
+		return nil // an engine that does not answer now may answer at the run
+	}
+	return fault.New(fault.Image, "no runner has %q. The runner process has %s. The runner container has %s", image, programs(bound), fault.Of(err).Message)
+}
+
+// programs lists the images that are programs of this host.
+func programs(bound []string) string { return "exec:PROGRAM, " + strings.Join(bound, ", ") }
 
 // pruneInterval is the time between two removals of old containers.
 const pruneInterval = time.Minute

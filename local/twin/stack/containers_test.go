@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/httpkit"
 )
 
 // TestWithoutContainerEngine runs an image that is not bound to a program, without a container
@@ -20,6 +21,40 @@ func TestWithoutContainerEngine(t *testing.T) {
 	}
 	if bound := g.End(g.post(contract.ExportOptions{})); bound.Status != contract.StatusSuccess {
 		t.Errorf("got %+v for an image that is bound to a program, want success", bound)
+	}
+}
+
+// TestImageThatNoRunnerHas stores jobs in pools of each runner. The warning names the field and
+// the runners.
+func TestImageThatNoRunnerHas(t *testing.T) {
+	t.Parallel()
+	g := start(t, served{Engine: "unix://" + t.TempDir() + "/none.sock"})
+	g.Token = g.stack.Token()
+	for _, runner := range []string{"process", "container"} {
+		if made := g.Call(http.MethodPut, "/v1/pools/"+runner, `{"limit": 1, "runner": "`+runner+`"}`); made.Status != http.StatusCreated {
+			t.Fatalf("got %d %s", made.Status, made.Body)
+		}
+	}
+	for name, row := range map[string]struct{ body, want string }{
+		"no runner":   {`{"image": "alpine"}`, `image: no runner has "alpine". The runner process has exec:PROGRAM, registry.fly.io/arke-mods-export-worker:latest. The runner container has no container engine: `},
+		"its runner":  {`{"image": "alpine", "pool": "process"}`, `image: the runner process has no "alpine", want exec:PROGRAM, `},
+		"containers":  {`{"image": "exec:/bin/echo", "pool": "container"}`, `image: no runner has "exec:/bin/echo". `},
+		"a program":   {`{"image": "exec:/bin/echo"}`, ""},
+		"in its pool": {`{"image": "exec:/bin/echo", "pool": "process"}`, ""},
+		"bound":       {`{"image": "registry.fly.io/arke-mods-export-worker:latest"}`, ""},
+	} {
+		for _, call := range []struct{ method, path string }{{http.MethodPut, "?dryRun=true"}, {http.MethodPut, ""}, {http.MethodGet, ""}} {
+			body := row.body
+			if call.method == http.MethodGet {
+				body = ""
+			}
+			got := g.Call(call.method, "/v1/jobs/a"+call.path, body)
+			said := strings.Join(httpkit.Warnings(got.Header), "\n")
+			if got.Status >= http.StatusMultipleChoices || said != "" != (row.want != "") || !strings.HasPrefix(said, row.want) {
+				t.Errorf("%s: %s %d: got the warnings %s, want %q", name, call.method, got.Status, said, row.want)
+			}
+		}
+		g.Call(http.MethodDelete, "/v1/jobs/a", "")
 	}
 }
 

@@ -59,6 +59,10 @@ func (s *Stack) openRunner() (port.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	bound := slices.Collect(maps.Keys(s.config.Images))
-	return byImage{all, append(bound, s.config.Settings.Service.Image)}, nil
+	return byImage{all, s.bound()}, nil
+}
+
+// bound returns the names of the images that are programs of this host.
+func (s *Stack) bound() []string {
+	return append(slices.Sorted(maps.Keys(s.config.Images)), s.config.Settings.Service.Image)
 }

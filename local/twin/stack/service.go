@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -219,9 +218,10 @@ func (s *Stack) serviceConfig() orchestrator.Config {
 	}
 	config.Hooks = config.Hooks.WithPlainLoopback()
 	config.Engines, config.MockEngine = engineAddresses(config.Engines), true
-	config.Host = host.Programs{Exec: true, Bound: append(slices.Collect(maps.Keys(s.config.Images)), config.Image), Owner: s.owner.Subject()}
+	config.Host = host.Programs{Exec: true, Bound: s.bound(), Owner: s.owner.Subject()}
 	config.FreePort, config.Loopback = s.freePort, s.loopback
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
+	config.CheckImage = s.checkImage
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
 }

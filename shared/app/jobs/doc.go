@@ -73,6 +73,9 @@ type Config struct {
 	// CheckPodSpec returns the faults of the pod specification of a job, each with its field. nil
 	// accepts every specification.
 	CheckPodSpec func(document json.RawMessage) []*fault.Fault
+	// CheckImage returns an Image fault if the runner of a pool, empty for the default one, has no
+	// image of the name. nil accepts every image.
+	CheckImage func(ctx context.Context, runner, image string) error
 	// NoBucketKeys: workers get no keys of the bucket.
 	NoBucketKeys bool
 }

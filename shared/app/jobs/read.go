@@ -29,6 +29,23 @@ func (s *Definitions) Job(ctx context.Context, who port.Identity, id string) (jo
 	return *j, nil
 }
 
+// Warnings returns sentences about parts of a job that are valid but probably not intended. Each
+// begins with the field.
+func (s *Jobs) Warnings(ctx context.Context, j job.Job) []string {
+	found, work := j.Definition.Warnings(), j.Run(s.config.Policy).Work
+	if s.config.CheckImage == nil || work.Image == "" {
+		return found
+	}
+	pool, err := s.capacity.Pools.Pool(ctx, j.Tenant, j.Definition.Pool)
+	if err == nil {
+		err = s.config.CheckImage(ctx, pool.Placement.Runner, work.Image)
+	}
+	if fault.Is(err, fault.Image) {
+		found = append(found, "image: "+fault.Of(err).Message)
+	}
+	return found
+}
+
 // Version reads the job as it was with a version of its definition. Fault: NotFound.
 func (s *Jobs) Version(ctx context.Context, who port.Identity, id string, version int64) (job.Job, error) {
 	j, err := s.Job(ctx, who, id)
