@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -38,4 +40,49 @@ func TestLostServerIsReported(t *testing.T) {
 		}
 	}
 	waiting["events"].stdout.next(t, "job.completed")
+}
+
+// TestHungServerIsReported stops the process of the server while commands stream, so that no
+// connection breaks. Each says so within the time of client.Probe, and continues after SIGCONT
+// without a loss and without a repetition.
+func TestHungServerIsReported(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server, url := dev(t, dir, "--addr", "127.0.0.1:0")
+	events := start(t, dir, "events", "tail", "--url", url)
+	watch := start(t, dir, "runs", "--watch", "--url", url)
+	run := start(t, dir, "run", "--url", url, "exec:sh", "--", "-c",
+		"i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.1; done; while [ ! -e "+dir+"/go ]; do sleep 0.1; done; echo last")
+	run.stdout.next(t, "line 1")
+	id, _, _ := strings.Cut(run.stderr.String(), "\n")
+	logs := start(t, dir, "logs", id, "-f", "--url", url)
+	logs.stdout.next(t, "line 1")
+	watch.stdout.next(t, id)
+	server.signal(t, syscall.SIGSTOP)
+	hung := time.Now()
+	for name, command := range map[string]*sortie{"run": run, "logs": logs, "events": events, "runs": watch} {
+		command.stderr.next(t, "cannot reach "+url+": it does not answer")
+		t.Logf("%s: after %v", name, time.Since(hung))
+	}
+	server.signal(t, syscall.SIGCONT)
+	for _, command := range []*sortie{run, logs} {
+		command.stderr.next(t, "connected again")
+	}
+	write(t, dir, "go", "")
+	var want strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&want, "line %d\n", i+1)
+	}
+	for name, command := range map[string]*sortie{"run": run, "logs": logs} {
+		if code := command.exit(t); code != 0 || command.stdout.String() != want.String()+"last\n" {
+			t.Errorf("%s: got %d and %s, want each line once", name, code, command.stdout)
+		}
+	}
+	events.stdout.next(t, "job.completed")
+	for _, kind := range []string{"job.accepted", "job.started", "job.completed"} {
+		if n := strings.Count(events.stdout.String(), kind); n != 1 {
+			t.Errorf("got %d events %s, want 1", n, kind)
+		}
+	}
+	watch.stdout.next(t, "Completed")
 }

@@ -21,6 +21,9 @@ type Config struct {
 	// Transport sends the requests; nil means a copy of http.DefaultTransport.
 	Transport http.RoundTripper
 	Clock     clock.Clock
+	// OnSilence is called while a call waits for a server of this machine that hangs. WithRetry
+	// replaces it, unless its own function is nil.
+	OnSilence func(error)
 	// Agent is the User-Agent header.
 	Agent string
 }
@@ -34,6 +37,8 @@ type Client struct {
 	clock   clock.Clock
 	outage  time.Duration
 	onRetry func(error)
+	// onSilence is called if a server of this machine hangs, unless onRetry is.
+	onSilence func(error)
 	// onContact is called when the server answers with success.
 	onContact func()
 }
@@ -54,7 +59,7 @@ func New(c Config) (*Client, error) {
 		transport = own
 	}
 	return &Client{
-		base: base, token: c.Token, agent: c.Agent, clock: c.Clock,
+		base: base, token: c.Token, agent: c.Agent, clock: c.Clock, onSilence: c.OnSilence,
 		http: &http.Client{
 			Transport: transport,
 			// Open follows redirects itself.
@@ -83,7 +88,8 @@ func parseURL(text string) (*url.URL, error) {
 }
 
 // WithRetry returns a client that retries temporary failures of calls that are safe to repeat,
-// for at most outage. It calls onRetry, unless nil, with the error before each retry.
+// for at most outage. It calls onRetry, unless nil, with the error before each retry, and while
+// a call waits for a server that hangs; the latter from another goroutine.
 func (c *Client) WithRetry(outage time.Duration, onRetry func(error)) *Client {
 	retrying := *c
 	retrying.outage, retrying.onRetry = outage, onRetry

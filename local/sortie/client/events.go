@@ -125,6 +125,7 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 			}
 		}
 	})
+	defer c.probing(ctx)()
 	err = connection.Connect()
 	switch {
 	case failed != nil:

@@ -134,6 +134,7 @@ func (c *Client) streamLog(ctx context.Context, taskID string, from *LogPosition
 		return err
 	}
 	req.Header.Set("Accept", typeLines)
+	defer c.probing(ctx)()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.failure(ctx, req.URL, err)

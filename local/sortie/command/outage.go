@@ -2,6 +2,7 @@ package command
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 )
@@ -10,7 +11,9 @@ import (
 type connection struct {
 	app    *app
 	taskID string
-	lost   bool
+
+	mu   sync.Mutex
+	lost bool
 }
 
 // patient returns a client that retries calls while the server is unreachable. It notes the
@@ -21,6 +24,8 @@ func (a *app) patient(c *client.Client, taskID string) *client.Client {
 }
 
 func (n *connection) failed(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.lost {
 		return
 	}
@@ -30,6 +35,8 @@ func (n *connection) failed(err error) {
 }
 
 func (n *connection) restored() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.lost {
 		n.lost = false
 		n.app.note("connected again")

@@ -213,7 +213,10 @@ func (a *app) client() (*client.Client, error) {
 		}
 		token, transport = foundToken(s.Data, a.url)
 	}
-	c, err := client.New(client.Config{URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + contract.APIVersion})
+	c, err := client.New(client.Config{
+		URL: a.url, Token: token, Transport: transport, Clock: a.Clock, Agent: "sortie/" + contract.APIVersion,
+		OnSilence: func(err error) { a.note("%v; waiting for the server", err) },
+	})
 	if err != nil {
 		return nil, wrong("%v", err)
 	}

@@ -24,8 +24,9 @@ const (
 	// changes.
 	watchLeast = 2 * time.Second
 	watchMost  = 10 * time.Second
-	// watchFrame is the interval of terminal refreshes, which update ages and the size.
-	watchFrame = time.Second
+	// watchFrame is the interval of probes of the server, and of terminal refreshes, which update
+	// ages and the size.
+	watchFrame = 500 * time.Millisecond
 	// watchRuns is the number of runs in the page of a poll. A poll also reads up to watchReads
 	// runs, one by one, that have left the page.
 	watchRuns  = 100
@@ -81,18 +82,22 @@ func (w *watcher) loop(ctx context.Context) error {
 		if pause = min(pause*3/2, watchMost); changed {
 			pause = watchLeast
 		}
-		for rest := pause; rest > 0; {
-			frame := rest
+		for rest := pause; rest > 0; rest -= watchFrame {
 			if w.view != nil {
-				frame = min(rest, watchFrame)
 				if err := w.view.Draw(w.page()); err != nil {
 					return err
 				}
 			}
-			if err := clock.Sleep(ctx, w.Clock, frame); err != nil {
+			if err := clock.Sleep(ctx, w.Clock, min(rest, watchFrame)); err != nil {
 				return err
 			}
-			rest -= frame
+			err := w.client.Probe(ctx)
+			if err == nil && w.trouble != "" {
+				break // it answers again
+			}
+			if err != nil && ctx.Err() == nil {
+				w.retrying(err)
+			}
 		}
 	}
 }
