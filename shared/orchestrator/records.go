@@ -45,7 +45,7 @@ func (s *Records) now() time.Time { return clock.UTC(s.clock) }
 func (s *Records) find(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {
 	r, err := s.store.Find(ctx, who.Tenant, taskID)
 	if errors.Is(err, port.ErrNotFound) {
-		return run.Run{}, fault.New(fault.NotFound, "no such task, or it has expired")
+		return run.Run{}, fault.New(fault.NotFound, "no such run, or it has expired")
 	}
 	if err != nil {
 		return run.Run{}, fmt.Errorf("cannot find the task: %w", err)

@@ -54,7 +54,7 @@ func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing 
 }
 
 func notEnded(r run.Run) error {
-	return fault.New(fault.NotEnded, "the task is %s, want a task that has ended", r.State)
+	return fault.New(fault.NotEnded, "the run is %s, want a run that has ended", r.State)
 }
 
 // retry is Retry for a run that has ended.

@@ -34,16 +34,16 @@ func (a *app) ask() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ask MODEL PROMPT",
 		Short: "Ask a model, and show its answer while it is generated",
-		Long: `Create an inference task for a model, and write the answer to standard output while
+		Long: `Start a run of a model, and write the answer to standard output while
 it is generated. PROMPT is a text, or - for standard input. With --system the
 engine applies its chat template to both texts; otherwise it continues PROMPT.
 
-The command exits with 0 after a whole answer, and with 1 if the task failed. It
+The command exits with 0 after a whole answer, and with 1 if the run failed. It
 continues the stream after an interruption of the connection. Ctrl-C cancels the
-task. GET /v1/capabilities lists the models, and sortie dev --engine serves some.
+run. GET /v1/capabilities lists the models, and sortie dev --engine serves some.
 
 With --reasoning the reasoning that an engine separates from the answer goes to
-standard error. With --json the command prints the task at its end with the members
+standard error. With --json the command prints the run at its end with the members
 answer and, if there was any, reasoning.`,
 		Example: "  sortie ask mock 'Tell a story' --max-tokens 50\n  sortie ask llama - --system 'Translate to French.' < letter.txt",
 	}
@@ -155,7 +155,7 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 			Reasoning string `json:"reasoning,omitempty"`
 		}{record, got.Text.String(), got.Thought.String()})
 	}
-	a.note("%d tokens in %.1f s, task %s", got.Tokens, got.Took.Seconds(), task.TaskID)
+	a.note("%d tokens in %.1f s, run %s", got.Tokens, got.Took.Seconds(), task.TaskID)
 	return nil
 }
 
@@ -182,9 +182,9 @@ func (a *app) endedTask(ctx context.Context, c *client.Client, id string) (contr
 
 // cancelAnswer cancels the task of an interrupted command.
 func (a *app) cancelAnswer(ctx context.Context, c *client.Client, task string) error {
-	interrupted := advised{error: context.Canceled, code: ExitInterrupted, taskID: task, hint: "the task " + task + " was cancelled"}
+	interrupted := advised{error: context.Canceled, code: ExitInterrupted, taskID: task, hint: "the run " + task + " was cancelled"}
 	if _, err := c.Cancel(ctx, task, "interrupted by its user"); err != nil {
-		interrupted.hint = fmt.Sprintf("the task continues, because it could not be cancelled (%v); %q cancels it", err, a.Name+" cancel "+task)
+		interrupted.hint = fmt.Sprintf("the run continues, because it could not be cancelled (%v); %q cancels it", err, a.Name+" cancel "+task)
 	}
 	return interrupted
 }

@@ -70,7 +70,7 @@ func TestAskShowsTheAnswer(t *testing.T) {
 	for _, cut := range []int{0, 2} {
 		env, asked := answering(t, cut, started, token(0, "Hello"), token(1, " there\x1b"), ended)
 		got := sortie(t, env, "a letter", "ask", "llama", "-", "--system", "Be short.", "--max-tokens", "7", "--seed", "0", "--deadline", "3s")
-		if got.code != 0 || got.stdout != "Hello there\\x1b\n" || !strings.Contains(got.stderr, "2 tokens in 1.5 s, task inf_1") {
+		if got.code != 0 || got.stdout != "Hello there\\x1b\n" || !strings.Contains(got.stderr, "2 tokens in 1.5 s, run inf_1") {
 			t.Errorf("cut %d: got %d, %q and %q, want the answer", cut, got.code, got.stdout, got.stderr)
 		}
 		if asked.ModelRef != "llama" || asked.Prompt != "" || len(asked.Messages) != 2 || *asked.Messages[1].Content != "a letter" ||
@@ -91,8 +91,8 @@ func TestAskShowsTheReasoning(t *testing.T) {
 	t.Parallel()
 	thought := strings.Replace(token(0, "because"), "event: token", "event: reasoning", 1)
 	for args, want := range map[string]struct{ stdout, stderr string }{
-		"":            {"Hello\n", "2 tokens in 1.5 s, task inf_1\n"},
-		"--reasoning": {"Hello\n", "because\n2 tokens in 1.5 s, task inf_1\n"},
+		"":            {"Hello\n", "2 tokens in 1.5 s, run inf_1\n"},
+		"--reasoning": {"Hello\n", "because\n2 tokens in 1.5 s, run inf_1\n"},
 	} {
 		env, _ := answering(t, 0, started, thought, token(0, "Hello"), ended)
 		got := sortie(t, env, "", strings.Fields("ask mock hi "+args)...)
@@ -151,7 +151,7 @@ func TestInterruptedAskCancelsItsTask(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	got := sortieUntil(ctx, map[string]string{"SORTIE_URL": server.URL}, "", "ask", "llama", "Greet")
-	if got.code != 130 || !strings.Contains(got.stderr, "the task inf_1 was cancelled") {
+	if got.code != 130 || !strings.Contains(got.stderr, "the run inf_1 was cancelled") {
 		t.Errorf("got %d and %q, want an interrupted command that says so", got.code, got.stderr)
 	}
 	select {

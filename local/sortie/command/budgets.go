@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) sessions() *cobra.Command {
-	return a.resources("sessions", "Look at the sessions of inference tasks, and close them",
+	return a.resources("sessions", "Look at the sessions of inference runs, and close them",
 		&cobra.Command{
 			Use: "show SESSION", Short: "Show what a session has left", Example: "  sortie sessions show talk-1",
 			RunE: printed(a, byID((*client.Client).Session), func(s contract.Session) error {
@@ -25,14 +25,14 @@ func (a *app) sessions() *cobra.Command {
 		},
 		a.removal(&cobra.Command{
 			Use: "delete SESSION", Short: "Close a session", Example: "  sortie sessions delete talk-1",
-			Long: "Close a session. Its tasks end as they would; new ones are refused for a day.",
+			Long: "Close a session. Its runs end as they would; new ones are refused for a day.",
 		}, "closed", (*client.Client).DeleteSession))
 }
 
 const scopes = `A scope is "tenant", "project:ID" or "session:ID".`
 
 func (a *app) budgets() *cobra.Command {
-	return a.resources("budgets", "Look at the budgets of inference tasks, and limit them",
+	return a.resources("budgets", "Look at the budgets of inference runs, and limit them",
 		&cobra.Command{
 			Use: "show SCOPE", Short: "Show the budget of a scope", Long: "Show the limit of a budget and its use. " + scopes,
 			Example: "  sortie budgets show project:reports",
@@ -46,12 +46,12 @@ func (a *app) budgetsSet() *cobra.Command {
 	var dollars float64
 	c := &cobra.Command{
 		Use: "set SCOPE", Short: "Limit the budget of a scope",
-		Long: `Limit what the tasks of a scope may use. A part without a flag keeps its limit. Tasks that
-run keep what they hold. ` + scopes,
+		Long: `Limit what the runs of a scope may use. A part without a flag keeps its limit. Active runs
+keep what they hold. ` + scopes,
 		Example: "  sortie budgets set project:reports --tokens 1000000 --cost 20",
 	}
 	flags := c.Flags()
-	flags.Int64Var(&turns, "turns", 0, "number of tasks")
+	flags.Int64Var(&turns, "turns", 0, "number of runs")
 	flags.Int64Var(&tokens, "tokens", 0, "number of tokens")
 	flags.DurationVar(&within, "time", 0, "time of engines")
 	flags.Float64Var(&dollars, "cost", 0, "cost in dollars")

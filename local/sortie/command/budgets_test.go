@@ -30,7 +30,7 @@ func TestBudgetsFromTheCommandLine(t *testing.T) {
 		{"budgets set tenant", 2, "no limit, want at least one of"},
 		{"budgets set tenant --tokens -1", 2, "tokens"},
 		{"budgets show other", 2, "scope"},
-		{"sessions show talk", 0, "talk: 0 of 8 turns, expires in 10m0s without a further task\nleft: "},
+		{"sessions show talk", 0, "talk: 0 of 8 turns, expires in 10m0s without a further run\nleft: "},
 		{"budgets set session:new --turns 2", 0, "session:new  LIMIT  HELD  SPENT  LEFT\nturns        2      0     0      2\n"},
 		{"sessions show new", 0, "new: 0 of 2 turns"},
 		{"sessions delete talk", 0, "closed talk\n"},

@@ -326,7 +326,7 @@ func (a *app) ready(ctx context.Context, s *stack.Stack) error {
 	if len(at.Models) > 0 {
 		var models []string
 		for i, model := range at.Models {
-			models = append(models, fmt.Sprintf("%s (%d tasks at one time)", model, at.ModelSlots[i]))
+			models = append(models, fmt.Sprintf("%s (%d runs at one time)", model, at.ModelSlots[i]))
 		}
 		t.Row("  models", strings.Join(models, ", "))
 	}

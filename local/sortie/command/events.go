@@ -17,7 +17,10 @@ func (a *app) events() *cobra.Command {
 		Short: "Show the events of a run, or the tenant's stream",
 		Long: `Show the events of a run, in order and numbered without gaps. A fault is written
 out once; the following events of the same fault have its code. The subcommands show
-and save the stream of all events of the tenant.`,
+and save the stream of all events of the tenant.
+
+Events job.* are about runs, and events schedule.* about stored jobs. Consumers rely on
+these names, which the envelope of events fixes.`,
 		Example:           `  sortie events export_mods_1704857234567_a3f8c2d1`,
 		ValidArgsFunction: a.runIDs(),
 		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {

@@ -38,13 +38,18 @@ func (f *eventFlags) add(c *cobra.Command, after string) {
 func (f *eventFlags) addFilter(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.types, "type", nil, "only these types, such as job.failed or schedule.*")
-	flags.StringVar(&f.filter.TaskID, "run", "", "only events of this run")
-	flags.StringVar(&f.filter.TaskID, "task", "", "")
-	if err := flags.MarkHidden("task"); err != nil { // its earlier name
-		panic(err)
-	}
+	runFlag(c, &f.filter.TaskID)
 	flags.StringVar(&f.filter.JobID, "job", "", "only events of this stored job")
 	flags.StringVar(&f.filter.ProjectID, "project", "", "only events of this project")
+}
+
+// runFlag defines --run, which selects the events of a run.
+func runFlag(c *cobra.Command, id *string) {
+	c.Flags().StringVar(id, "run", "", "only events of this run")
+	c.Flags().StringVar(id, "task", "", "")
+	if err := c.Flags().MarkHidden("task"); err != nil { // its earlier name
+		panic(err)
+	}
 }
 
 func (f *eventFlags) query() (url.Values, error) {

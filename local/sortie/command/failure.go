@@ -118,6 +118,9 @@ func (a *app) explain(err error) report {
 	case isProblem:
 		r.Status, r.Fault, r.Field, r.CorrelationID = problem.Status, problem.Code, problem.Field, problem.CorrelationID
 		r.Code, r.Hint = outcome(problem)
+		if strings.HasPrefix(r.Message, "Task not found") { // a route of the export contract
+			r.Message = "no such run, or it has expired"
+		}
 	case errors.Is(err, syscall.EADDRINUSE):
 		r.Hint = "choose another address with --addr, such as --addr 127.0.0.1:0 for any free port"
 	case errors.Is(err, fetch.ErrExists):

@@ -29,7 +29,7 @@ func (a *app) inspect() *cobra.Command {
 newest deliveries, about a stream of events (STREAM) with its cursors and newest
 checkpoints, or about an event by its id. With "-", show the items of the DynamoDB
 table that standard input has: the answers of get-item, or the lines of a table
-export. Task tokens are replaced by "redacted".`,
+export. Tokens are replaced by "redacted".`,
 		Example: `  sortie inspect export_mods_1704857234567_a3f8c2d1 --data .sortie
   aws dynamodb get-item --table-name sortie-dev --key file://key.json | sortie inspect -
   gunzip -c export.json.gz | sortie inspect -`,

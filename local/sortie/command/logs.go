@@ -167,7 +167,7 @@ func (a *app) noLog(ctx context.Context, c *client.Client, task string, attempt 
 	status, err := c.Status(ctx, task, 0)
 	if found, failed := c.Task(ctx, task); failed == nil && found.Inference != nil {
 		return advised{
-			error: fmt.Errorf("the task %s has a stream of tokens, and no log", task), code: ExitGone, taskID: task,
+			error: fmt.Errorf("the run %s has a stream of tokens, and no log", task), code: ExitGone, taskID: task,
 			hint: fmt.Sprintf("GET /v1/tasks/%s/stream has its answer", task),
 		}
 	}

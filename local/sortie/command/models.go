@@ -24,7 +24,7 @@ func (a *app) models() *cobra.Command {
 			Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b",
 			RunE: printed(a, byID((*client.Client).Model), a.showModel),
 		},
-		a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new tasks for a model"), a.modelsState("activate", catalog.Active, "Permit tasks for a retired model"),
+		a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new runs of a model"), a.modelsState("activate", catalog.Active, "Permit runs of a retired model"),
 		a.removal(&cobra.Command{
 			Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b",
 		}, "removed", (*client.Client).DeleteModel))

@@ -150,13 +150,13 @@ func (a *app) poolsReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reload POOL", Short: "Change the model of a pool of an engine",
 		Long: `Change the model of a pool of an engine, and ask its replicas again what they can do.
-Without --model only the latter. The pool admits nothing meanwhile. If some of its tasks
+Without --model only the latter. The pool admits nothing meanwhile. If some of its runs
 have not ended after --wait, nothing is changed. Replicas that Sortie runs are replaced
 afterwards, one after the other; without --model the others serve meanwhile.`,
 		Example: "  sortie pools reload pool0 --model llama-3-8b --wait 20s",
 	}
 	cmd.Flags().StringVar(&model, "model", "", "a model of the catalog; by default the present one")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "time for which the tasks of the pool may still run, at most 25s")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "time that the active runs of the pool get to end, at most 25s")
 	change := func(ctx context.Context, c *client.Client, args []string) (client.Pool, error) {
 		if wait < 0 || wait%time.Second != 0 {
 			return client.Pool{}, wrong("--wait: %s, want whole seconds", wait)

@@ -66,7 +66,7 @@ func TestExitCodes(t *testing.T) {
 		"another server, export":   {map[string]string{"SORTIE_URL": foreign.URL}, "export mods --pi " + pi, 3, "is not a Sortie server"},
 		"another server, logs":     {map[string]string{"SORTIE_URL": foreign.URL}, "logs " + taskID, 3, "is not a Sortie server"},
 		"address without a scheme": {nil, "runs --url 127.0.0.1:1", 3, "cannot reach http://127.0.0.1:1: connection refused"},
-		"unknown task":             {(&api{refuse: unknown}).start(t), "logs " + taskID, 4, "Task not found"},
+		"unknown run":              {(&api{refuse: unknown}).start(t), "logs " + taskID, 4, "no such run, or it has expired"},
 		"logs of a queued run":     {queued, "logs " + taskID, 5, "has no log yet: it is Pending"},
 		"cancelled run":            {(&api{status: cancelled()}).start(t), "export mods --pi " + pi, 7, "was cancelled"},
 		"cancelled run, status":    {(&api{status: cancelled()}).start(t), "status --wait " + taskID, 7, "was cancelled"},
@@ -116,7 +116,7 @@ func TestHelpHasServerFlagsOnlyWhereTheyApply(t *testing.T) {
 func TestHelpBeginsWithADescription(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"sessions": "Look at the sessions of inference tasks", "sessions show": "Show what a session has left\n\nExit codes:", "budgets set": "Limit what the tasks",
+		"sessions": "Look at the sessions of inference runs", "sessions show": "Show what a session has left\n\nExit codes:", "budgets set": "Limit what the runs",
 	} {
 		if got := sortie(t, nil, "", append(strings.Fields(args), "--help")...); !strings.HasPrefix(got.stdout, want) {
 			t.Errorf("%s --help: got\n%s, want %q first", args, got.stdout, want)

@@ -42,7 +42,7 @@ secret that signs the deliveries; it is not shown again.`,
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&in.EventTypes, "type", nil, "only these types, such as job.failed or schedule.*")
-	flags.StringVar(&in.TaskID, "task", "", "only events of this run")
+	runFlag(c, &in.TaskID)
 	flags.StringVar(&in.JobID, "job", "", "only events of this stored job")
 	flags.StringVar(&in.BatchID, "batch", "", "only events of runs of this batch")
 	flags.StringVar(&in.ProjectID, "project", "", "only events of this project")

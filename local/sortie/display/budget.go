@@ -12,7 +12,7 @@ import (
 
 // Session says what a session has left.
 func Session(s contract.Session) string {
-	return fmt.Sprintf("%s: %s, expires in %s without a further task\nleft: %s", s.SessionID, turnsOf(s), milliseconds(s.TTLMS), leftOf(s))
+	return fmt.Sprintf("%s: %s, expires in %s without a further run\nleft: %s", s.SessionID, turnsOf(s), milliseconds(s.TTLMS), leftOf(s))
 }
 
 // turnsOf returns the turns of a session for people.

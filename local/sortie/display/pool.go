@@ -37,7 +37,7 @@ func (z Times) replica(r contract.ReplicaHealth) string {
 	if r.EngineVersion != "" {
 		state += ", version " + Clean(r.EngineVersion)
 	}
-	text := fmt.Sprintf("replica %s: %d tasks, %s", Clean(r.ID), r.Held, state)
+	text := fmt.Sprintf("replica %s: %d runs, %s", Clean(r.ID), r.Held, state)
 	m := r.Machine
 	if m == nil {
 		return text

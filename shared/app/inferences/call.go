@@ -115,7 +115,7 @@ func (s *Inference) Task(ctx context.Context, who port.Identity, taskID string) 
 }
 
 // hidden is the fault of a task whose answer cannot be read.
-func hidden() error { return fault.New(fault.NotFound, "no such task, or it has expired") }
+func hidden() error { return fault.New(fault.NotFound, "no such run, or it has expired") }
 
 // Ended reports whether the stream of a task has, or before its expiry had, its last event.
 func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {

@@ -97,7 +97,7 @@ func (f *follower) open(r run.Run, q Query) error {
 		q.Attempt = newest
 	}
 	if q.Attempt < 1 || q.Attempt > newest {
-		return fault.New(fault.NotFound, "the task has no attempt %d", q.Attempt)
+		return fault.New(fault.NotFound, "the run has no attempt %d", q.Attempt)
 	}
 	f.reader = &logReader{logs: f.logs, attempt: q.Attempt, stream: q.Stream, offset: q.Offset, follow: true}
 	return nil
@@ -115,7 +115,7 @@ func (f *follower) read(ctx context.Context, r run.Run) (finished bool, err erro
 		last := f.reader.attempt >= r.Attempt.Number
 		finished = f.reader.ended && last && r.State.Terminal()
 		if finished && !f.found && !f.begun {
-			return true, fault.New(fault.NotFound, "the task has ended without a log")
+			return true, fault.New(fault.NotFound, "the run has ended without a log")
 		}
 		if !f.begun {
 			f.begun = true

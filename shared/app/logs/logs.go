@@ -77,7 +77,7 @@ func (s *Archive) Log(ctx context.Context, who port.Identity, taskID string, q Q
 		q.Attempt = r.Attempt.Number
 	}
 	if q.Attempt < 1 || q.Attempt > r.Attempt.Number {
-		return Log{}, fault.New(fault.NotFound, "the task has no attempt %d", q.Attempt)
+		return Log{}, fault.New(fault.NotFound, "the run has no attempt %d", q.Attempt)
 	}
 	reader := logReader{logs: s, attempt: q.Attempt, stream: q.Stream, offset: q.Offset}
 	log := Log{Attempt: q.Attempt, Ended: attemptOver(r, q.Attempt)}
