@@ -164,6 +164,10 @@ func startImage(t *testing.T, api *client.Client, image string, command []string
 			t.Error(err)
 		}
 	})
+	found, err := api.ContainerInspect(t.Context(), made.ID, client.ContainerInspectOptions{})
+	if err != nil || found.Container.Config.User != imageUser || !found.Container.HostConfig.ReadonlyRootfs {
+		t.Fatalf("got %+v, %v, want the user %s and a read-only root file system", found.Container.Config, err, imageUser)
+	}
 	if _, err := api.ContainerStart(t.Context(), made.ID, client.ContainerStartOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -204,9 +208,6 @@ func TestRealImageOfTheServer(t *testing.T) {
 	found, err := api.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if got := found.Container.Config.User; got != imageUser {
-		t.Errorf("got the user %q, want %s", got, imageUser)
 	}
 	address := ""
 	for _, network := range found.Container.NetworkSettings.Networks {

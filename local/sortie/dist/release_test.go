@@ -128,13 +128,30 @@ func TestRelease(t *testing.T) {
 		}
 		run(t, ".", nil, "systemd-analyze", "security", "--offline=true", "--threshold="+mostExposed, "linux/sortie.service")
 	})
+	deb, red := filepath.Join(dir, "sortie_"+version+"_amd64.deb"), filepath.Join(dir, "sortie-"+version+"-1.x86_64.rpm")
 	t.Run("debian", func(t *testing.T) {
 		t.Parallel()
-		checkPackage(t, []string{"dpkg-deb"}, "--field", "--contents", filepath.Join(dir, "sortie_"+version+"_amd64.deb"), "vendor-completions")
+		checkPackage(t, []string{"dpkg-deb"}, "--field", "--contents", deb, "vendor-completions")
+		root := systemRoot(t, "var/lib/dpkg/status", "var/lib/dpkg/info/", "var/lib/dpkg/updates/")
+		run(t, "/", nil, "dpkg", "--root="+root, "--install", deb)
+		checkInstalled(t, root)
+		run(t, "/", nil, "dpkg", "--root="+root, "--remove", "sortie")
+		checkRemoved(t, root, "/etc/sortie/sortie.env")
+		run(t, "/", nil, "dpkg", "--root="+root, "--purge", "sortie")
+		checkRemoved(t, root)
 	})
 	t.Run("fedora", func(t *testing.T) {
 		t.Parallel()
-		checkPackage(t, rpm(t), "-qip --nosignature", "-qlp --nosignature", filepath.Join(dir, "sortie-"+version+"-1.x86_64.rpm"), "site-functions")
+		checkPackage(t, rpm(t), "-qip --nosignature", "-qlp --nosignature", red, "site-functions")
+		root := systemRoot(t)
+		manage := func(args ...string) {
+			tool := append(rpm(t), "--root", root)
+			run(t, "/", nil, tool[0], append(tool[1:], args...)...)
+		}
+		manage("--install", "--nosignature", "--nodeps", red) // the shell of root belongs to no package of rpm
+		checkInstalled(t, root)
+		manage("--erase", "sortie")
+		checkRemoved(t, root)
 	})
 }
 
@@ -180,6 +197,64 @@ func rpm(t *testing.T) []string {
 		t.Fatalf("rpm is not in the PATH, and it cannot be fetched: %v", err)
 	}
 	return []string{"env", "LD_LIBRARY_PATH=" + root + "/usr/lib/x86_64-linux-gnu", "RPM_CONFIGDIR=" + root + "/usr/lib/rpm", root + "/usr/bin/rpm"}
+}
+
+// systemRoot returns the folder of a small Debian, in which packages are installed. It has a
+// shell and systemd-sysusers. An entry of more is an empty file, or a folder if it ends with a
+// slash.
+func systemRoot(t *testing.T, more ...string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, which installs packages in a root folder of their own")
+	}
+	files, err := debian.Fetch(t.Context(), "install-debian-12", []string{"libc6", "dash", "systemd-standalone-sysusers", "libcap2", "libcrypt1", "libselinux1", "libpcre2-8-0", "libgcc-s1"}, func(s string) { t.Log(s) }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(t.TempDir(), "root")
+	run(t, "/", nil, "cp", "-a", files, root)
+	for _, name := range append(more, "dev/", "tmp/", "root/") {
+		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(name+"x")), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "/") {
+			run(t, root, nil, "touch", name)
+		}
+	}
+	run(t, root, nil, "sh", "-c", "cp -a /dev/null dev/ && if [ ! -e bin/sh ]; then ln -s dash bin/sh; fi")
+	return root
+}
+
+// checkInstalled uses what a package has installed: the program runs a program, and the user of
+// the service exists.
+func checkInstalled(t *testing.T, root string) {
+	t.Helper()
+	inside := func(args ...string) string {
+		return run(t, "/", []string{"HOME=/root", "TMPDIR=/tmp"}, "chroot", append([]string{root}, args...)...)
+	}
+	if got := inside("/usr/bin/sortie", "version"); !strings.HasPrefix(got, "sortie "+contract.APIVersion+",") {
+		t.Errorf("got %s, want version %s", got, contract.APIVersion)
+	}
+	if got := inside("/bin/sh", "-c", "cd /root && sortie demo"); !strings.Contains(got, "Completed") {
+		t.Errorf("got %s, want a run that completes", got)
+	}
+	if got := inside("/usr/bin/sortie-exec", "--standalone", "--", "/bin/sh", "-c", "echo works"); !strings.Contains(got, "works") {
+		t.Errorf("got %s, want the output of the program", got)
+	}
+	users, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
+	if err != nil || !strings.Contains(string(users), "sortie:") {
+		t.Errorf("got the users %s, %v, want sortie", users, err)
+	}
+}
+
+// checkRemoved checks that a package has left only these of its files.
+func checkRemoved(t *testing.T, root string, left ...string) {
+	t.Helper()
+	for _, name := range []string{"/usr/bin/sortie", "/usr/bin/sortie-exec", "/usr/lib/systemd/system/sortie.service", "/etc/sortie/sortie.env"} {
+		if _, err := os.Stat(filepath.Join(root, name)); (err == nil) != slices.Contains(left, name) {
+			t.Errorf("%s: got error %v, want it left: %t", name, err, slices.Contains(left, name))
+		}
+	}
 }
 
 // TestInstallByVersion installs HEAD by its version from a proxy of modules.
