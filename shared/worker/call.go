@@ -120,7 +120,7 @@ func backoff(n int, first, most time.Duration, jitter float64) time.Duration {
 }
 
 // retry calls try until it succeeds, returns an error that is not retryable, ctx
-// ends, or the next call would start after until.
+// ends, or until. The last call is made then.
 func (t *Task) retry(ctx context.Context, until time.Time, what string, try func(context.Context) error) error {
 	for n := 0; ; n++ {
 		err := try(ctx)
@@ -131,10 +131,11 @@ func (t *Task) retry(ctx context.Context, until time.Time, what string, try func
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		delay := max(backoff(n, firstDelay, maxDelay, t.options.Jitter()), failed.after)
-		if t.options.Clock.Now().Add(delay).After(until) {
+		left := until.Sub(t.options.Clock.Now())
+		if left <= 0 {
 			return fmt.Errorf("gave up after %d calls: %w", n+1, failed.err)
 		}
+		delay := min(max(backoff(n, firstDelay, maxDelay, t.options.Jitter()), failed.after), left)
 		t.options.Log.WarnContext(ctx, what+" failed, retrying", "try", n+1, "why", failed.Error(), "delay", delay)
 		if clock.Sleep(ctx, t.options.Clock, delay) != nil {
 			return context.Cause(ctx)

@@ -57,7 +57,14 @@ mv testdata/examples.ts types/
 "$tools/tsc" -p types/node16.json
 
 step "unit tests"
-node --test operations.test.mjs client.test.mjs sse.test.mjs webhooks.test.mjs readme.test.mjs worker.test.mjs
+node --test operations.test.mjs client.test.mjs sse.test.mjs webhooks.test.mjs readme.test.mjs worker.test.mjs patience.test.mjs
+
+if command -v deno >/dev/null; then
+  step "client and webhooks in Deno"
+  deno test --quiet --allow-all --no-check client.test.mjs sse.test.mjs webhooks.test.mjs
+else
+  step "not checked with Deno: npm install -g deno"
+fi
 
 if [ "$mode" = quick ]; then
   echo "== ok (quick)"

@@ -496,6 +496,20 @@ async fn streams_give_up() {
 }
 
 #[tokio::test]
+async fn pages_are_no_streams() {
+    let other = Server::new(|_, _| {
+        Reply::new(200, "<html>").with("content-type", "text/html; charset=utf-8")
+    });
+    let mut stream = client(&other).events().stream(&EventQuery::default());
+    let error = stream.next().await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("a page, not a stream"), "{error}");
+    let mut lines = client(&other).runs().follow_logs("t-1");
+    let error = lines.next().await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("a page, not a stream"), "{error}");
+    assert_eq!(other.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn followed_logs_continue_with_the_next_attempt() {
     let server = Server::new(|request, before| {
         match before {

@@ -18,7 +18,27 @@ import pytest
 from plane import DROP, Plane, cancel
 
 from sortie import worker
-from sortie.worker._http import backoff
+from sortie.worker._http import Answer, backoff, repeat
+
+
+def test_long_retry_after_does_not_end_the_tries() -> None:
+    """The last call is at the end of the time, although the server asks for a longer delay."""
+    answers = [Answer(503, b"", 300.0), Answer(200, b"{}")]
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> bool:
+        slept.append(seconds)
+        return False
+
+    def warn(what: str, answer: Answer, delay: float) -> None:
+        assert (what, answer.status) == ("completed", 503)
+
+    until = time.monotonic() + 60
+    got = repeat(lambda: answers.pop(0), until=until, sleep=sleep, warn=warn, what="completed")
+    assert got.ok and len(slept) == 1 and 50 < slept[0] <= 60
+    late = [Answer(503, b"", 1.0)]
+    got = repeat(lambda: late.pop(0), until=time.monotonic(), sleep=sleep, warn=warn, what="completed")
+    assert got.status == 503 and len(slept) == 1
 
 
 def test_success_is_reported(plane: Plane) -> None:

@@ -88,6 +88,11 @@ impl Resumption {
         let response = opened
             .map_err(timed_out)?
             .map_err(|failure| failure.error)?;
+        let media_type = response.headers().get("content-type");
+        if media_type.is_some_and(|value| value.as_bytes().starts_with(b"text/html")) {
+            let text = "the answer is a page, not a stream: check the url";
+            return Err(Error::Malformed(text.to_owned()));
+        }
         self.opened = true;
         Ok(Body { response, place })
     }

@@ -92,7 +92,7 @@ pub(crate) async fn send_at_most(
     }
 }
 
-/// Repeats a call until it is answered for good, the next one would begin after `until`,
+/// Repeats a call until it is answered for good, until `until`, when the last call is made,
 /// or `stop` is cancelled.
 pub(crate) async fn repeat<F, T>(
     what: &str,
@@ -111,10 +111,13 @@ where
         if answer.ok() || !answer.retryable() {
             return answer;
         }
-        let delay = http::backoff(failures, FIRST_DELAY, MOST_DELAY).max(answer.retry_after);
-        if Instant::now() + delay > until {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             return answer;
         }
+        let delay = http::backoff(failures, FIRST_DELAY, MOST_DELAY)
+            .max(answer.retry_after)
+            .min(left);
         log(&format!(
             "{what} failed ({answer}), retrying in {:.1} s",
             delay.as_secs_f64()

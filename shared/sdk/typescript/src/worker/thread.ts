@@ -112,6 +112,11 @@ function retryUntil(): number {
   return Math.max(Date.parse(envelope.deadline), Date.now() + minRetryMs);
 }
 
+/** Returns the delay before a retry. The last one is at the end of the time that is left. */
+function delayOf(failures: number, after: number, left: number): number {
+  return Math.min(Math.max(backoff(failures, firstDelayMs, maxDelayMs), after), left);
+}
+
 async function start(): Promise<void> {
   const until = retryUntil();
   const body = {
@@ -134,13 +139,13 @@ async function start(): Promise<void> {
     } catch (error) {
       why = words(error);
     }
-    const delay = Math.max(backoff(failures, firstDelayMs, maxDelayMs), after);
-    if (Date.now() + delay > until) {
+    const left = until - Date.now();
+    if (left <= 0) {
       log("ERROR", "started was not delivered", { why });
       return finish(1);
     }
     log("WARN", "started failed, retrying", { why });
-    if (!terminated) await starting.wait(delay);
+    if (!terminated) await starting.wait(delayOf(failures, after, left));
     if (terminated) return finish(143);
   }
   started = true;
@@ -299,13 +304,13 @@ async function complete(result: Result, overtime: boolean): Promise<void> {
     } catch (error) {
       why = words(error);
     }
-    const delay = Math.max(backoff(failures, firstDelayMs, maxDelayMs), after);
-    if (Date.now() + delay > until) {
+    const left = until - Date.now();
+    if (left <= 0) {
       log("ERROR", "the result was not delivered", { why });
       return finish(1, overtime);
     }
     log("WARN", "completed failed, retrying", { why });
-    await new Timer().wait(delay);
+    await new Timer().wait(delayOf(failures, after, left));
   }
 }
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
+
 from .. import models as m
 from ..errors import APIError, ConnectionFailed, RateLimited, ServerError, SortieError, StreamGap
 from ..sse import Decoder, Message
@@ -212,6 +214,12 @@ class AsyncEventStream:
             await source.aclose()
 
 
+def refuse_page(response: httpx.Response) -> None:
+    """Raise an error for a page, which another server sends. It is no break of the stream."""
+    if response.headers.get("Content-Type", "").lower().startswith("text/html"):
+        raise SortieError("the answer is a page, not a stream: check the url")
+
+
 def _ends(message: Message) -> bool:
     return message.event in ("end", "error")
 
@@ -224,6 +232,7 @@ def messages(
         try:
             with transport.stream(call(state.headers())) as response:
                 state.opened()
+                refuse_page(response)
                 if response.status_code == 204:
                     return
                 for content in response.iter_bytes():
@@ -246,6 +255,7 @@ async def async_messages(
         try:
             async with transport.stream(call(state.headers())) as response:
                 state.opened()
+                refuse_page(response)
                 if response.status_code == 204:
                     return
                 async for content in response.aiter_bytes():
@@ -272,6 +282,7 @@ def once(transport: Transport, call: Call) -> Iterator[StreamEvent]:
     """Return the events of a stream that cannot be resumed."""
     decoder = Decoder()
     with transport.stream(call) as response:
+        refuse_page(response)
         for content in response.iter_bytes():
             for message in decoder.feed(content):
                 event = stream_event(message)
@@ -284,6 +295,7 @@ async def async_once(transport: AsyncTransport, call: Call) -> AsyncIterator[Str
     """Do the same as once for async code."""
     decoder = Decoder()
     async with transport.stream(call) as response:
+        refuse_page(response)
         async for content in response.aiter_bytes():
             for message in decoder.feed(content):
                 event = stream_event(message)
@@ -334,6 +346,7 @@ def follow(
         try:
             with transport.stream(call(place.query())) as response:
                 state.opened()
+                refuse_page(response)
                 for content in response.iter_bytes():
                     state.feed(b"")
                     for line in place.feed(content):
@@ -355,6 +368,7 @@ async def async_follow(
         try:
             async with transport.stream(call(place.query())) as response:
                 state.opened()
+                refuse_page(response)
                 async for content in response.aiter_bytes():
                     state.feed(b"")
                     for line in place.feed(content):

@@ -143,7 +143,7 @@ def repeat(
     warn: Callable[[str, Answer, float], None],
     what: str,
 ) -> Answer:
-    """Repeat a call until it is answered for good, or the next one would begin after until.
+    """Repeat a call until it is answered for good, or until. The last call is made then.
 
     sleep returns True if the repetition must end.
     """
@@ -152,9 +152,10 @@ def repeat(
         answer = call()
         if answer.ok or not answer.retryable:
             return answer
-        delay = max(backoff(failures, FIRST_DELAY, MOST_DELAY), answer.retry_after)
-        if time.monotonic() + delay > until:
+        left = until - time.monotonic()
+        if left <= 0:
             return answer
+        delay = min(max(backoff(failures, FIRST_DELAY, MOST_DELAY), answer.retry_after), left)
         warn(what, answer, delay)
         if sleep(delay):
             return answer
