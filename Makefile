@@ -120,9 +120,13 @@ browser-tools: # installs Chromium where apt-get can
 		{ [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -q -y --no-install-recommends chromium-headless-shell; } || \
 		{ echo 'Chromium not found: run "apt-get install chromium-headless-shell" as root, or set CHROMIUM to the path of one, then try again'; exit 1; }
 
-# The picture of the README is one of them.
+# The pictures of the README are among them. The second is drawn without an embedded font,
+# which would be most of it.
+FREEZE := $(GO) run github.com/charmbracelet/freeze@v0.2.2
+
 .PHONY: screenshots
-screenshots: ## take pictures of the web console into out/screenshots, and that of the README
+screenshots: build ## take pictures of the web console into out/screenshots, and those of the README
+	$(FREEZE) --execute local/proof/browser/terminal.sh --execute.timeout 1m --window --padding 20 --border.radius 8 --font.family monospace --font.size 13 --output local/sortie/terminal.svg
 	$(GO) test -tags browser ./local/proof/browser -run TestScreenshots -count 1 -timeout 20m -args -pictures "$(CURDIR)/out/screenshots"
 	cp out/screenshots/run-failed.webp functions/console/console.webp
 

@@ -8,12 +8,12 @@ import (
 
 // Those of the module infra are missing, because a module cannot embed files of another one.
 //
-//go:embed *.md .github/*.md events/*.md functions/*.md functions/*/*.md functions/console/*.webp local/*.md local/*/*.md local/*/*/*.md
+//go:embed *.md .github/*.md events/*.md functions/*.md functions/*/*.md functions/console/*.webp local/*.md local/*/*.md local/*/*/*.md local/sortie/*.svg
 //go:embed shared/*.md shared/*/*.md shared/*/*/*.md statemachines/*.md
 var documents embed.FS
 
-// Documents returns the Markdown files by their paths in the repository, with the pictures of
-// the console. The caller may modify the map.
+// Documents returns the Markdown files by their paths in the repository, with their
+// pictures. The caller may modify the map.
 func Documents() map[string][]byte {
 	files := map[string][]byte{}
 	err := fs.WalkDir(documents, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -29,6 +29,7 @@ func TestDocumentsAreServed(t *testing.T) {
 		"/console/docs/api.html":                       {200, "text/html; charset=utf-8", "listevents"},
 		"/console/docs/style.css":                      {200, "text/css; charset=utf-8", "light-dark"},
 		"/console/docs/functions-console-console.webp": {200, "image/webp", ""},
+		"/console/docs/local-sortie-terminal.svg":      {200, "image/svg+xml", "<svg"},
 		"/console/docs":                                {303, "", "/console/docs/"},
 		"/docs":                                        {303, "", "/console/docs/"},
 		"/docs/":                                       {303, "", "/console/docs/"},

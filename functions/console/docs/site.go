@@ -50,7 +50,7 @@ func New(files map[string][]byte) *Site {
 		switch {
 		case path.Ext(file) == ".md" && !strings.Contains(file, "testdata/"):
 			rest[file] = true
-		case path.Ext(file) == ".webp":
+		case path.Ext(file) == ".webp", path.Ext(file) == ".svg":
 			s.names[file] = strings.ReplaceAll(file, "/", "-")
 			s.paths[s.names[file]] = file
 		}
@@ -118,7 +118,7 @@ func (s *Site) Page(name string) (content []byte, contentType string, err error)
 }
 
 func typeOf(name string) string {
-	return map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".webp": "image/webp"}[path.Ext(name)]
+	return map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".webp": "image/webp", ".svg": "image/svg+xml"}[path.Ext(name)]
 }
 
 // render returns the page of a document.
