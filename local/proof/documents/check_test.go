@@ -339,7 +339,11 @@ func TestBlocksAreChecked(t *testing.T) {
 			}
 			_, generated := b.is("generated")
 			switch b.language {
-			case "sh", "text", "mermaid":
+			case "sh":
+				if hasComment(b.text) {
+					t.Errorf("%s:%d: got a comment, which is an argument in zsh, want it before the block", d.path, b.line)
+				}
+			case "text", "mermaid":
 			case "json":
 				if !json.Valid([]byte(b.text)) {
 					t.Errorf("%s:%d: got invalid JSON", d.path, b.line)

@@ -2,7 +2,7 @@
 //
 // Every link, path, make target, Go package and sortie command line in them must exist. Every
 // shell block is run in order and in its own workspace, with a Sortie on loopback, unless a
-// comment before it gives a reason. Those of README.md run in bash and in zsh, others in bash.
+// comment before it gives a reason. They run in bash and in zsh.
 //
 //	<!-- not run: needs an AWS account -->
 //	<!-- server -->            the block starts the Sortie of the blocks after it

@@ -1,6 +1,7 @@
 package documents_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,43 @@ func TestCommands(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+var (
+	quoted  = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+	heredoc = regexp.MustCompile(`<<'?([A-Z]+)`)
+)
+
+// hasComment reports whether a block has a comment outside of its here-documents.
+func hasComment(text string) bool {
+	end := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if end != "" {
+			if line == end {
+				end = ""
+			}
+			continue
+		}
+		if strings.Contains(" "+quoted.ReplaceAllString(line, ""), " #") {
+			return true
+		}
+		if found := heredoc.FindStringSubmatch(line); found != nil {
+			end = found[1]
+		}
+	}
+	return false
+}
+
+func TestCommentsAreFound(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"make run # all\n": true, "# all\nmake run\n": true, "cat <<'END'\n# all\nEND\n": false, "cat <<END\nEND\na # b\n": true, "echo '# a' \"# b\" ${#A} a#b\n": false,
+	} {
+		if got := hasComment(text); got != want {
+			t.Errorf("%q: got %t, want %t", text, got, want)
 		}
 	}
 }

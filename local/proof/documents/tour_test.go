@@ -56,6 +56,7 @@ func TestToursRun(t *testing.T) {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
+	typed := shells(t)
 	for _, d := range documents(t, root, files) {
 		var blocks []block
 		for _, b := range d.blocks {
@@ -67,7 +68,7 @@ func TestToursRun(t *testing.T) {
 		if len(blocks) == 0 {
 			continue
 		}
-		for _, shell := range shells(t, d.path) {
+		for _, shell := range typed {
 			t.Run(d.path+"/"+shell, func(t *testing.T) {
 				t.Parallel()
 				w := newTour(t, root, files, built)
@@ -80,13 +81,9 @@ func TestToursRun(t *testing.T) {
 	}
 }
 
-// shells returns the shells that run the blocks of a document: bash, and for the first page zsh
-// too, if it is installed.
-func shells(t *testing.T, document string) []string {
+// shells returns the shells that run the blocks: bash, and zsh if it is installed.
+func shells(t *testing.T) []string {
 	t.Helper()
-	if document != "README.md" {
-		return []string{"bash"}
-	}
 	if _, err := exec.LookPath("zsh"); err != nil {
 		t.Log("the blocks do not run in zsh, which its package of that name installs")
 		return []string{"bash"}
@@ -189,7 +186,8 @@ func (w *tour) run(b block) {
 	text := "[ ! -f '" + kept + "' ] || . '" + kept + "'\n" + b.text + "\n{ declare -p TASK RUN >'" + kept + "'; } 2>/dev/null || true\n"
 	cmd := w.shell(ctx, text)
 	if w.zsh {
-		typed := exec.CommandContext(ctx, "zsh", "-f", "-i", "-s", "-e", "-u", "-o", "pipefail")
+		// An interactive zsh ends its background jobs when it ends, which is later for its user.
+		typed := exec.CommandContext(ctx, "zsh", "-f", "-i", "-s", "-e", "-u", "-o", "pipefail", "-o", "nohup", "-o", "nocheckjobs")
 		typed.Stdin = strings.NewReader(w.address(text))
 		typed.Dir, typed.Env, typed.Cancel, typed.WaitDelay = cmd.Dir, cmd.Env, cmd.Cancel, cmd.WaitDelay
 		cmd = typed
