@@ -83,6 +83,8 @@ type JobRunRequest struct {
 	ConcurrencyKey string `json:"concurrencyKey,omitempty"`
 	// ScheduledAt makes the run a firing at that time. If absent, the run starts now.
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
+	// Backfill is the name of a backfill. ScheduledAt is then a past time of the schedule.
+	Backfill string `json:"backfill,omitempty"`
 }
 
 // JobRuns is a page of the runs of a job, newest first.

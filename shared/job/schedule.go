@@ -177,6 +177,16 @@ func (s Schedule) Next(after, since time.Time) (firing time.Time, ok bool) {
 	return firing, ok
 }
 
+// Has reports whether at is a time of the schedule. It is true for each whole second within the
+// bounds of an interval, which has no fixed times.
+func (s Schedule) Has(at time.Time) bool {
+	if s.interval() > 0 {
+		return at.Equal(at.Truncate(time.Second)) && !at.Before(s.start) && (s.end.IsZero() || at.Before(s.end))
+	}
+	next, ok := s.Next(at.Add(-1), time.Time{})
+	return ok && next.Equal(at)
+}
+
 func (t times) next(after, since time.Time) (time.Time, bool) {
 	switch {
 	case t.cron != nil:

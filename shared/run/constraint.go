@@ -89,9 +89,9 @@ type ConstraintViolation struct {
 func (v ConstraintViolation) String() string { return fmt.Sprintf("%s: %s", v.Constraint, v.Message) }
 
 // windowEnd returns the latest start that the catchUpWindow allows; zero without a window or a
-// scheduled time.
+// scheduled time, and for a backfill.
 func (r Run) windowEnd() time.Time {
-	if c := r.Constraints; c != nil && c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() {
+	if c := r.Constraints; c != nil && c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && r.Trigger != TriggerBackfill {
 		return r.ScheduledAt.Add(c.CatchUpWindow)
 	}
 	return time.Time{}

@@ -31,13 +31,14 @@ const (
 	TriggerManual   Trigger = "manual"      // a request for a run of a job
 	TriggerSchedule Trigger = "schedule"    // the job's schedule
 	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a missed time
+	TriggerBackfill Trigger = "backfill"    // a request for a past time of the job's schedule
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
 	TriggerPool     Trigger = "pool"        // a pool of an engine; the run is a replica of it
 )
 
 // Triggers returns all triggers.
 func Triggers() []Trigger {
-	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerJob, TriggerPool}
+	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerJob, TriggerPool}
 }
 
 // Program is the work of a run of kind job.

@@ -23,6 +23,7 @@ func jobs() []Test {
 		{Name: "scheduled run of a job exists once", Run: jobFiring},
 		{Name: "labels select jobs and runs, and change", Run: labelsSelect},
 		{Name: "runs of a job are cancelled and retried by a filter", Run: bulkOfAJob},
+		{Name: "backfill runs past times of a job once", Requires: []Capability{SampleSource}, Run: jobBackfill},
 		{Name: "job exports by its schedule and triggers another", Requires: []Capability{SampleSource}, Run: jobExports},
 	}
 }
@@ -168,6 +169,41 @@ func jobFiring(c *Case) {
 	send[contract.CancelAnswer](c, "POST", "/v1/runs/"+first.RunID+"/cancel", "", 200)
 	if r := outside.Get[contract.Task](c.Client, "/v1/runs/"+first.RunID); r.State != "Cancelled" {
 		c.T.Errorf("got state %s, want Cancelled", r.State)
+	}
+}
+
+// jobBackfill runs a job for times of its schedule that have passed, each once.
+func jobBackfill(c *Case) {
+	path := c.jobPath("backfill")
+	defer c.Call(http.MethodDelete, path, "")
+	document := fmt.Sprintf(`{"export": {"format": "dc", "pi": %q}, "schedule": "0 0 1 1 *", "constraints": {"catchUpWindow": "1h"}}`, samples.SampleRoot)
+	stored, _ := send[api.JobAnswer](c, "PUT", path, document, 201)
+	year := stored.CreatedAt.Year()
+	body := func(at string) string { return fmt.Sprintf(`{"scheduledAt": %q, "backfill": "b.1"}`, at) }
+	last := fmt.Sprintf("%d-01-01T00:00:00Z", year)
+	first, _ := send[contract.RunAccepted](c, "POST", path+"/runs", body(last), 202)
+	if again, _ := send[contract.RunAccepted](c, "POST", path+"/runs", strings.Replace(body(last), "b.1", "b.2", 1), 200); again.RunID != first.RunID {
+		c.T.Errorf("got run %s by another backfill, want %s", again.RunID, first.RunID)
+	}
+	if status := c.End(first.TaskID); status.Status != contract.StatusSuccess {
+		c.T.Fatalf("got %+v, want a success, although catchUpWindow has passed", status)
+	}
+	r := outside.Get[contract.Task](c.Client, "/v1/runs/"+first.RunID)
+	if r.Trigger != "backfill" || r.Priority != "batch" || r.Labels["backfill"] != "b.1" || !r.FiredAt.IsZero() {
+		c.T.Errorf("got %+v, want the trigger, the priority and the label of a backfill", r)
+	}
+	for wrong, field := range map[string]string{
+		body(fmt.Sprintf("%d-01-01T00:00:00Z", year+1)):                   "scheduledAt",
+		body(fmt.Sprintf("%d-01-01T00:00:01Z", year)):                     "scheduledAt",
+		`{"backfill": "b.1"}`:                                             "scheduledAt",
+		fmt.Sprintf(`{"scheduledAt": %q, "backfill": "-"}`, last):         "backfill",
+		fmt.Sprintf(`{"scheduledAt": %q, "backfill": "a\nb"}`, last):      "backfill",
+		fmt.Sprintf(`{"scheduledAt": %q}`, last):                          "scheduledAt",
+		fmt.Sprintf(`{"scheduledAt": %q, "backfill": "b", "x": 1}`, last): "x",
+	} {
+		if problem, _ := send[contract.Problem](c, "POST", path+"/runs", wrong, 400); !strings.Contains(fmt.Sprint(problem), field) {
+			c.T.Errorf("%s: got %+v, want a problem of %s", wrong, problem, field)
+		}
 	}
 }
 

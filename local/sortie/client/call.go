@@ -40,6 +40,8 @@ type call struct {
 	wait time.Duration
 	// repeat means that the call is safe to repeat.
 	repeat bool
+	// status receives the status of a success, unless it is nil.
+	status *int
 }
 
 // do sends the request, with retries if it is safe to repeat, and decodes the
@@ -80,6 +82,9 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 		return resp.Header, problem(resp)
 	}
 	c.contacted()
+	if what.status != nil {
+		*what.status = resp.StatusCode
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
 	if err != nil {
 		return resp.Header, c.failure(ctx, req.URL, err)

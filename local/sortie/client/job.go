@@ -86,6 +86,13 @@ func (c *Client) RunJob(ctx context.Context, id string, request contract.JobRunR
 	})
 }
 
+// BackfillJob creates the run of a backfill. existing reports that the time has a run already.
+func (c *Client) BackfillJob(ctx context.Context, id string, request contract.JobRunRequest) (existing bool, err error) {
+	var status int
+	_, err = ask[contract.RunAccepted](ctx, c, call{method: http.MethodPost, path: jobPath(id, "runs"), body: request, repeat: true, status: &status})
+	return status == http.StatusOK, err
+}
+
 // Jobs reads a page of jobs, ordered by id.
 func (c *Client) Jobs(ctx context.Context, page Page) (contract.JobList, error) {
 	return ask[contract.JobList](ctx, c, call{method: http.MethodGet, path: "v1/jobs", query: page.query(), repeat: true})

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -32,7 +33,10 @@ type RunRequest struct {
 	Override run.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
 	// zero starts it now.
-	ScheduledAt    time.Time
+	ScheduledAt time.Time
+	// Backfill is the name of a backfill, a label value. ScheduledAt is then a time of the schedule
+	// that has passed. Empty for other runs.
+	Backfill       string
 	IdempotencyKey string
 	CorrelationID  string
 	// TraceParent is the W3C trace context of the request; empty without one.
@@ -52,19 +56,27 @@ func (s *Jobs) RunJob(ctx context.Context, in RunRequest) (r run.Run, existing b
 	}
 	created, existing, err := s.runs.Create(ctx, r, in.IdempotencyKey, in.digest())
 	if r.ID != "" && errors.Is(err, port.ErrConflict) {
-		return s.fired(ctx, r, in.Labels)
+		return s.fired(ctx, r, in)
 	}
 	return created, existing, err
 }
 
 // manual checks a request and returns its run of a stored job. It stores nothing.
 func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err error) {
-	if err := s.checkTime(in.ScheduledAt); err != nil {
-		return r, err
+	if in.Backfill == "" {
+		if err := s.checkTime(in.ScheduledAt); err != nil {
+			return r, err
+		}
 	}
 	j, err := s.Job(ctx, in.Identity, in.JobID)
 	if err != nil {
 		return r, err
+	}
+	if in.Backfill != "" {
+		if err := s.checkBackfill(j, in); err != nil {
+			return r, err
+		}
+		in = in.backfill()
 	}
 	r = s.config.Host.NewRun(j, s.config.Policy, in.Parameters, in.Override)
 	if err := s.config.Host.Check(in.Identity, r.Work); err != nil {
@@ -83,6 +95,9 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
 	r.CreatedBy, r.TraceParent, r.Trigger = in.Identity.Actor(), in.TraceParent, run.TriggerManual
+	if in.Backfill != "" {
+		r.Trigger = run.TriggerBackfill
+	}
 	if !in.ScheduledAt.IsZero() {
 		r.ScheduledAt = in.ScheduledAt.UTC()
 		r.ID = run.FiringID(j.ID, r.ScheduledAt)
@@ -90,14 +105,48 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 	return r, nil
 }
 
+// BackfillLabel is the key of the label with the name of a run's backfill.
+const BackfillLabel = "backfill"
+
+// backfill returns the request of a backfill with its label, and with a low priority unless it
+// has one.
+func (in RunRequest) backfill() RunRequest {
+	labels := map[string]string{BackfillLabel: in.Backfill}
+	maps.Copy(labels, in.Labels)
+	in.Labels, in.Override.Priority = labels, cmp.Or(in.Override.Priority, run.PriorityBatch)
+	return in
+}
+
+// checkBackfill checks the time of a backfill. The times of an interval are not compared,
+// because they count from the last change of the schedule.
+func (s *Definitions) checkBackfill(j job.Job, in RunRequest) error {
+	at := in.ScheduledAt
+	schedule, ok := j.Definition.Times()
+	switch {
+	case !label.ValidValue(in.Backfill):
+		return fault.Invalid("backfill", "malformed name, want 1 to 63 letters, digits, '-', '_' and '.', the first and the last a letter or a digit")
+	case !ok:
+		return fault.Invalid("backfill", "the job has no schedule, want a job with one")
+	case at.IsZero() || at.After(s.now()):
+		return fault.Invalid("scheduledAt", "missing or future time of a backfill, want a time until %s", s.now().Format(time.RFC3339))
+	case !schedule.Has(at):
+		return fault.Invalid("scheduledAt", "%s is no time of the job's schedule, want one of them", at.Format(time.RFC3339Nano))
+	}
+	return nil
+}
+
 // fired returns the existing firing at the time of the wanted run. Fault: IdempotencyMismatch
-// if that has other parameters, lacks one of the requested labels, or has another override.
-func (s *Jobs) fired(ctx context.Context, wanted run.Run, labels map[string]string) (r run.Run, existing bool, err error) {
+// if that has other parameters, lacks one of the requested labels, or has another override. A
+// backfill accepts any firing.
+func (s *Jobs) fired(ctx context.Context, wanted run.Run, in RunRequest) (r run.Run, existing bool, err error) {
 	r, err = s.store.Load(ctx, wanted.Ref())
 	if err != nil {
 		return run.Run{}, false, fmt.Errorf("cannot read the firing: %w", err)
 	}
-	if !maps.Equal(r.Parameters, wanted.Parameters) || r.Override != wanted.Override || !maps.Equal(label.Of(labels).Apply(r.Labels), r.Labels) {
+	if in.Backfill != "" {
+		return r, true, nil
+	}
+	if !maps.Equal(r.Parameters, wanted.Parameters) || r.Override != wanted.Override || !maps.Equal(label.Of(in.Labels).Apply(r.Labels), r.Labels) {
 		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, labels, priority or key; cancel it, or use another time")
 	}
 	return r, true, nil
@@ -124,6 +173,9 @@ func (in RunRequest) digest() string {
 	}
 	if len(in.Labels) > 0 {
 		text = fmt.Appendf(text, " labels %q", label.Text(in.Labels))
+	}
+	if in.Backfill != "" {
+		text = fmt.Appendf(text, " backfill %q", in.Backfill)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -746,8 +746,8 @@ type Task struct {
 	Inference *InferenceDetails `json:"inference,omitzero"`
 	// Version of that job.
 	JobVersion *int64 `json:"jobVersion,omitzero"`
-	// What created a run of a program. One of request, manual, schedule, catch_up, trigger_job,
-	// pool; later servers may add values.
+	// What created a run of a program. One of request, manual, schedule, catch_up, backfill,
+	// trigger_job, pool; later servers may add values.
 	Trigger string `json:"trigger,omitzero"`
 	// The run whose action trigger_job created this one.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
@@ -1135,8 +1135,8 @@ type RunFilter struct {
 	// program selects the runs of kind job without a stored job. One of export, job, program,
 	// inference; later servers may add values.
 	Kind string `json:"kind,omitzero"`
-	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, trigger_job,
-	// pool; later servers may add values.
+	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, backfill,
+	// trigger_job, pool; later servers may add values.
 	Trigger string  `json:"trigger,omitzero"`
 	States  []State `json:"states,omitzero"`
 	// true for runs that were skipped, false for the others.
@@ -2165,8 +2165,13 @@ type JobRunRequest struct {
 	Priority string `json:"priority,omitzero"`
 	// Replaces that of the job for this run. The limits are those of the job, or one run.
 	ConcurrencyKey string `json:"concurrencyKey,omitzero"`
-	// A whole second in the future, at most 30 days ahead.
+	// A whole second in the future, at most 30 days ahead. With backfill a time of the schedule
+	// that has passed.
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
+	// The name of a backfill: the run is the firing of scheduledAt, or the existing firing is
+	// returned. A new run has the label backfill with the name, the priority batch unless the
+	// request has another, and no limit of catchUpWindow.
+	Backfill string `json:"backfill,omitzero"`
 }
 
 // ArtifactRequest is an object of the API. A document to store.

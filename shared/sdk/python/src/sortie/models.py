@@ -1440,7 +1440,9 @@ class Task(Object):
     #: Version of that job.
     job_version: int | None = None
     #: What created a run of a program.
-    trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"] | str | None = None
+    trigger: (
+        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"] | str | None
+    ) = None
     #: The run whose action trigger_job created this one.
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
@@ -1883,7 +1885,9 @@ class RunFilter(Object):
     #: `program` selects the runs of kind `job` without a stored job.
     kind: Literal["export", "job", "program", "inference"] | str | None = None
     #: Runs of programs with this trigger.
-    trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"] | str | None = None
+    trigger: (
+        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"] | str | None
+    ) = None
     states: list[State] | None = None
     #: `true` for runs that were skipped, `false` for the others.
     skipped: bool | None = None
@@ -3200,8 +3204,13 @@ class JobRunRequest(Object):
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     #: Replaces that of the job for this run. The limits are those of the job, or one run.
     concurrency_key: str | None = None
-    #: A whole second in the future, at most 30 days ahead.
+    #: A whole second in the future, at most 30 days ahead. With `backfill` a time of the schedule
+    #: that has passed.
     scheduled_at: Time | None = None
+    #: The name of a backfill: the run is the firing of `scheduledAt`, or the existing firing is
+    #: returned. A new run has the label `backfill` with the name, the priority `batch` unless the
+    #: request has another, and no limit of `catchUpWindow`.
+    backfill: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

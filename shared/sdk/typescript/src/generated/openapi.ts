@@ -709,7 +709,7 @@ export interface components {
              * @description What created a run of a program.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "trigger_job" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "pool";
             /** @description The run whose action trigger_job created this one. */
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
@@ -1120,7 +1120,7 @@ export interface components {
              * @description Runs of programs with this trigger.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "trigger_job" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "pool";
             states?: components["schemas"]["State"][];
             /** @description `true` for runs that were skipped, `false` for the others. */
             skipped?: boolean;
@@ -1763,8 +1763,10 @@ export interface components {
             priority?: "interactive" | "normal" | "batch";
             /** @description Replaces that of the job for this run. The limits are those of the job, or one run. */
             concurrencyKey?: string;
-            /** @description A whole second in the future, at most 30 days ahead. */
+            /** @description A whole second in the future, at most 30 days ahead. With `backfill` a time of the schedule that has passed. */
             scheduledAt?: components["schemas"]["Time"];
+            /** @description The name of a backfill: the run is the firing of `scheduledAt`, or the existing firing is returned. A new run has the label `backfill` with the name, the priority `batch` unless the request has another, and no limit of `catchUpWindow`. */
+            backfill?: string;
         };
         /**
          * @description A document to store.
@@ -3324,7 +3326,7 @@ export interface components {
         /** @description Runs of this pool. */
         FilterPool: components["schemas"]["JobName"];
         /** @description Runs of programs with this trigger. */
-        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "trigger_job" | "pool";
+        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "pool";
         /** @description `true` for runs that were skipped, `false` for the others. */
         FilterSkipped: boolean;
         /** @description Runs with this failure. */

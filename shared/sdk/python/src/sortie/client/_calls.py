@@ -39,7 +39,7 @@ class RunsCalls(Resource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -335,7 +335,7 @@ class TasksCalls(Resource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -1765,7 +1765,7 @@ class AsyncRunsCalls(AsyncResource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -2067,7 +2067,7 @@ class AsyncTasksCalls(AsyncResource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "trigger_job", "pool"]
+        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
         | str
         | None = None,
         skipped: bool | None = None,

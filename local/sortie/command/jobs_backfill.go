@@ -1,0 +1,199 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
+)
+
+const (
+	// backfillMost is the maximum number of times of a backfill.
+	backfillMost = 10_000
+	// backfillCalls is the number of concurrent requests of a backfill.
+	backfillCalls = 8
+)
+
+// backfillPlan is the output of "jobs backfill --json".
+type backfillPlan struct {
+	Backfill string    `json:"backfill"`
+	JobID    string    `json:"jobId"`
+	Count    int       `json:"count"`
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	// New and Existing count the runs that were created and those that existed. They are zero if
+	// nothing was changed.
+	New      int `json:"new"`
+	Existing int `json:"existing"`
+
+	times []time.Time
+}
+
+func (a *app) jobsBackfill() *cobra.Command {
+	var from, to, name, order string
+	var parallel int
+	var yes bool
+	c := &cobra.Command{
+		Use: "backfill JOB", Short: "Run a job for past times of its schedule",
+		Long: `Run a job for the times of its schedule from --from, and before --to. Each run is
+the firing of its time. A time that has a run already gets no second one, so that
+the command can be repeated after an interruption; skipped firings count as runs.
+
+The runs have the priority batch, the trigger backfill and the label
+backfill=NAME, by which they can be listed, cancelled and retried together.
+Without --yes the command shows what it would start, and changes nothing.`,
+		Example: "  sortie jobs backfill nightly-report --from 2027-03-01T00:00:00Z --to 2027-03-08T00:00:00Z\n" +
+			"  sortie jobs backfill nightly-report --from 2027-03-01T00:00:00Z --max-parallel 4 --order newest --yes\n" +
+			"  sortie runs cancel -l backfill=nightly-report-20270308T101500Z",
+	}
+	flags := c.Flags()
+	flags.StringVar(&from, "from", "", "first time, RFC 3339 (required)")
+	flags.StringVar(&to, "to", "", "end of the times, RFC 3339, exclusive; by default now")
+	flags.StringVar(&name, "name", "", "name of the backfill; by default the job and the time")
+	flags.StringVar(&order, "order", "oldest", "which times start first: oldest or newest")
+	flags.IntVar(&parallel, "max-parallel", 1, "how many of the runs run at the same time, 1 to 100")
+	flags.BoolVar(&yes, "yes", false, "start the runs")
+	c.RunE = does(func(ctx context.Context, args []string) error {
+		if order != "oldest" && order != "newest" {
+			return wrong("--order: %q, want oldest or newest", order)
+		}
+		if parallel < 1 || parallel > 100 {
+			return wrong("--max-parallel: %d is out of range, want 1 to 100", parallel)
+		}
+		now := a.Clock.Now().UTC().Truncate(time.Second)
+		begin, err := timeFlag("from", from, time.Time{})
+		if err == nil && begin.IsZero() {
+			err = wrong("--from: missing, want the first time, RFC 3339")
+		}
+		if err != nil {
+			return err
+		}
+		end, err := timeFlag("to", to, now)
+		if err != nil {
+			return err
+		}
+		c, err := a.client()
+		if err != nil {
+			return err
+		}
+		j, err := c.Job(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if j.ConcurrencyKey != "" && flags.Changed("max-parallel") {
+			return wrong("--max-parallel: the job has the concurrencyKey %q, whose limit applies; leave the flag out", j.ConcurrencyKey)
+		}
+		plan, err := planBackfill(j.Definition, begin, earliest(end, now.Add(time.Second)))
+		if err != nil {
+			return err
+		}
+		plan.Backfill = cmp.Or(name, backfillName(j.ID, now))
+		if order == "newest" {
+			slices.Reverse(plan.times)
+		}
+		if !yes {
+			return errors.Join(a.showBackfill(plan), wrong("%d runs would be started, and nothing has changed; want --yes too", plan.Count))
+		}
+		if j.ConcurrencyKey != "" {
+			parallel = 0
+		}
+		err = a.startBackfill(ctx, c, &plan, parallel)
+		return errors.Join(a.showBackfill(plan), err)
+	})
+	return c
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// backfillName returns the default name, at most 63 bytes.
+func backfillName(id string, now time.Time) string {
+	stamp := now.Format("-20060102T150405Z")
+	return id[:min(len(id), 63-len(stamp))] + stamp
+}
+
+// planBackfill finds the times of the schedule from begin to end.
+func planBackfill(d job.Definition, begin, end time.Time) (backfillPlan, error) {
+	schedule, ok := d.Times()
+	if !ok {
+		return backfillPlan{}, wrong("job %s has no schedule, want a job with one", d.ID)
+	}
+	plan := backfillPlan{JobID: d.ID}
+	for at := begin.Add(-1); ; {
+		next, ok := schedule.Next(at, begin)
+		if !ok || !next.Before(end) {
+			break
+		}
+		if at = next; len(plan.times) == backfillMost {
+			return backfillPlan{}, wrong("--from, --to: more than %d times, want fewer; backfill a part after the other", backfillMost)
+		}
+		plan.times = append(plan.times, at)
+	}
+	if plan.Count = len(plan.times); plan.Count == 0 {
+		return backfillPlan{}, wrong("--from, --to: the schedule of job %s has no time from %s to %s", d.ID, begin.Format(time.RFC3339), end.Format(time.RFC3339))
+	}
+	plan.First, plan.Last = plan.times[0], plan.times[plan.Count-1]
+	return plan, nil
+}
+
+// startBackfill starts a run for each time of the plan, and counts them in the plan. parallel
+// concurrency keys, of one run each, limit the runs; 0 leaves the key of the job.
+func (a *app) startBackfill(ctx context.Context, c *client.Client, plan *backfillPlan, parallel int) error {
+	key := fmt.Sprintf("%x", sha256.Sum256([]byte(plan.JobID+" "+plan.Backfill)))[:16]
+	var created, existing atomic.Int64
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.SetLimit(backfillCalls)
+	for i, at := range plan.times {
+		calls.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			request := contract.JobRunRequest{ScheduledAt: at, Backfill: plan.Backfill}
+			if parallel > 0 {
+				request.ConcurrencyKey = fmt.Sprintf("backfill:%s:%d", key, i%parallel)
+			}
+			found, err := c.BackfillJob(ctx, plan.JobID, request)
+			switch {
+			case err != nil:
+				return err
+			case found:
+				existing.Add(1)
+			default:
+				created.Add(1)
+			}
+			if n := created.Load() + existing.Load(); n%500 == 0 {
+				a.note("%d of %d times.", n, plan.Count)
+			}
+			return nil
+		})
+	}
+	err := calls.Wait()
+	plan.New, plan.Existing = int(created.Load()), int(existing.Load())
+	return err
+}
+
+func (a *app) showBackfill(plan backfillPlan) error {
+	if a.json {
+		return a.print(plan)
+	}
+	err := a.say("%s: %d times of job %s, from %s to %s\n", plan.Backfill, plan.Count, plan.JobID, plan.First.Format(time.RFC3339), plan.Last.Format(time.RFC3339))
+	if plan.New+plan.Existing == 0 || err != nil {
+		return err
+	}
+	return a.say("%d new runs, %d existing ones. Next: sortie runs -l backfill=%s\n", plan.New, plan.Existing, plan.Backfill)
+}
