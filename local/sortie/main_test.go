@@ -72,7 +72,7 @@ func startWith(t *testing.T, dir string, env []string, args ...string) *sortie {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	s := &sortie{Cmd: exec.CommandContext(ctx, program, args...), stdout: newLines(), stderr: newLines(), ended: make(chan error, 1)}
 	s.Cancel, s.WaitDelay = func() error { return s.Process.Signal(syscall.SIGTERM) }, 30*time.Second
 	s.Dir, s.Stdout, s.Stderr = dir, s.stdout, s.stderr

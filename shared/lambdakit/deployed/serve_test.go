@@ -99,6 +99,6 @@ func (l *lambda) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	l.next <- time.Now()
 	w.Header().Set("Lambda-Runtime-Aws-Request-Id", "request-1")
-	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(10*time.Second).UnixMilli()))
+	w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
 	_, _ = io.WriteString(w, l.event)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -213,28 +214,30 @@ func TestPanicsAreProblemsAndLogged(t *testing.T) {
 
 func TestContextEndsBeforeLambdasDeadline(t *testing.T) {
 	t.Parallel()
-	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		<-r.Context().Done()
-		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
-			t.Errorf("got context error %v", r.Context().Err())
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			if !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+				t.Errorf("got context error %v", r.Context().Err())
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "later")
+		}))
+		lambda, cancel := context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
+		defer cancel()
+		text, err := s.Buffered(lambda, event("GET"))
+		if err != nil || !bytes.Contains(text, []byte("503")) || lambda.Err() != nil {
+			t.Errorf("got answer %s (%v), Lambda's context %v", text, err, lambda.Err())
 		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, "later")
-	}))
-	lambda, cancel := context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
-	defer cancel()
-	text, err := s.Buffered(lambda, event("GET"))
-	if err != nil || !bytes.Contains(text, []byte("503")) || lambda.Err() != nil {
-		t.Errorf("got answer %s (%v), Lambda's context %v", text, err, lambda.Err())
-	}
-	lambda, cancel = context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
-	defer cancel()
-	r, err := s.Streaming(lambda, event("GET"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if _, body, err := parts(r); err != nil || r.StatusCode != http.StatusServiceUnavailable || body != "later" {
-		t.Errorf("got stream %d %q (%v)", r.StatusCode, body, err)
-	}
+		lambda, cancel = context.WithTimeout(t.Context(), gateway.Margin+10*time.Millisecond)
+		defer cancel()
+		r, err := s.Streaming(lambda, event("GET"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, body, err := parts(r); err != nil || r.StatusCode != http.StatusServiceUnavailable || body != "later" {
+			t.Errorf("got stream %d %q (%v)", r.StatusCode, body, err)
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -159,19 +160,21 @@ func TestDisconnectEndsTheRequest(t *testing.T) {
 
 func TestStreamBreaksBeforeLambdasDeadline(t *testing.T) {
 	t.Parallel()
-	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "part")
-		<-r.Context().Done()
-		panic(http.ErrAbortHandler)
-	}))
-	lambda, cancel := context.WithTimeout(t.Context(), gateway.Margin+20*time.Millisecond)
-	defer cancel()
-	r, err := s.Streaming(lambda, event("GET"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if _, body, err := parts(r); body != "part" || !errors.Is(err, context.DeadlineExceeded) || lambda.Err() != nil {
-		t.Errorf("got %q and error %v; Lambda's context: %v", body, err, lambda.Err())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "part")
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
+		}))
+		lambda, cancel := context.WithTimeout(t.Context(), gateway.Margin+20*time.Millisecond)
+		defer cancel()
+		r, err := s.Streaming(lambda, event("GET"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if _, body, err := parts(r); body != "part" || !errors.Is(err, context.DeadlineExceeded) || lambda.Err() != nil {
+			t.Errorf("got %q and error %v; Lambda's context: %v", body, err, lambda.Err())
+		}
+	})
 }
