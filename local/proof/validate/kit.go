@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/cache"
@@ -41,8 +42,11 @@ type kit struct {
 	// installed is the folder of the validators. work is a folder of this process.
 	installed, work string
 	tools           prerequisites.Tools
-	servers         []*server
-	programs        []*exec.Cmd
+
+	// mu guards the servers and programs, which concurrent checks start.
+	mu       sync.Mutex
+	servers  []*server
+	programs []*exec.Cmd
 }
 
 // prepare installs the validators and builds the command line.

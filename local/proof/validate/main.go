@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // check is one validator with the object of its check.
@@ -77,28 +79,42 @@ func (k *kit) complete() bool {
 	return ci != ""
 }
 
+// quickAtOnce is the number of concurrent quick checks. One of them takes as long as all others.
+const quickAtOnce = 2
+
 // validate runs every selected check. It continues after a failure and returns all errors.
 func validate(ctx context.Context, k *kit, only string) error {
 	if err := k.prepare(ctx); err != nil {
 		return err
 	}
 	var failed []error
+	var running errgroup.Group
+	running.SetLimit(1)
+	if k.quick {
+		running.SetLimit(quickAtOnce)
+	}
 	for _, c := range checks() {
 		if k.quick && !c.quick || c.named && only == "" || only != "" && !slices.Contains(strings.Split(only, ","), c.name) {
 			continue
 		}
-		began := time.Now()
-		verdict := "ok"
-		err := c.run(ctx, k)
-		if absent, ok := errors.AsType[missing](err); ok && !k.complete() {
-			fmt.Printf("%-20s left out: %v\n", c.name, absent)
-			continue
-		}
-		if err != nil {
-			failed, verdict = append(failed, fmt.Errorf("%s: %w", c.name, err)), "FAILED"
-		}
-		fmt.Printf("%-20s %-6s %5.1f s\n", c.name, verdict, time.Since(began).Seconds())
+		running.Go(func() error {
+			began := time.Now()
+			verdict := "ok"
+			err := c.run(ctx, k)
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if absent, ok := errors.AsType[missing](err); ok && !k.complete() {
+				fmt.Printf("%-20s left out: %v\n", c.name, absent)
+				return nil
+			}
+			if err != nil {
+				failed, verdict = append(failed, fmt.Errorf("%s: %w", c.name, err)), "FAILED"
+			}
+			fmt.Printf("%-20s %-6s %5.1f s\n", c.name, verdict, time.Since(began).Seconds())
+			return nil
+		})
 	}
+	_ = running.Wait() // failed has the errors
 	failed = append(failed, k.close())
 	return errors.Join(failed...)
 }

@@ -36,6 +36,8 @@ func (k *kit) spawn(ctx context.Context, args []string, environ ...string) (*buf
 	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", filepath.Base(args[0]), err)
 	}
+	k.mu.Lock()
 	k.programs = append(k.programs, command)
+	k.mu.Unlock()
 	return bufio.NewReader(output), nil
 }

@@ -59,7 +59,9 @@ func (k *kit) startWith(ctx context.Context, name string, args []string, setting
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create a folder: %w", err)
 	}
+	k.mu.Lock()
 	k.servers = append(k.servers, s)
+	k.mu.Unlock()
 	return s, k.serve(ctx, s, "127.0.0.1:0")
 }
 
