@@ -1,18 +1,19 @@
 package stack_test
 
 import (
+	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/infra/stack"
+	"github.com/sortie-dev/sortie/local/proof/bootstraps"
 	"github.com/sortie-dev/sortie/local/sortie/template"
 )
 
@@ -39,14 +40,19 @@ func TestFunctionsReadTheirEnvironment(t *testing.T) {
 	}
 }
 
+// built builds the programs of all functions, of which the tests of functions have a copy.
+var built = sync.OnceValues(func() (string, error) {
+	return bootstraps.Build(context.Background(), stack.Programs()...)
+})
+
 // reads returns the variables that a function reads.
 func reads(t *testing.T, name string, function *template.Resource) []string {
 	t.Helper()
-	program := filepath.Join("..", ".build", runtime.GOARCH, stack.Program(name), "bootstrap")
-	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("%s is not built for this host: run make test-infra", name)
+	folder, err := built()
+	if err != nil {
+		t.Fatal(err)
 	}
-	check := exec.CommandContext(t.Context(), program, "-check")
+	check := exec.CommandContext(t.Context(), filepath.Join(folder, stack.Program(name), "bootstrap"), "-check")
 	check.Env = function.Environment()
 	output, err := check.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -113,7 +113,7 @@ func readable(name string) string { return suffix.ReplaceAllString(name, "$1") }
 
 func TestTemplateIsDeterministic(t *testing.T) {
 	t.Parallel()
-	if again := synth(t, nil); again.Text != deployed(t).Text {
+	if again := made(t, given(nil)); again.Text != deployed(t).Text {
 		t.Errorf("second template (-first +second):\n%s", cmp.Diff(deployed(t).Text, again.Text))
 	}
 }

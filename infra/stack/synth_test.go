@@ -52,10 +52,23 @@ func given(more map[string]any) stack.Given {
 // kernel locks the single Node process, which serves one call at a time.
 var kernel sync.Mutex
 
-// synth returns the template of a stage that exports, with placeholders for programs.
+// templates are those that synth has made, by their settings.
+var (
+	synthesizing sync.Mutex
+	templates    = map[string]template.Template{}
+)
+
+// synth returns the template of a stage that exports, with placeholders for programs. Tests share
+// the template of the same settings and do not change it.
 func synth(tb testing.TB, more map[string]any) template.Template {
 	tb.Helper()
-	return made(tb, given(more))
+	synthesizing.Lock()
+	defer synthesizing.Unlock()
+	key := fmt.Sprintf("%#v", more)
+	if _, known := templates[key]; !known {
+		templates[key] = made(tb, given(more))
+	}
+	return templates[key]
 }
 
 // synthOnly is synth without the required setting of exports.
@@ -118,23 +131,16 @@ func stackOf(tb testing.TB, settings stack.Settings) awscdk.Stack {
 	return made.Stack
 }
 
-// Templates that several tests use. Each is synthesized once.
-var (
-	once  sync.Mutex
-	plain *template.Template
-	full  *template.Template
-)
-
 // deployed returns the template of the defaults.
 func deployed(tb testing.TB) template.Template {
 	tb.Helper()
-	return first(tb, &plain, nil)
+	return synth(tb, nil)
 }
 
 // everything returns the template with all optional parts.
 func everything(tb testing.TB) template.Template {
 	tb.Helper()
-	return first(tb, &full, map[string]any{
+	return synth(tb, map[string]any{
 		"outputs": "s3", "tracing": true, "version": "v1.2.3", "domain": "sortie.example.org", "alarmEmail": "watch@example.org",
 		"certificate": "arn:aws:acm:eu-west-1:111122223333:certificate/one", "origins": "https://pages.example.org",
 		"gradual": true, "firewall": true, "clientLimit": 3000, "canary": "01K9XVBAQZF9EHDRXGBEADTZYY", "backup": true, "budget": 50,
@@ -142,15 +148,4 @@ func everything(tb testing.TB) template.Template {
 		"traceHeaders": true, "settings": map[string]any{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.org", "OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"},
 		"reserved": "callback=100,sweep=2", "memory": "sweep=512", "signingKeys": "2,1", "account": "111122223333", "region": "eu-west-1",
 	})
-}
-
-func first(tb testing.TB, made **template.Template, more map[string]any) template.Template {
-	tb.Helper()
-	once.Lock()
-	defer once.Unlock()
-	if *made == nil {
-		t := synth(tb, more)
-		*made = &t
-	}
-	return **made
 }

@@ -22,11 +22,12 @@ import (
 // NAME/bootstrap. Concurrent processes wait for each other. The folder is out/functions in the
 // repository, which git ignores.
 func Build(ctx context.Context, programs ...string) (folder string, err error) {
-	module, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/sortie-dev/sortie").Output()
 	if err != nil {
 		return "", fmt.Errorf("cannot find the repository: %w", err)
 	}
-	folder = filepath.Join(filepath.Dir(strings.TrimSpace(string(module))), "out", "functions")
+	root := strings.TrimSpace(string(module))
+	folder = filepath.Join(root, "out", "functions")
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", err
 	}
@@ -41,16 +42,17 @@ func Build(ctx context.Context, programs ...string) (folder string, err error) {
 	builds, building := errgroup.WithContext(ctx)
 	builds.SetLimit(runtime.GOMAXPROCS(0))
 	for _, program := range programs {
-		builds.Go(func() error { return build(building, program, filepath.Join(folder, program, "bootstrap")) })
+		builds.Go(func() error { return build(building, root, program) })
 	}
 	return folder, builds.Wait()
 }
 
 // build builds a program as a deployment does. The go command only links it if the file has
 // another build ID.
-func build(ctx context.Context, program, file string) error {
+func build(ctx context.Context, root, program string) error {
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags", "-s -w",
-		"-o", file, "github.com/sortie-dev/sortie/functions/"+program+"/bootstrap")
+		"-o", filepath.Join("out", "functions", program, "bootstrap"), "./functions/"+program+"/bootstrap")
+	command.Dir = root // the tests of infra are in another module
 	command.Env = append(command.Environ(), "CGO_ENABLED=0")
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("cannot build %s: %w: %s", program, err, text)
