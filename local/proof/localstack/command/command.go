@@ -72,7 +72,8 @@ Docker.
 The environment decides:
   LOCALSTACK        "python" (the default), or "docker" for the image
   LOCALSTACK_PORT   where it listens on 127.0.0.1; 4566. Servers on two ports may run at once
-  LOCALSTACK_CACHE  the folder for all that is downloaded; .localstack in the repository
+  LOCALSTACK_CACHE  the folder for downloads and servers; without it, downloads are in
+                    ~/.cache/sortie/localstack and servers in .localstack in the repository
   PYTHON313         the file of a Python 3.13, where it is not found by itself`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -136,9 +137,13 @@ func (a *app) place() (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	folder, err := filepath.Abs(a.lookup("LOCALSTACK_CACHE", filepath.Join(root, ".localstack")))
-	if err != nil {
-		return place{}, fmt.Errorf("cannot find the cache: %w", err)
+	caches := a.lookup("XDG_CACHE_HOME", filepath.Join(a.lookup("HOME", root), ".cache"))
+	downloads, servers := filepath.Join(caches, "sortie", "localstack"), filepath.Join(root, ".localstack")
+	if folder := a.lookup("LOCALSTACK_CACHE", ""); folder != "" {
+		if folder, err = filepath.Abs(folder); err != nil {
+			return place{}, fmt.Errorf("cannot find the cache: %w", err)
+		}
+		downloads, servers = folder, folder
 	}
 	given := a.lookup("LOCALSTACK_PORT", "4566")
 	port, err := strconv.Atoi(given)
@@ -147,8 +152,8 @@ func (a *app) place() (place, error) {
 	}
 	p := place{
 		repository: root,
-		cache:      cache.Cache{Dir: folder, Environ: step.Environ(a.Environ), Clock: a.Clock, Say: a.say},
-		server:     server.Server{Port: port, Dir: filepath.Join(folder, "server-"+given), Clock: a.Clock, Say: a.say},
+		cache:      cache.Cache{Dir: downloads, Environ: step.Environ(a.Environ), Clock: a.Clock, Say: a.say},
+		server:     server.Server{Port: port, Dir: filepath.Join(servers, "server-"+given), Clock: a.Clock, Say: a.say},
 	}
 	switch way := a.lookup("LOCALSTACK", "python"); way {
 	case "python":
