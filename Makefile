@@ -59,6 +59,10 @@ sim: ## run SEEDS=10000 simulations of the whole system under a virtual clock; p
 test-months: ## compare predicted starts with months of nine loads; "test" simulates a month of three
 	$(GO) test ./shared/explain -count 1 -v -timeout 20m -months
 
+.PHONY: test-roles
+test-roles: ## run the whole suite on the deployed functions with their roles; "test" runs a quarter
+	$(GO) test ./local/proof/roles -count 1 -v -timeout 20m -args -every=1
+
 .PHONY: chaos
 chaos: ## kill the stack and its workers KILLS=1000 times during exports
 	$(GO) test ./local/proof/chaos -count 1 -v -timeout 6h -kills=$(KILLS)
@@ -131,7 +135,7 @@ screenshots: build ## take pictures of the web console into out/screenshots, and
 	cp out/screenshots/run-failed.webp functions/console/console.webp
 
 .PHONY: nightly
-nightly: validate test-browser race test-sdks test-dist test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
+nightly: validate test-browser race test-roles test-sdks test-dist test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory test-kubernetes NODE=kubelet
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100
@@ -322,7 +326,6 @@ HOSTARCH = $(shell $(GO) env GOARCH)
 
 .PHONY: test-infra
 test-infra: ## test the template and the variables of each function (needs Node)
-	@$(MAKE) --no-print-directory functions ARCH=$(HOSTARCH)
 	cd infra && $(GO) test -count 1 ./...
 
 .PHONY: rewrite-infra

@@ -14,7 +14,8 @@
 //
 // The test runs the suite that every deployment passes. Afterwards no call may have been
 // refused, and each permission must have been used or have a reason in the table of
-// reasons_test.go.
+// reasons_test.go. "make test" runs a quarter of the suite, with the tests that the permissions
+// need; "make test-roles" runs the whole suite.
 //
 // # A new permission
 //

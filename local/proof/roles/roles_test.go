@@ -2,6 +2,7 @@ package roles_test
 
 import (
 	"errors"
+	"flag"
 	"maps"
 	"net/http"
 	"net/url"
@@ -25,6 +26,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
+
+// every selects a sample of the suite in "make test". The whole suite runs in "make nightly".
+var every = flag.Int("every", 4, "run every n-th test of the suite, and those that are needed to use each permission")
 
 func TestMain(m *testing.M) {
 	stacktest.AtOnce(32)
@@ -79,7 +83,7 @@ func start(t *testing.T) (*roles.Home, suite.Target) {
 		Name: "the deployed functions on fakes of AWS", URL: home.URL, Token: roles.ClientToken, Others: roles.Others,
 		Machines: outside.Machines{URL: home.Machines, Token: roles.MachinesToken, App: fixtures.App},
 		Buckets:  outside.Buckets{Endpoint: home.S3, Region: s3.Region, KeyID: home.Owner.ID, Secret: home.Owner.Secret, Uploads: uploads, Accepted: accepted},
-		Scripts:  scripts, MaxMachines: most, Certificate: certificate, Lacks: lacks(t),
+		Scripts:  scripts, MaxMachines: most, Certificate: certificate, Lacks: lacks(t), Every: *every, Also: also,
 	}
 }
 

@@ -40,18 +40,17 @@ func Tests() []Test {
 	return slices.Concat(exports(), downloads(), workers(), cancels(), pools(), capacity(), fallbacks(), explanations(), machineFaults(), idempotencyKeys(), malformed(), access(), tenants(), callbacks(), workerCalls(), lists(), programs(), jobs(), jobRuns(), schedules(), constraints(), actions(), endActions(), hooks(), secrets(), eventLists(), payloads(), eventStreams(), webhooks(), webhookLog(), artifacts(), catalogs(), inferenceTasks(), replicaMachines(), consolePages(), eventExamples())
 }
 
-// everyNth returns every n-th test, without those that need all others. Tests of one subject are
-// adjacent, so most subjects have some.
-func everyNth(tests []Test, n int) (selected []Test) {
-	if n <= 1 {
-		return tests
-	}
-	for i := 0; i < len(tests); i += n {
-		if !tests[i].NeedsAll {
-			selected = append(selected, tests[i])
+// sampled returns every n-th test and those named in also, without those that need all others.
+// Tests of one subject are adjacent, so most subjects have some. unknown are names of no test.
+func sampled(tests []Test, n int, also []string) (selected []Test, unknown []string) {
+	unknown = slices.Clone(also)
+	for i, test := range tests {
+		unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == test.Name })
+		if n <= 1 || !test.NeedsAll && (i%n == 0 || slices.Contains(also, test.Name)) {
+			selected = append(selected, test)
 		}
 	}
-	return selected
+	return selected, unknown
 }
 
 // Case is the context of one test: a client of its target, and its own batch names.
@@ -87,7 +86,11 @@ const leftoversTest = "no leftovers"
 // ends with the missing capabilities of the target.
 func Run(t *testing.T, target Target) {
 	t.Helper()
-	tests, started, hooks := everyNth(Tests(), target.Every), &tasks{}, newReceiver(t, target.Certificate)
+	tests, unknown := sampled(Tests(), target.Every, target.Also)
+	if len(unknown) > 0 {
+		t.Errorf("got no tests %q in the suite, want the tests of the sample", unknown)
+	}
+	started, hooks := &tasks{}, newReceiver(t, target.Certificate)
 	number := make([]byte, 4)
 	if _, err := rand.Read(number); err != nil {
 		t.Fatal(err)

@@ -89,8 +89,10 @@ type Target struct {
 	// Certificate is the certificate of the hook receiver. If it is nil, the receiver serves
 	// HTTP.
 	Certificate *tls.Certificate
-	// Every selects a sample of the tests, every n-th one; 0 and 1 select all.
+	// Every selects a sample of the tests: every n-th one, and those named in Also. 0 and 1
+	// select all.
 	Every int
+	Also  []string
 	// Timeout limits one wait for a task; 0 means the client's default.
 	Timeout time.Duration
 	// Examples is the folder to which the suite writes new examples for those that differ from
