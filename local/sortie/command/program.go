@@ -146,7 +146,7 @@ another token.`,
 	root.PersistentFlags().BoolVar(&a.utc, "utc", false, "print times in UTC, as without a terminal")
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.forReader() }
 	for id, commands := range map[string][]*cobra.Command{
-		"server": a.serverCommands(),
+		"server": append(a.serverCommands(), a.imports()),
 		"client": {a.open(), a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.label(), a.logs(), a.jobs(), a.pools(), a.webhooks(), a.artifacts(), a.models(), a.sessions(), a.budgets(), a.ask()},
 		"stage":  {a.stage(), a.redrive()},
 	} {

@@ -1,0 +1,245 @@
+package importer
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
+)
+
+var (
+	expression  = regexp.MustCompile(`\$\{\{.*?\}\}`)
+	environment = regexp.MustCompile(`\$\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+	// provided matches variables that the runner of GitHub Actions provides.
+	provided = regexp.MustCompile(`\b(?:GITHUB|RUNNER)_[A-Z_]+\b`)
+	notKey   = regexp.MustCompile(`[^A-Za-z0-9._:-]+`)
+)
+
+// workflow is a workflow that is converted.
+type workflow struct {
+	root *node
+	id   string
+	jobs []member
+	// zones are the time zones of the expressions in crons.
+	crons, zones []string
+	notes        []*Error
+}
+
+// github converts each job of a workflow, for each schedule.
+func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
+	documents, first, problem := readYAML(s.Text)
+	if problem != nil {
+		return nil, nil, problem
+	}
+	w := &workflow{root: documents[0]}
+	w.jobs = w.root.get("jobs").all(kindObject)
+	file := path.Base(s.Name)
+	w.id = ID(cmp.Or(w.root.get("name").str(), strings.TrimSuffix(file, path.Ext(file))))
+	w.triggers()
+	for _, m := range w.jobs {
+		if j, ok := w.job(m); ok && *first == nil {
+			lost := append(m.value.unread(), w.rest()...)
+			for i, each := range j.each(w.crons, lost, func(j *Job, cron string) { j.schedule(cron, "", false) }) {
+				if len(w.zones) > 0 && each.Definition.Schedule != "" {
+					each.Definition.TimeZone = w.zones[i]
+				}
+				jobs = append(jobs, each)
+			}
+		}
+	}
+	switch {
+	case *first != nil:
+		return nil, nil, *first
+	case len(w.jobs) == 0:
+		return nil, nil, wrong(w.root.line, "no jobs, want a workflow")
+	case len(jobs) == 0:
+		return nil, nil, w.notes[0]
+	}
+	return jobs, w.notes, nil
+}
+
+// triggers reads the schedules. Every job can be run on request, so workflow_dispatch without
+// inputs has a counterpart.
+func (w *workflow) triggers() {
+	on := w.root.get("on")
+	if on == nil || on.kind != kindObject {
+		if on != nil {
+			on.seen = on.is("workflow_dispatch")
+		}
+		return
+	}
+	on.get("workflow_dispatch")
+	for _, m := range on.get("schedule").all(kindList) {
+		w.crons = append(w.crons, m.value.get("cron").str())
+		w.zones = append(w.zones, m.value.get("timezone").str())
+	}
+}
+
+// rest returns the fields of the workflow outside of its jobs without a counterpart.
+func (w *workflow) rest() (lost []string) {
+	for _, m := range w.root.members {
+		if m.name != "jobs" {
+			lost = append(lost, m.value.unread()...)
+		}
+	}
+	return lost
+}
+
+// job converts the steps with scripts. ok is false for a job without such a step.
+func (w *workflow) job(m member) (j Job, ok bool) {
+	n := m.value
+	j = Job{line: n.line, Definition: job.Definition{ID: w.id, Image: "exec:/bin/bash"}}
+	d := &j.Definition
+	if len(w.jobs) > 1 {
+		d.ID = ID(w.id[:min(len(w.id), maxID/2)] + "-" + m.name)
+	}
+	name := cmp.Or(n.get("name").str(), w.root.get("name").str())
+	if d.Name = limit.Cut(display.Clean(name), limit.FileName); expression.MatchString(name) {
+		d.Name = ""
+		j.lose("%s: %s", n.get("name").path, name)
+	}
+	shell := cmp.Or(n.get("defaults", "run", "shell").str(), w.root.get("defaults", "run", "shell").str())
+	container := n.get("container")
+	if container != nil {
+		image := container
+		if container.kind == kindObject {
+			image = container.get("image")
+			j.environment(container.get("env"))
+		}
+		d.Image = image.str()
+		shell = cmp.Or(shell, "sh")
+	} else if strings.Contains(n.get("runs-on").value(), "windows") {
+		shell = cmp.Or(shell, "pwsh")
+	}
+	if container == nil && n.get("runs-on") != nil {
+		n.get("runs-on").seen = false
+	}
+	j.environment(w.root.get("env"))
+	j.environment(n.get("env"))
+	folder := cmp.Or(n.get("defaults", "run", "working-directory").str(), w.root.get("defaults", "run", "working-directory").str())
+	script, count := j.script(n.get("steps"), shell, folder)
+	if count == 0 {
+		w.notes = append(w.notes, wrong(n.line, "%s: no step that a shell can run, and left out", n.path))
+		return j, false
+	}
+	d.Command = []string{"-e", "-c", script}
+	if container != nil {
+		d.Command = slices.Concat([]string{strings.Fields(shell)[0]}, d.Command)
+	}
+	if minutes := n.get("timeout-minutes").number(); minutes != nil {
+		j.allow(*minutes * 60)
+	}
+	if own := n.get("concurrency"); own != nil {
+		j.concurrency(own, w, "")
+	} else { // it limits the workflow, whose jobs are jobs of their own here
+		j.concurrency(w.root.get("concurrency"), w, "-"+m.name)
+	}
+	return j, true
+}
+
+// environment adds variables. Those with expressions are lost.
+func (j *Job) environment(n *node) {
+	if n == nil || n.kind == kindScalar {
+		return
+	}
+	for _, m := range n.all(kindObject) {
+		if text := m.value.str(); expression.MatchString(text) {
+			m.value.seen = false
+		} else {
+			j.variable(m.name, text)
+		}
+	}
+}
+
+// concurrency converts a group: one run is under way, and the newest of the others waits. The
+// expression of the workflow's name is replaced; others are left out.
+func (j *Job) concurrency(n *node, w *workflow, suffix string) {
+	group := n
+	if n != nil && n.kind == kindObject {
+		group = n.get("group")
+		if cancel := n.get("cancel-in-progress"); cancel != nil && !cancel.is("false") {
+			cancel.seen = false
+		}
+	}
+	text := group.str()
+	key := strings.Trim(notKey.ReplaceAllString(expression.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.Trim(found, "${} ") == "github.workflow" {
+			return w.id
+		}
+		j.lose("%s: %s is left out", group.path, shown(found))
+		return ""
+	}), "-"), "-")
+	if key = strings.Trim(key+suffix, "-"); text != "" {
+		j.Definition.ConcurrencyKey = key
+		j.Definition.Concurrency = &job.Concurrency{QueueLimit: new(1), Overflow: run.OverflowKeepNewest}
+	}
+}
+
+// script returns one script of the steps, each in a subshell, because the folder and the
+// variables of a step are not those of the next. count is the number of steps with a script.
+func (j *Job) script(steps *node, shell, folder string) (script string, count int) {
+	var text strings.Builder
+	list := steps.all(kindList)
+	for _, m := range list {
+		body, ok := j.step(m.value, shell, folder)
+		if m.value.seen = ok; ok {
+			count++
+		}
+		if name := m.value.find("name").str(); name != "" {
+			fmt.Fprintf(&text, "# %s\n", shown(name))
+		}
+		text.WriteString(body)
+	}
+	return text.String(), count
+}
+
+// step converts a step. One that a shell cannot run alone becomes a comment.
+func (j *Job) step(n *node, shell, folder string) (body string, ok bool) {
+	n.get("id")
+	n.get("name")
+	script, condition := n.get("run"), n.get("if")
+	name, _, _ := strings.Cut(cmp.Or(n.get("shell").str(), shell, "bash"), " ")
+	switch {
+	case script == nil:
+		return "# not converted: the action " + shown(n.get("uses").str()) + "\n", false
+	case condition != nil && !condition.is("always()") && !condition.is("success()"):
+		return "# not converted: a step with a condition\n", false
+	case name != "bash" && name != "sh":
+		return "# not converted: a step in " + shown(name) + "\n", false
+	}
+	if condition.is("always()") { // not after a failure
+		condition.seen = false
+	}
+	text := environment.ReplaceAllString(script.str(), "$${$1}")
+	for _, found := range slices.Compact(slices.Sorted(slices.Values(append(expression.FindAllString(text, -1), provided.FindAllString(text, -1)...)))) {
+		j.lose("%s: %s is copied, not provided", script.path, shown(found))
+	}
+	lines := "(\n"
+	if folder = cmp.Or(n.get("working-directory").str(), folder); folder != "" {
+		lines += "cd " + quoted(environment.ReplaceAllString(folder, "$${$1}")) + "\n"
+	}
+	for _, m := range n.get("env").all(kindObject) {
+		if value := m.value.str(); expression.MatchString(value) {
+			m.value.seen = false
+		} else if variableName.MatchString(m.name) {
+			lines += "export " + m.name + "=" + quoted(value) + "\n"
+		}
+	}
+	lines += strings.TrimRight(text, "\n") + "\n)"
+	if n.get("continue-on-error").is("true") {
+		lines += " || true"
+	}
+	return lines + "\n", true
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// quoted returns a text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
