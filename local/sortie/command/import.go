@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/importer"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 )
 
 // importFlags are the flags of the commands that convert the files of other programs.
@@ -46,7 +46,6 @@ func (a *app) importOf(program, short, long string, f *importFlags) *cobra.Comma
 Standard output has the job files, as documents of one file. Comments name each field
 that has no counterpart, and each that means something else. "-" is standard input.`,
 		Example: "  sortie import " + program + " FILE > jobs.yaml\n  sortie import " + program + " FILE --out jobs/",
-		Args:    exactly("FILE"),
 	}
 	c.Flags().StringVar(&f.out, "out", "", "folder for the job files, one for each job; by default standard output")
 	c.Flags().BoolVar(&f.force, "force", false, "replace existing files of --out")
@@ -78,7 +77,7 @@ func (a *app) writeImported(jobs []importer.Job, folder string, replace bool) er
 	}
 	file := func(j importer.Job) string { return filepath.Join(folder, j.Definition.ID+".yaml") }
 	for _, j := range jobs {
-		if _, err := os.Lstat(file(j)); folder != "" && !replace && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(file(j)); folder != "" && !replace && err == nil {
 			return wrong("%s exists, want another folder, or --force to replace its files", file(j))
 		}
 	}
@@ -99,7 +98,7 @@ func (a *app) writeImported(jobs []importer.Job, folder string, replace bool) er
 			if replace { // a new file, so that no link is followed
 				_ = os.Remove(file(j))
 			}
-			if err = createFile(file(j), string(text)); err == nil && !a.json {
+			if err = jobfile.WriteNew(file(j), string(text)); err == nil && !a.json {
 				err = a.say("%s\n", file(j))
 			}
 		}

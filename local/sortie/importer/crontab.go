@@ -38,7 +38,7 @@ func crontab(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	if len(lines) == 0 {
 		return nil, nil, wrong(1, "no line with a command, want a crontab")
 	}
-	system := s.System || strings.Contains(s.Name, "cron.d/") || path.Base(s.Name) == "crontab"
+	system := s.System || strings.Contains(s.Name, "cron.d/") || strings.HasSuffix("/"+s.Name, "/etc/crontab")
 	for _, l := range lines {
 		system = system || strings.HasPrefix(l.rest, "root ") || strings.HasPrefix(l.rest, "root\t")
 	}
@@ -110,6 +110,7 @@ func (l crontabLine) job(zone string) Job {
 	command, input := percent(l.rest)
 	j := Job{line: l.number, Definition: job.Definition{
 		ID: commandID(command), Image: "exec:/bin/sh", Command: []string{"-c", command}, Input: input,
+		RetryConfig: &job.RetryConfig{MaxRetries: new(0)},
 	}}
 	d := &j.Definition
 	for _, line := range l.description {

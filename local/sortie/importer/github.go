@@ -95,7 +95,7 @@ func (w *workflow) rest() (lost []string) {
 // job converts the steps with scripts. ok is false for a job without such a step.
 func (w *workflow) job(m member) (j Job, ok bool) {
 	n := m.value
-	j = Job{line: n.line, Definition: job.Definition{ID: w.id, Image: "exec:/bin/bash"}}
+	j = Job{line: n.line, Definition: job.Definition{ID: w.id, Image: "exec:/bin/bash", RetryConfig: &job.RetryConfig{MaxRetries: new(0)}}}
 	d := &j.Definition
 	if len(w.jobs) > 1 {
 		d.ID = ID(w.id[:min(len(w.id), maxID/2)] + "-" + m.name)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/sortie/importer"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/job"
 )
@@ -20,17 +21,7 @@ func ProposeID(command []string) string {
 	if len(command) > 1 && strings.Contains(command[1], ".") {
 		name = filepath.Base(command[1])
 	}
-	name = strings.TrimSuffix(name, filepath.Ext(name))
-	id := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(name)), "-")
-	if id == "" {
-		return "job"
-	}
-	return id[:min(len(id), 63)]
+	return importer.ID(strings.TrimSuffix(name, filepath.Ext(name)))
 }
 
 // jobText is the file that Create writes. JSON strings are strings of YAML.
@@ -78,17 +69,17 @@ func Create(folder string, d job.Definition, retries string) (string, error) {
 	}
 	text := fmt.Sprintf(jobText, SchemaName, d.ID, quoted(d.Image), quoted(append([]string{}, d.Command...)), quoted(d.Schedule), quoted(d.TimeZone), retries)
 	name := filepath.Join(folder, d.ID+".yaml")
-	if err := createFile(name, text); err != nil {
+	if err := WriteNew(name, text); err != nil {
 		return "", err
 	}
-	if err := createFile(filepath.Join(folder, SchemaName), string(contract.JobSchema())); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := WriteNew(filepath.Join(folder, SchemaName), string(contract.JobSchema())); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	return name, nil
 }
 
-// createFile writes a new file. The error for an existing one is fs.ErrExist.
-func createFile(name, text string) error {
+// WriteNew writes a new file. The error for an existing one is fs.ErrExist.
+func WriteNew(name, text string) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // G302: a file of the user's project
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s: %w, want another id or folder", name, fs.ErrExist)
