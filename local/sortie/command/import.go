@@ -33,8 +33,8 @@ format of the system, with users, is recognised by the name of the file (/etc/cr
 kinds are left out, with a note. Templates must be rendered first.`, &f),
 		a.importOf("nomad", "Convert a batch job of Nomad", `The file is a job in HCL, with the driver docker, podman, exec or raw_exec. Variables
 have their defaults; other expressions are copied.`, &f),
-		a.importOf("github", "Convert a workflow of GitHub Actions", `The scripts of a job become one script, for each schedule. Actions, conditions and
-expressions are not converted. A job without a container runs on this machine.`, &f),
+		a.importOf("github", "Convert a workflow of GitHub Actions", `The scripts of a job become one script. Actions, conditions and expressions
+are not converted. A job without a container runs on this machine.`, &f),
 	)
 }
 

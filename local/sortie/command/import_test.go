@@ -53,7 +53,7 @@ jobs:
 func TestImportedFilesAreValid(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"TZ": "Europe/Berlin"}
-	for program, want := range map[string]string{"crontab": "report poll", "kubernetes": "backup", "nomad": "clean", "github": "nightly nightly-2"} {
+	for program, want := range map[string]string{"crontab": "report poll", "kubernetes": "backup", "nomad": "clean", "github": "nightly"} {
 		got := sortie(t, env, imported[program], "import", program, "-")
 		if got.code != 0 || !strings.HasPrefix(got.stdout, "# Imported from -, line ") || strings.Contains(got.stderr, "-:13: Secret db is no job") != (program == "kubernetes") {
 			t.Errorf("%s: got %+v, want job files", program, got)

@@ -2,13 +2,14 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// cronLast has the last values of the fields of an expression.
+// cronLast has the last values of the fields of an expression from the minute.
 var cronLast = [...]string{"59", "23", "31", "12", "6"}
 
-// schedule sets the schedule of the job to an expression of another program. One that Sortie
+// schedule adds the expression of another program to the schedules of the job. One that Sortie
 // refuses is removed later, with a comment. starSteps: a day field such as */2 restricts the
 // days, as in Kubernetes and Nomad. Otherwise every field that starts with * does not, as in cron.
 func (j *Job) schedule(text, zone string, starSteps bool) {
@@ -18,24 +19,26 @@ func (j *Job) schedule(text, zone string, starSteps bool) {
 			zone, fields = strings.TrimPrefix(fields[0], prefix), fields[1:]
 		}
 	}
+	if first := len(fields) - len(cronLast); first >= 0 {
+		for i, last := range cronLast {
+			fields[first+i] = cronField(fields[first+i], last)
+		}
+		day, weekday := &fields[first+2], &fields[first+4]
+		restricted, alsoRestricted := *day != "*", *weekday != "*"
+		if starSteps && alsoRestricted {
+			*day = starStep(*day, "1-31")
+		}
+		if starSteps && restricted {
+			*weekday = starStep(*weekday, "0-6")
+		}
+	}
 	d := &j.Definition
-	if len(fields) == len(cronLast) {
-		for i, field := range fields {
-			fields[i] = cronField(field, cronLast[i])
-		}
-		day, weekday := fields[2], fields[4]
-		if starSteps && weekday != "*" {
-			fields[2] = starStep(day, "1-31")
-		}
-		if starSteps && day != "*" {
-			fields[4] = starStep(weekday, "0-6")
-		}
+	expression := strings.Join(fields, " ")
+	if expression == "@every_minute" {
+		expression = "* * * * *"
 	}
-	if d.Schedule = strings.Join(fields, " "); zone != "UTC" && !strings.HasPrefix(d.Schedule, "@every") {
+	if d.Schedules = append(d.Schedules, expression); zone != "UTC" && !strings.HasPrefix(expression, "@every") {
 		d.TimeZone = zone
-	}
-	if d.Schedule == "@every_minute" {
-		d.Schedule = "* * * * *"
 	}
 }
 
@@ -63,9 +66,22 @@ func starStep(field, span string) string {
 	return strings.Join(items, ",")
 }
 
-// loseSchedule moves the schedule of the job to the comments.
-func (j *Job) loseSchedule(reason string) {
+// loseSchedules moves the schedules of the job to the comments.
+func (j *Job) loseSchedules(reason string) {
+	for len(j.Definition.Schedules) > 0 {
+		j.loseSchedule(0, reason)
+	}
+}
+
+// loseSchedule moves a schedule of the job to the comments, with all that needs one if there is
+// no other.
+func (j *Job) loseSchedule(number int, reason string) {
 	d := &j.Definition
-	j.lose("schedule: %q: %s", strings.TrimSpace(strings.Join([]string{d.Schedule, d.TimeZone}, " ")), reason)
-	d.Schedule, d.TimeZone, d.StartingDeadline, d.Jitter = "", "", "", ""
+	if number >= len(d.Schedules) {
+		return
+	}
+	j.lose("schedule: %q: %s", strings.TrimSpace(d.Schedules[number]+" "+d.TimeZone), reason)
+	if d.Schedules = slices.Delete(d.Schedules, number, number+1); len(d.Schedules) == 0 {
+		d.Schedules, d.TimeZone, d.StartingDeadline, d.Jitter = nil, "", "", ""
+	}
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -27,12 +28,13 @@ type workflow struct {
 	root *node
 	id   string
 	jobs []member
-	// zones are the time zones of the expressions in crons.
-	crons, zones []string
-	notes        []*Error
+	// crons are the schedules of each time zone, in the order of zones.
+	zones []string
+	crons map[string][]string
+	notes []*Error
 }
 
-// github converts each job of a workflow, for each schedule.
+// github converts each job of a workflow, for each time zone of the schedules.
 func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	documents, first, problem := readYAML(s.Text)
 	if problem != nil {
@@ -44,14 +46,18 @@ func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	w.id = ID(cmp.Or(w.root.get("name").str(), strings.TrimSuffix(file, path.Ext(file))))
 	w.triggers()
 	for _, m := range w.jobs {
-		if j, ok := w.job(m); ok && *first == nil {
-			lost := append(m.value.unread(), w.rest()...)
-			for i, each := range j.each(w.crons, lost, func(j *Job, cron string) { j.schedule(cron, "", false) }) {
-				if len(w.zones) > 0 && each.Definition.Schedule != "" {
-					each.Definition.TimeZone = w.zones[i]
-				}
-				jobs = append(jobs, each)
+		j, ok := w.job(m)
+		if !ok || *first != nil {
+			continue
+		}
+		j.Lost = append(append(j.Lost, m.value.unread()...), w.rest()...)
+		for _, zone := range w.zones {
+			again := j
+			again.Lost, again.Definition.Env = slices.Clone(j.Lost), maps.Clone(j.Definition.Env)
+			for _, cron := range w.crons[zone] {
+				again.schedule(cron, zone, false)
 			}
+			jobs = append(jobs, again)
 		}
 	}
 	switch {
@@ -68,17 +74,22 @@ func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
 // triggers reads the schedules. Every job can be run on request, so workflow_dispatch without
 // inputs has a counterpart.
 func (w *workflow) triggers() {
+	w.crons = map[string][]string{}
 	on := w.root.get("on")
-	if on == nil || on.kind != kindObject {
-		if on != nil {
-			on.seen = on.is("workflow_dispatch")
+	if on != nil && on.kind == kindObject {
+		on.get("workflow_dispatch")
+		for _, m := range on.get("schedule").all(kindList) {
+			zone := m.value.get("timezone").str()
+			if w.crons[zone] == nil {
+				w.zones = append(w.zones, zone)
+			}
+			w.crons[zone] = append(w.crons[zone], m.value.get("cron").str())
 		}
-		return
+	} else if on != nil {
+		on.seen = on.is("workflow_dispatch")
 	}
-	on.get("workflow_dispatch")
-	for _, m := range on.get("schedule").all(kindList) {
-		w.crons = append(w.crons, m.value.get("cron").str())
-		w.zones = append(w.zones, m.value.get("timezone").str())
+	if len(w.zones) == 0 {
+		w.zones = []string{""}
 	}
 }
 

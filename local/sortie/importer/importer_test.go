@@ -98,7 +98,7 @@ func TestSchedulesFireAtTheSameTimes(t *testing.T) {
 			},
 			"nomad": {
 				"job \"a\" {\n type = \"batch\"\n periodic {\n cron = %q\n}\n task \"a\" {\n driver = \"docker\"\n config {\n image = \"a\"\n}\n}\n}\n",
-				cronexpr.MustParse(text).Next,
+				cronexpr.MustParse(text).Next, // with and without the seconds and the year
 			},
 		} {
 			jobs, _, err := importer.Convert(program, importer.Source{Text: fmt.Appendf(nil, row.source, text)})

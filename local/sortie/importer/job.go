@@ -46,18 +46,22 @@ func (j *Job) unique(ids map[string]int) {
 // settle moves the fields that Sortie refuses to Lost, with the reasons. The error is about a
 // field that a job needs.
 func (j *Job) settle() *Error {
-	for problems := j.Definition.Validate(nil); len(problems) > 0; problems = j.Definition.Validate(nil) {
-		p := problems[0]
-		if p.Field == "schedule" {
-			j.loseSchedule(p.Problem)
-		} else if value, ok := remove(&j.Definition, p.Field); ok {
+	d := &j.Definition
+	for problems := d.Validate(nil); len(problems) > 0; problems = d.Validate(nil) {
+		p, number := problems[0], 0
+		if _, err := fmt.Sscanf(p.Field, "schedules.%d", &number); err == nil {
+			j.loseSchedule(number, p.Problem)
+		} else if value, ok := remove(d, p.Field); ok {
 			j.lose("%s: %s: %s", p.Field, value, p.Problem)
 		} else {
 			return wrong(j.line, "%s: %s", p.Field, p.Problem)
 		}
 	}
+	if len(d.Schedules) == 1 {
+		d.Schedule, d.Schedules = d.Schedules[0], nil
+	}
 	if text, err := j.YAML(); err != nil || len(text) > limit.JobDocument {
-		return wrong(j.line, "job %s of %d bytes, want at most %d", j.Definition.ID, len(text), limit.JobDocument)
+		return wrong(j.line, "job %s of %d bytes, want at most %d", d.ID, len(text), limit.JobDocument)
 	}
 	return nil
 }

@@ -67,10 +67,27 @@ func manifest(o *node, first **Error) Job {
 	}
 	spec.get("jobTemplate", "metadata", "creationTimestamp")
 	work.get("template", "metadata", "creationTimestamp")
+	j.labels(meta, spec.get("jobTemplate", "metadata"), work.get("template", "metadata"))
 	j.attempts(work)
 	j.pod(work.get("template", "spec"), first)
 	j.Lost = append(j.Lost, o.unread()...)
 	return j
+}
+
+// labels merges the labels of an object and of its templates.
+func (j *Job) labels(metas ...*node) {
+	labels := map[string]string{}
+	for _, meta := range metas {
+		for _, m := range meta.get("labels").all(kindObject) {
+			value, twice := labels[m.name]
+			if labels[m.name] = m.value.str(); twice && !m.value.is(value) {
+				labels[m.name], m.value.seen = value, false
+			}
+		}
+	}
+	if len(labels) > 0 {
+		j.Definition.Labels = labels
+	}
 }
 
 // cronJob converts the schedule and the rules for overlapping and late runs.
@@ -88,7 +105,7 @@ func (j *Job) cronJob(spec *node) {
 		d.Actions = &job.Actions{OnConstraintViolation: &job.Action{Type: run.ActionKillOld}}
 	}
 	if spec.get("suspend").is("true") {
-		j.loseSchedule("spec.suspend is true")
+		j.loseSchedules("spec.suspend is true")
 	}
 }
 

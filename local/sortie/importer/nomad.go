@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/job"
 )
 
-// nomad converts a batch job, with a job for each of its cron expressions.
+// nomad converts a batch job.
 func nomad(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	if bytes.HasPrefix(bytes.TrimSpace(s.Text), []byte("{")) {
 		return nil, nil, wrong(1, "JSON, want HCL, as of: nomad job inspect -hcl JOB")
@@ -25,7 +25,7 @@ func nomad(s Source) (jobs []Job, notes []*Error, problem *Error) {
 		return nil, nil, wrong(1, "%d blocks job, want one", len(named))
 	}
 	if *first == nil {
-		jobs = nomadJobs(named[0].name, named[0].value)
+		jobs = []Job{nomadJob(named[0].name, named[0].value)}
 	}
 	if *first != nil {
 		return nil, nil, *first
@@ -33,7 +33,7 @@ func nomad(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	return jobs, nil, nil
 }
 
-func nomadJobs(name string, n *node) (jobs []Job) {
+func nomadJob(name string, n *node) Job {
 	switch kind := n.get("type"); {
 	case kind.is("batch"):
 	case kind.is("sysbatch"):
@@ -58,39 +58,22 @@ func nomadJobs(name string, n *node) (jobs []Job) {
 	task := chosen(group.get("task"))
 	if task == nil {
 		n.fail("no task, want one")
-		return nil
+		return j
 	}
 	j.task(task)
 	j.restart(task.get("restart"), group.get("restart"))
 	if count := group.get("count"); count != nil && !count.is("1") {
 		count.seen = false
 	}
-	enabled, zone := periodic.get("enabled"), periodic.get("time_zone").str()
-	crons := append(periodic.get("cron").strs(), periodic.get("crons").strs()...)
-	return j.each(crons, n.unread(), func(j *Job, cron string) {
+	zone := periodic.get("time_zone").str()
+	for _, cron := range append(periodic.get("cron").strs(), periodic.get("crons").strs()...) {
 		j.schedule(nomadCron(cron), zone, true)
-		if enabled.is("false") {
-			j.loseSchedule("periodic.enabled is false")
-		}
-	})
-}
-
-// each returns a copy of the job for each schedule, or one without a schedule.
-func (j Job) each(crons, lost []string, set func(j *Job, cron string)) (jobs []Job) {
-	j.Lost = slices.Concat(j.Lost, lost)
-	for i, cron := range crons {
-		again := j
-		again.Lost, again.Comments = slices.Clone(j.Lost), slices.Clone(j.Comments)
-		if len(crons) > 1 {
-			again.Comments = append(again.Comments, fmt.Sprintf("Schedule %d of %d.", i+1, len(crons)))
-		}
-		set(&again, cron)
-		jobs = append(jobs, again)
 	}
-	if len(crons) == 0 {
-		return []Job{j}
+	if periodic.get("enabled").is("false") {
+		j.loseSchedules("periodic.enabled is false")
 	}
-	return jobs
+	j.Lost = append(j.Lost, n.unread()...)
+	return j
 }
 
 // chosen returns the first block that is no lifecycle task, and marks it as read.
@@ -107,26 +90,16 @@ func chosen(blocks *node) *node {
 	return nil
 }
 
-// nomadCron converts an expression with a year, or with seconds and a year.
+// nomadCron removes the year, which follows five fields, or six with the second.
 func nomadCron(text string) string {
 	fields := strings.Fields(text)
-	if n := len(fields); n > 5 && fields[n-1] == "*" {
+	switch n := len(fields); {
+	case n > 5 && fields[n-1] == "*":
 		fields = fields[:n-1]
+	case n == 6: // refused, because it has seven fields
+		fields = append([]string{"0"}, fields...)
 	}
-	if len(fields) != 6 {
-		return strings.Join(fields, " ")
-	}
-	every, ok := strings.CutPrefix(fields[0], "*/")
-	rest := strings.Join(fields[1:], " ")
-	switch {
-	case fields[0] == "0":
-		return rest
-	case fields[0] == "*" && rest == "* * * * *":
-		return "@every 1s"
-	case ok && (rest == "* * * * *" || rest == "* * * * ?"):
-		return "@every " + every + "s"
-	}
-	return text
+	return strings.Join(fields, " ")
 }
 
 // task converts the program of a task.
