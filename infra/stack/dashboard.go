@@ -35,6 +35,7 @@ func panels() []panel {
 	covered := append(slices.Clone(kind), "covered")
 	return []panel{
 		{"Runs that ended", []string{series.Runs}, []string{"stage", "kind", "state", "skipped"}, "Sum"},
+		{"Runs that ended, by listed labels", []string{series.RunsByLabel}, []string{"stage", "label", "value", "kind", "state"}, "Sum"},
 		{"Duration of runs (p90)", []string{series.RunTotal, series.StartLatency}, kind, "p90"},
 		{"Phases of runs (p90)", phases, kind, "p90"},
 		{"Predicted starts, by whether the p90 covered them", []string{series.PredictionError}, covered, "SampleCount"},

@@ -30,7 +30,7 @@ func commits(t *testing.T) (all []run.Decision) {
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	d := run.New(run.Run{
 		ID: "nightly:1", JobID: "nightly", Trigger: run.TriggerSchedule, ScheduledAt: now.Add(-time.Second), FiredAt: now,
-		Work: run.Work{Kind: run.KindJob, Program: &run.Program{}}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 1}},
+		Work: run.Work{Kind: run.KindJob, Program: &run.Program{}}, Labels: map[string]string{"team": "data", "env": "dev"}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 1}},
 	}, now)
 	all = append(all, d)
 	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{run.RunnerKubernetes: 7}}
@@ -50,7 +50,7 @@ func commits(t *testing.T) (all []run.Decision) {
 
 func TestTextPassesTheLinter(t *testing.T) {
 	t.Parallel()
-	r := prometheus.New(pools, nil)
+	r := prometheus.New(pools, series.NewLabels([]string{"team"}))
 	for _, d := range commits(t) {
 		r.Committed(t.Context(), d.Run, d.Events)
 	}
@@ -99,6 +99,7 @@ func TestTextPassesTheLinter(t *testing.T) {
 	}
 	for _, line := range []string{
 		`sortie_runs_total{kind="job",skipped="false",state="Failed"} 1`,
+		`sortie_runs_by_label_total{kind="job",label="team",state="Failed",value="data"} 1`,
 		`sortie_run_execution_seconds_sum{kind="job"} 3`,
 		`sortie_run_execution_seconds_count{kind="job"} 1`,
 		`sortie_run_heartbeats_total{kind="job"} 9`,
