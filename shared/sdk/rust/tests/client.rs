@@ -35,7 +35,7 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
     fn of<F: Future<Output = Result<(), Error>> + 'static>(calling: F) -> Calling {
         Box::pin(calling)
     }
-    let rows: [(&str, Option<Method_>); 17] = [
+    let rows: [(&str, Option<Method_>); 19] = [
         (
             "listRuns",
             Some(|c| {
@@ -67,6 +67,14 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
                         .map(drop)
                 })
             }),
+        ),
+        (
+            "pinRun",
+            Some(|c| of(async move { c.runs().pin("r:1").await.map(drop) })),
+        ),
+        (
+            "unpinRun",
+            Some(|c| of(async move { c.runs().unpin("r:1").await.map(drop) })),
         ),
         (
             "labelRuns",

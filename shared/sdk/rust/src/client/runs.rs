@@ -200,6 +200,26 @@ impl Runs<'_> {
         self.client.post("/v1/runs:retry", request, Some(key)).await
     }
 
+    /// Keeps a run with its output and its logs until it is unpinned.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub async fn pin(&self, run_id: &str) -> Result<Task> {
+        let path = path(&["v1", "runs", run_id, "pin"])?;
+        self.client.post(&path, &json!({}), None).await
+    }
+
+    /// Lets a pinned run expire.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub async fn unpin(&self, run_id: &str) -> Result<Task> {
+        let path = path(&["v1", "runs", run_id, "unpin"])?;
+        self.client.post(&path, &json!({}), None).await
+    }
+
     /// Changes the labels of a run; `None` removes one.
     ///
     /// # Errors

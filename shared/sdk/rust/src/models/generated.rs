@@ -38,7 +38,8 @@ pub struct BulkAnswerRunsItem {
     pub message: Option<String>,
     /// `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one
     /// run; `created` for a new run and `existing` for one that an earlier request created;
-    /// `refused` if the run was not changed.
+    /// `changed` for new labels and `unchanged` for a run that has them; `refused` if the run was
+    /// not changed.
     pub result: BulkAnswerRunsItemResult,
     /// The new run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +58,8 @@ pub struct BulkAnswerRunsItem {
 values! {
     /// `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one
     /// run; `created` for a new run and `existing` for one that an earlier request created;
-    /// `refused` if the run was not changed.
+    /// `changed` for new labels and `unchanged` for a run that has them; `refused` if the run was
+    /// not changed.
     BulkAnswerRunsItemResult {
         Selected = "selected",
         Requested = "requested",
@@ -65,6 +67,8 @@ values! {
         TooLate = "too_late",
         Created = "created",
         Existing = "existing",
+        Changed = "changed",
+        Unchanged = "unchanged",
         Refused = "refused",
     }
 }
@@ -87,6 +91,28 @@ pub struct BulkCancelRequest {
     /// Sent to the workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The object `BulkLabelRequest`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct BulkLabelRequest {
+    /// `nextCursor` of the previous page. Empty for the first page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+    /// Changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
+    /// The member `filter`.
+    pub filter: RunFilter,
+    /// The member `labels`.
+    pub labels: BTreeMap<String, Option<String>>,
+    /// Runs of a page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -844,6 +870,17 @@ values! {
     }
 }
 
+/// The object `LabelRequest`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LabelRequest {
+    /// The member `labels`.
+    pub labels: BTreeMap<String, Option<String>>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// A line of a log as `application/x-ndjson`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -1310,6 +1347,9 @@ pub struct RetryRequest {
     /// The member `image`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// The member `labels`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, Option<String>>>,
     /// The member `options`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<ExportOptions>,
@@ -1396,6 +1436,9 @@ pub struct RunDefinition {
     /// Standard input of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
+    /// Labels of the job. Its runs inherit them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
     /// Whether the output of the program is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs: Option<RunDefinitionLogs>,
@@ -1426,6 +1469,10 @@ pub struct RunDefinition {
     /// Size of the machine. Omitted fields have the defaults of the deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<RunDefinitionResources>,
+    /// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+    /// download does not shorten the retention of an output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RunDefinitionRetention>,
     /// Retries of failed attempts. Omitted fields have the defaults of the deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_config: Option<RunDefinitionRetryConfig>,
@@ -1598,6 +1645,29 @@ pub struct RunDefinitionResources {
     pub extra: Extra,
 }
 
+/// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
+/// download does not shorten the retention of an output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RunDefinitionRetention {
+    /// From the end of the run, 1s to 8760h, whole seconds. The default is that of the record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logs: Option<String>,
+    /// How many of the newest runs that succeeded, and of those that did not, are kept longer.
+    /// Skipped runs are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest: Option<i64>,
+    /// From the acceptance of the output, 1s to 8760h, whole seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<String>,
+    /// From the end of the run, 1s to 8760h, whole seconds, at least as long as outputs and logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<String>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// Retries of failed attempts. Omitted fields have the defaults of the deployment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -1641,6 +1711,9 @@ pub struct RunFilter {
     /// `program` selects the runs of kind `job` without a stored job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<RunFilterKind>,
+    /// Runs whose labels meet all of these requirements, as in `label` of `GET /v1/runs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// Runs of this pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
@@ -1873,7 +1946,8 @@ pub struct Task {
     pub ended_at: Option<Time>,
     /// The member `enteredAt`.
     pub entered_at: Time,
-    /// The member `expiresAt`.
+    /// Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
+    /// job keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
     /// The member `failedAttempts`.
@@ -1903,6 +1977,9 @@ pub struct Task {
     pub job_version: Option<i64>,
     /// The member `kind`.
     pub kind: TaskKind,
+    /// The member `labels`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
     /// How long after scheduledAt the firing was committed, with the jitter of its job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_seconds: Option<f64>,
@@ -1930,6 +2007,9 @@ pub struct Task {
     /// The member `pi`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pi: Option<String>,
+    /// The run is kept until it is unpinned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<TaskPin>,
     /// The member `policy`.
     pub policy: RunPolicy,
     /// The pool of the run. Absent before the admission of a run that names none.
@@ -2093,8 +2173,9 @@ pub struct TaskOutput {
     pub deleted_at: Option<Time>,
     /// The member `etag`.
     pub etag: String,
-    /// The member `expiresAt`.
-    pub expires_at: Time,
+    /// Absent while the run is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
     /// The member `fileName`.
     pub file_name: String,
     /// The member `key`.
@@ -2130,6 +2211,19 @@ values! {
         KeepNewest = "keep_newest",
         KeepOldest = "keep_oldest",
     }
+}
+
+/// The run is kept until it is unpinned.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TaskPin {
+    /// The member `at`.
+    pub at: Time,
+    /// Subject of the client that pinned it.
+    pub by: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 values! {
