@@ -177,11 +177,11 @@ func (s Schedule) Next(after, since time.Time) (firing time.Time, ok bool) {
 	return firing, ok
 }
 
-// Has reports whether at is a time of the schedule. It is true for each whole second within the
-// bounds of an interval, which has no fixed times.
+// Has reports whether at is a time of the schedule. An interval has no fixed times: its times
+// count from the last change of the schedule.
 func (s Schedule) Has(at time.Time) bool {
 	if s.interval() > 0 {
-		return at.Equal(at.Truncate(time.Second)) && !at.Before(s.start) && (s.end.IsZero() || at.Before(s.end))
+		return false
 	}
 	next, ok := s.Next(at.Add(-1), time.Time{})
 	return ok && next.Equal(at)

@@ -135,12 +135,15 @@ func planBackfill(d job.Definition, begin, end time.Time) (backfillPlan, error) 
 	}
 	plan := backfillPlan{JobID: d.ID}
 	for at := begin.Add(-1); ; {
-		next, ok := schedule.Next(at, begin)
+		next, ok := schedule.Next(at, begin.Add(-1))
 		if !ok || !next.Before(end) {
 			break
 		}
 		if at = next; len(plan.times) == backfillMost {
 			return backfillPlan{}, wrong("--from, --to: more than %d times, want fewer; backfill a part after the other", backfillMost)
+		}
+		if !schedule.Has(at) {
+			return backfillPlan{}, wrong("job %s fires at an interval, whose past times are unknown; want a job with a cron expression", d.ID)
 		}
 		plan.times = append(plan.times, at)
 	}

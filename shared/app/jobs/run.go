@@ -117,8 +117,7 @@ func (in RunRequest) backfill() RunRequest {
 	return in
 }
 
-// checkBackfill checks the time of a backfill. The times of an interval are not compared,
-// because they count from the last change of the schedule.
+// checkBackfill checks the name and the time of a backfill.
 func (s *Definitions) checkBackfill(j job.Job, in RunRequest) error {
 	at := in.ScheduledAt
 	schedule, ok := j.Definition.Times()
@@ -130,7 +129,7 @@ func (s *Definitions) checkBackfill(j job.Job, in RunRequest) error {
 	case at.IsZero() || at.After(s.now()):
 		return fault.Invalid("scheduledAt", "missing or future time of a backfill, want a time until %s", s.now().Format(time.RFC3339))
 	case !schedule.Has(at):
-		return fault.Invalid("scheduledAt", "%s is no time of the job's schedule, want one of them", at.Format(time.RFC3339Nano))
+		return fault.Invalid("scheduledAt", "%s is no time of the job's schedule, want one of them; an interval has none", at.Format(time.RFC3339Nano))
 	}
 	return nil
 }
