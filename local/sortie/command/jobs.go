@@ -45,7 +45,7 @@ func (a *app) jobs() *cobra.Command {
 			of.ValidArgsFunction = a.jobIDs()
 		}
 	}
-	c.AddCommand(a.jobsInit(), a.jobsValidate(), a.jobsSimulate())
+	c.AddCommand(a.jobsInit(), a.jobsExport(), a.jobsValidate(), a.jobsSimulate())
 	return c
 }
 

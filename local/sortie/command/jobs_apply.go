@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/label"
 )
 
 // applied is the result of "jobs apply" for a job.
@@ -42,12 +44,13 @@ type appliedChange struct {
 type applyFlags struct {
 	files                 []string
 	dryRun, yes, exitCode bool
-	prune                 string
+	prune, owner          string
 }
 
 func (f *applyFlags) define(c *cobra.Command) {
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (required, repeatable)`)
 	c.Flags().StringVar(&f.prune, "prune", "", "delete the jobs whose ids match this pattern, such as 'reports-*', and that no file has")
+	c.Flags().StringVar(&f.owner, "owner", "", "label KEY=VALUE of the jobs of the files; other stored jobs are neither changed nor deleted")
 	argument.Require(c, "file")
 	argument.Must(c.MarkFlagFilename("file", jobfile.Extensions...))
 }
@@ -67,9 +70,13 @@ arguments that name existing files are relative to the folder of their file.
 
 --prune PATTERN deletes stored jobs that no file has. The pattern says which jobs
 belong to the files; jobs whose ids do not match are never deleted. Without --yes
-the command lists them and changes nothing.`,
+the command lists them and changes nothing.
+
+--owner KEY=VALUE names the owner of the files, such as a repository, by a label
+that each of their jobs has. A stored job without the label is not changed, and
+--prune deletes jobs with the label only.`,
 		Example: "  sortie jobs apply -f nightly-report.yaml --dry-run\n  sortie jobs apply -f nightly-report.yaml\n" +
-			"  sortie jobs apply -f jobs/ --prune 'reports-*' --yes",
+			"  sortie jobs apply -f jobs/ --prune 'reports-*' --yes\n  sortie jobs apply -f jobs/ --owner repository=reports --prune '*' --yes",
 	}
 	f.define(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and change nothing")
@@ -130,22 +137,25 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := checkOwner(flags.owner, files); err != nil {
+		return err
+	}
 	c, err := a.client()
 	if err != nil {
 		return err
 	}
-	surplus, err := surplus(ctx, c, flags.prune, files)
+	surplus, err := surplus(ctx, c, flags, files)
 	if err != nil {
 		return err
 	}
 	unconfirmed := len(surplus) > 0 && !flags.yes && !flags.dryRun
 	preview := flags.dryRun || unconfirmed
 	if !preview && len(files) > 1 {
-		if _, err := apply(ctx, c, files, true); err != nil {
+		if _, err := apply(ctx, c, files, flags.owner, true); err != nil {
 			return err
 		}
 	}
-	results, failed := apply(ctx, c, files, preview)
+	results, failed := apply(ctx, c, files, flags.owner, preview)
 	for _, id := range surplus {
 		if failed == nil && !preview {
 			failed = c.DeleteJob(ctx, id)
@@ -173,9 +183,29 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	return nil
 }
 
-// surplus returns the ids of stored jobs that match the pattern and that no file has.
-func surplus(ctx context.Context, c *client.Client, pattern string, files []jobfile.File) (ids []string, err error) {
-	if pattern == "" {
+// checkOwner checks the label of the owner, and that the jobs of the files have it.
+func checkOwner(owner string, files []jobfile.File) error {
+	key, value, ok := strings.Cut(owner, "=")
+	if owner != "" && (!ok || !label.ValidKey(key) || value == "" || !label.ValidValue(value)) {
+		return wrong("--owner: malformed label %q, want KEY=VALUE, such as repository=reports", owner)
+	}
+	for _, f := range files {
+		if owner != "" && f.Definition.Labels[key] != value {
+			return wrong("%s: job %s has the label %s=%q, want labels: {%s: %s}, that of --owner", display.Clean(f.Name), f.Definition.ID, key, f.Definition.Labels[key], key, value)
+		}
+	}
+	return nil
+}
+
+// owns reports whether the labels have that of the owner. Without an owner it is true.
+func owns(owner string, labels map[string]string) bool {
+	key, value, _ := strings.Cut(owner, "=")
+	return owner == "" || labels[key] == value
+}
+
+// surplus returns the ids of stored jobs that --prune and --owner select and that no file has.
+func surplus(ctx context.Context, c *client.Client, flags applyFlags, files []jobfile.File) (ids []string, err error) {
+	if flags.prune == "" {
 		return nil, nil
 	}
 	own := map[string]bool{}
@@ -184,7 +214,7 @@ func surplus(ctx context.Context, c *client.Client, pattern string, files []jobf
 	}
 	jobs, err := allJobs(ctx, c, client.Page{Limit: 1000})
 	for _, j := range jobs.Jobs {
-		if match, _ := path.Match(pattern, j.ID); match && !own[j.ID] { // the pattern was checked before
+		if match, _ := path.Match(flags.prune, j.ID); match && !own[j.ID] && owns(flags.owner, j.Labels) { // the pattern was checked before
 			ids = append(ids, j.ID)
 		}
 	}
@@ -192,9 +222,9 @@ func surplus(ctx context.Context, c *client.Client, pattern string, files []jobf
 }
 
 // apply stores the jobs, or previews that. It returns the results before the first error.
-func apply(ctx context.Context, c *client.Client, files []jobfile.File, dryRun bool) (results []applied, err error) {
+func apply(ctx context.Context, c *client.Client, files []jobfile.File, owner string, dryRun bool) (results []applied, err error) {
 	for _, f := range files {
-		one, err := applyFile(ctx, c, f, dryRun)
+		one, err := applyFile(ctx, c, f, owner, dryRun)
 		if err != nil {
 			return results, f.Explained(err)
 		}
@@ -221,7 +251,7 @@ func (a *app) showAll(results []applied, single bool) error {
 	return a.print(map[string][]applied{"jobs": results})
 }
 
-func applyFile(ctx context.Context, c *client.Client, f jobfile.File, dryRun bool) (applied, error) {
+func applyFile(ctx context.Context, c *client.Client, f jobfile.File, owner string, dryRun bool) (applied, error) {
 	id := f.Definition.ID
 	result := applied{ID: id, Result: "changed", DryRun: dryRun, Changes: []appliedChange{}, Warnings: []string{}}
 	before, err := c.Job(ctx, id)
@@ -230,6 +260,9 @@ func applyFile(ctx context.Context, c *client.Client, f jobfile.File, dryRun boo
 	}
 	if err != nil {
 		return result, err
+	}
+	if result.Result == "changed" && !owns(owner, before.Labels) {
+		return result, wrong("%s: the stored job %s has not the label of --owner %s; give the job another id, or set its label first", display.Clean(f.Name), id, owner)
 	}
 	changes, err := job.Diff(before.Definition, f.Definition)
 	if err != nil {

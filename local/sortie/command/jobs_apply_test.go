@@ -223,3 +223,49 @@ func TestInitAsksFiveQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnersKeepTheirJobs applies the files of two repositories.
+func TestOwnersKeepTheirJobs(t *testing.T) {
+	t.Parallel()
+	env := jobServer(t)
+	reports := written(t, "id: daily\nimage: x\nlabels: {repo: reports}\n---\nid: weekly\nimage: x\nlabels: {repo: reports}\n")
+	billing := written(t, "id: invoices\nimage: x\nlabels: {repo: billing}\n")
+	stolen := written(t, "id: daily\nimage: y\nlabels: {repo: billing}\n---\nid: new\nimage: y\nlabels: {repo: billing}\n")
+	less := written(t, "id: daily\nimage: x\nlabels: {repo: reports}\n")
+	for _, step := range []struct {
+		file, owner string
+		code        int
+		message     string
+		left        string
+	}{
+		{reports, "repo=reports", 0, "", "daily weekly"},
+		{billing, "repo=billing", 0, "", "daily invoices weekly"},
+		{billing, "repo=reports", 2, `has the label repo="billing", want labels: {repo: reports}`, "daily invoices weekly"},
+		{stolen, "repo=billing", 2, "the stored job daily has not the label", "daily invoices weekly"},
+		{less, "repo", 2, "malformed label", "daily invoices weekly"},
+		{less, "repo=a b", 2, "malformed label", "daily invoices weekly"},
+		{less, "repo=reports", 0, "", "daily invoices"},
+	} {
+		got := sortie(t, env, "", "jobs", "apply", "-f", step.file, "--owner", step.owner, "--prune", "*", "--yes")
+		if got.code != step.code || !strings.Contains(got.stderr, step.message) {
+			t.Errorf("%s of %s: got %+v, want %d and %q", step.file, step.owner, got, step.code, step.message)
+		}
+		folder := t.TempDir()
+		if out := sortie(t, env, "", "jobs", "export", "--out", folder); out.code != 0 {
+			t.Fatal(out)
+		}
+		names, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		for i, name := range names {
+			names[i] = strings.TrimSuffix(filepath.Base(name), ".yaml")
+		}
+		if left := strings.Join(names, " "); left != step.left {
+			t.Errorf("%s of %s: got the jobs %s, want %s", step.file, step.owner, left, step.left)
+		}
+		if again := sortie(t, env, "", "jobs", "diff", "--exit-code", "-f", folder); again.code != 0 {
+			t.Errorf("got %+v of the exported files, want no difference", again)
+		}
+	}
+	if all := sortie(t, env, "", "jobs", "export", "-l", "repo=billing"); !strings.HasPrefix(all.stdout, "id: invoices\n") || strings.Contains(all.stdout, "---") {
+		t.Errorf("got %q, want the file of invoices", all.stdout)
+	}
+}
