@@ -126,7 +126,7 @@ func (w *world) jobChanged(id string, now *job.Job) {
 		w.fail("%s went back from revision %d to %d", id, before.Revision, now.Revision)
 	}
 	m.definitions[jobVersion{now.CreatedAt.UnixNano(), now.Version}] = now.Definition
-	same := before != nil && before.CreatedAt.Equal(now.CreatedAt) && before.Definition.Schedule == now.Definition.Schedule &&
+	same := before != nil && before.CreatedAt.Equal(now.CreatedAt) && before.Definition.ScheduleText() == now.Definition.ScheduleText() &&
 		before.Definition.TimeZone == now.Definition.TimeZone && before.Since.Equal(now.Since)
 	if !same {
 		if before != nil && before.CreatedAt.Equal(now.CreatedAt) {
@@ -175,10 +175,10 @@ func windowOf(d job.Definition) time.Duration {
 func (w *world) beginEpoch(m *jobModel) {
 	j := m.record
 	m.epoch = nil
-	times, known := w.schedules[scheduleKey{j.Definition.Schedule, j.Definition.TimeZone}]
+	times, known := w.schedules[scheduleKey{j.Definition.ScheduleText(), j.Definition.TimeZone}]
 	if !known {
-		if j.Definition.Schedule != "" {
-			w.fail("%s has the schedule %q, which no client has sent", j.ID, j.Definition.Schedule)
+		if j.Definition.Scheduled() {
+			w.fail("%s has the schedule %q, which no client has sent", j.ID, j.Definition.ScheduleText())
 		}
 		return
 	}

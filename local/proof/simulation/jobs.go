@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
@@ -113,7 +114,7 @@ func (w *world) ownJob(id string) {
 		w.deleteJob(id)
 	} else {
 		w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
-			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), change.Precondition{})
+			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"schedules":null,"calendars":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), change.Precondition{})
 			return err
 		})
 	}
@@ -280,6 +281,10 @@ func (w *world) drawSchedule(d, constraints map[string]any) {
 		if step := []int{5, 10, 15, 20}[w.random.IntN(4)]; w.chance(0.7) && w.horizon/time.Duration(step) <= 12*time.Minute {
 			times.step = step
 			d["schedule"] = fmt.Sprintf("*/%d * * * *", step)
+			if step >= 15 { // the same times as a list, each of them an expression
+				d["schedules"] = minutes(step)
+				d["schedule"] = strings.Join(minutes(step), "; ")
+			}
 		} else {
 			times.step, times.minute = 60, w.random.IntN(60)
 			d["schedule"] = fmt.Sprintf("%d * * * *", times.minute)
@@ -302,9 +307,23 @@ func (w *world) drawSchedule(d, constraints map[string]any) {
 	}
 	w.drawMissed(d, constraints)
 	w.schedules[scheduleKey{d["schedule"].(string), zone}] = times //nolint:forcetypeassert // set above
+	if d["schedules"] != nil {
+		delete(d, "schedule")
+	}
+	if times.step > 0 { // a date without a firing, long before
+		d["calendars"] = []map[string]any{{"name": "past", "dates": []string{"2001-01-01"}, "firings": "next_day"}}
+	}
 }
 
-// scheduleKey is a schedule with its time zone, as spelled in a definition.
+// minutes returns an expression for each minute of an hour that a step selects, the last first.
+func minutes(step int) (found []string) {
+	for m := 60 - step; m >= 0; m -= step {
+		found = append(found, fmt.Sprintf("%d * * * *", m))
+	}
+	return found
+}
+
+// scheduleKey is the text of a schedule with its time zone, as spelled in a definition.
 type scheduleKey struct{ schedule, zone string }
 
 func (w *world) drawConstraints(c map[string]any) {

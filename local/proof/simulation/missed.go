@@ -43,13 +43,13 @@ func (w *world) checkFiring(m *jobModel, r *run.Run) {
 		return
 	}
 	d, known := m.definitions[jobVersion{m.record.CreatedAt.UnixNano(), r.JobVersion}]
-	times, scheduled := w.schedules[scheduleKey{d.Schedule, d.TimeZone}]
-	if !known || !scheduled || m.epoch == nil || d.Schedule != m.record.Definition.Schedule {
+	times, scheduled := w.schedules[scheduleKey{d.ScheduleText(), d.TimeZone}]
+	if !known || !scheduled || m.epoch == nil || d.ScheduleText() != m.record.Definition.ScheduleText() {
 		return // the job has changed meanwhile
 	}
 	since, first := m.epoch.since, r.ScheduledAt
 	if at, ok := times.next(first.Add(-1), since); !ok || !at.Equal(first) {
-		w.fail("%s fired for %s, which its schedule %q does not name", r.JobID, first.Sub(start), d.Schedule)
+		w.fail("%s fired for %s, which its schedule %q does not name", r.JobID, first.Sub(start), d.ScheduleText())
 		return
 	}
 	late := r.FiredAt.Sub(first)
