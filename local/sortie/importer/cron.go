@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// cronLast has the last values of the fields of an expression from the minute.
-var cronLast = [...]string{"59", "23", "31", "12", "6"}
+// cronLast has the last values of the fields of an expression, from the second.
+var cronLast = [...]string{"59", "59", "23", "31", "12", "6"}
 
 // schedule adds the expression of another program to the schedules of the job. One that Sortie
 // refuses is removed later, with a comment. starSteps: a day field such as */2 restricts the
@@ -19,11 +19,11 @@ func (j *Job) schedule(text, zone string, starSteps bool) {
 			zone, fields = strings.TrimPrefix(fields[0], prefix), fields[1:]
 		}
 	}
-	if first := len(fields) - len(cronLast); first >= 0 {
-		for i, last := range cronLast {
-			fields[first+i] = cronField(fields[first+i], last)
+	if first := len(cronLast) - len(fields); first == 0 || first == 1 {
+		for i := range fields {
+			fields[i] = cronField(fields[i], cronLast[first+i])
 		}
-		day, weekday := &fields[first+2], &fields[first+4]
+		day, weekday := &fields[3-first], &fields[5-first]
 		restricted, alsoRestricted := *day != "*", *weekday != "*"
 		if starSteps && alsoRestricted {
 			*day = starStep(*day, "1-31")

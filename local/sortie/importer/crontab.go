@@ -16,7 +16,7 @@ import (
 var (
 	cronAssignment = regexp.MustCompile(`^(?:"([^"]+)"|'([^']+)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*)$`)
 	cronTime       = regexp.MustCompile(`^(@[A-Za-z_]+|-?[0-9*?~,/-]+(?:\s+[A-Za-z0-9*?~,/#-]+){4})\s+(\S.*)$`)
-	cronHeading    = regexp.MustCompile(`(?i)\bdom\b.*\bdow\b|^[-\s.*|+]*$`)
+	cronHeading    = regexp.MustCompile(`(?i)\bdom\b.*\bdow\b|^[-=\s.*|+]*$`)
 	singleStep     = regexp.MustCompile(`(?:^|[\s,])\w+/`)
 	userName       = regexp.MustCompile(`^([a-z_][a-z0-9_.-]*\$?)\s+(\S.*)$`)
 )
@@ -38,7 +38,7 @@ func crontab(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	if len(lines) == 0 {
 		return nil, nil, wrong(1, "no line with a command, want a crontab")
 	}
-	system := s.System || strings.Contains(s.Name, "cron.d/") || strings.HasSuffix("/"+s.Name, "/etc/crontab")
+	system := s.System || strings.Contains(s.Name, "cron.d/") || s.Name == "/etc/crontab"
 	for _, l := range lines {
 		system = system || strings.HasPrefix(l.rest, "root ") || strings.HasPrefix(l.rest, "root\t")
 	}

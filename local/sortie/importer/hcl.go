@@ -80,7 +80,7 @@ func unquoteNames(text []byte, problems hcl.Diagnostics) (changed bool) {
 			continue
 		}
 		start := p.Subject.Start.Byte
-		if length := bytes.IndexByte(text[start+1:], '"'); length > 0 {
+		if length := bytes.IndexByte(text[start+1:], '"'); length > 0 && hclsyntax.ValidIdentifier(string(text[start+1:start+1+length])) {
 			text[start], text[start+1+length] = ' ', ' '
 			changed = true
 		}

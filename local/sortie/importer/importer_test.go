@@ -82,11 +82,13 @@ func TestSchedulesFireAtTheSameTimes(t *testing.T) {
 			pick("*", "0", "*/7", "5/20", "1-5,50"), pick("*", "3", "*/5", "4/6", "?"), pick("*", "?", "*/10", "13", "1-7", "2/9,30"),
 			pick("*", "*/5", "JAN-MAR", "2"), pick("*", "?", "*/2", "MON", "1-5", "4/1", "SUN"),
 		}, " ")
-		for program, row := range map[string]struct {
-			source string
-			next   func(time.Time) time.Time
+		const periodic = "job \"a\" {\n type = \"batch\"\n periodic {\n cron = %q\n}\n task \"a\" {\n driver = \"docker\"\n config {\n image = \"a\"\n}\n}\n}\n"
+		for _, row := range []struct {
+			program, text, source string
+			next                  func(time.Time) time.Time
 		}{
-			"kubernetes": {
+			{
+				"kubernetes", text,
 				"{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: %q, jobTemplate: {spec: {template: {spec: {containers: [{image: a}]}}}}}}",
 				func(after time.Time) time.Time {
 					s, err := cron.ParseStandard(text)
@@ -96,24 +98,22 @@ func TestSchedulesFireAtTheSameTimes(t *testing.T) {
 					return s.Next(after)
 				},
 			},
-			"nomad": {
-				"job \"a\" {\n type = \"batch\"\n periodic {\n cron = %q\n}\n task \"a\" {\n driver = \"docker\"\n config {\n image = \"a\"\n}\n}\n}\n",
-				cronexpr.MustParse(text).Next, // with and without the seconds and the year
-			},
+			{"nomad", text, periodic, cronexpr.MustParse(text).Next},
+			{"nomad", "0/30 " + text + " *", periodic, cronexpr.MustParse("0/30 " + text + " *").Next},
 		} {
-			jobs, _, err := importer.Convert(program, importer.Source{Text: fmt.Appendf(nil, row.source, text)})
+			jobs, _, err := importer.Convert(row.program, importer.Source{Text: fmt.Appendf(nil, row.source, row.text)})
 			if err != nil || len(jobs) != 1 {
-				t.Fatalf("%s: %s: got %d jobs, %v", program, text, len(jobs), err)
+				t.Fatalf("%s: %s: got %d jobs, %v", row.program, row.text, len(jobs), err)
 			}
 			d := jobs[0].Definition
 			s, err := job.ParseSchedule(d.Schedule, d.TimeZone)
 			if err != nil {
-				t.Fatalf("%s: %s: %v", program, text, err)
+				t.Fatalf("%s: %s: %v", row.program, row.text, err)
 			}
 			for after, n := start, 0; n < 8; n++ {
 				got, _ := s.Next(after, time.Time{})
 				if want := row.next(after); !got.Equal(want) {
-					t.Errorf("%s: %s as %s: got %s, want %s", program, text, d.Schedule, got, want)
+					t.Errorf("%s: %s as %s: got %s, want %s", row.program, row.text, d.Schedule, got, want)
 					break
 				}
 				after = got
@@ -150,6 +150,7 @@ func TestHostileSources(t *testing.T) {
 		"negations":        {"a = " + fits("!"), ""},
 		"conditions":       {"a = " + fits("a ? b : "), ""},
 		"templates":        {"a = \"" + fits("${\""), ""},
+		"loops":            {"a = " + strings.Repeat("[for x in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]: ", 9) + "x" + strings.Repeat("]", 9), ""},
 		"operators":        {"a = " + fits("1 + ") + "1", ""},
 		"fields":           {fits("a: b\n"), ""},
 		"documents":        {fits("---\na: b\n"), ""},

@@ -167,7 +167,7 @@ func (j *Job) pod(pod *node, first **Error) {
 		j.lose("%s: it replaces the entrypoint of the image there; here the entrypoint gets it as arguments", command.path)
 	}
 	for _, argument := range slices.Concat(command.strs(), c.get("args").strs()) {
-		j.Definition.Command = append(j.Definition.Command, env.expand(j, argument))
+		j.Definition.Command = append(j.Definition.Command, env.expand(j, c.path, argument))
 	}
 	j.podSize(c.get("resources"))
 }
@@ -186,7 +186,7 @@ func (j *Job) podEnv(list *node) podVariables {
 			j.lose("%s.%s: %s", list.path, name, shown(from.value()))
 			continue
 		}
-		value := env.expand(j, v.get("value").str())
+		value := env.expand(j, list.path+"."+name, v.get("value").str())
 		env[name] = &value
 		j.variable(name, value)
 	}
@@ -197,7 +197,7 @@ func (j *Job) podEnv(list *node) podVariables {
 var podReference = regexp.MustCompile(`\$(\$|\([A-Za-z_][A-Za-z0-9_.-]*\))`)
 
 // expand replaces $(NAME) by the value of a variable, as the kubelet does. Other names stay.
-func (v podVariables) expand(j *Job, text string) string {
+func (v podVariables) expand(j *Job, path, text string) string {
 	return podReference.ReplaceAllStringFunc(text, func(found string) string {
 		if found == "$$" {
 			return "$"
@@ -207,7 +207,7 @@ func (v podVariables) expand(j *Job, text string) string {
 			return *value
 		}
 		if known {
-			j.lose("%s: its value is unknown, and it is not expanded", found)
+			j.lose("%s: %s is not expanded, because its value is unknown", path, found)
 		}
 		return found
 	})
