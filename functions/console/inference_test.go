@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -37,12 +38,12 @@ func setupInference(t *testing.T) *home {
 			t.Fatal(err)
 		}
 		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
-		return app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) { return engine, nil },
+		return app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) { return engine, nil },
 			inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}, func(parts apitest.Parts, s *app.System) []httpkit.Route {
 		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
 	})
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := h.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)

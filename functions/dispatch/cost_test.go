@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -78,7 +79,7 @@ func TestTaskCosts(t *testing.T) {
 			return app.NewInference(requests, randomHex, answers, models, inferences.NoTranscripts{}, series.Discard, settings)
 		}
 		setup, _, _, _ := process()
-		place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+		place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 		if err := setup.SavePool(t.Context(), run.Pool{Tenant: "acme", ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}); err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestTaskCosts(t *testing.T) {
 			serving = used
 			models := artifacts.NewModels(seats, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
 			transcripts := artifacts.NewRegistry(seats, objects, clock.System{}, discard, randomHex, settings.Policy.RecordRetention, settings.ArtifactLimit)
-			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 				return engine, nil
 			}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
 			running.Go(func() {

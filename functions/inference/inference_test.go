@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -34,14 +35,14 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	}
 	mock := mockengine.New(mockengine.Config{Clock: parts.Clock})
 	serve := func(s *apitest.Settings) {
-		s.Tasks = app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+		s.Tasks = app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 			return mock, nil
 		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		return append(inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
 	}, append(change, serve)...)
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -102,12 +103,12 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 		return slices.Concat(openai.PaddedRoutes(system.Inference, parts.Clock, every), inference.Routes(system.Inference, parts.Clock))
 	}, func(settings *apitest.Settings) {
 		settings.Record = s.tally.Record
-		settings.Tasks = app.ServeTasks(feed, func(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+		settings.Tasks = app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	})
 	s.dispatcher = s.System.Dispatcher
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := s.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)

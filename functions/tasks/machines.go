@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // ReportRoutes returns the route of the agents that watch clusters.
@@ -84,7 +84,7 @@ func reportedMachines(body contract.MachineReport) ([]orchestrator.ReportedMachi
 			}
 		}
 		reported[i] = orchestrator.ReportedMachine{RunID: m.RunID, Attempt: m.Attempt, Machine: port.Machine{
-			Runner: run.RunnerKubernetes, Cluster: body.Cluster, App: m.Namespace, ID: m.MachineID,
+			Runner: platform.RunnerKubernetes, Cluster: body.Cluster, App: m.Namespace, ID: m.MachineID,
 		}}
 	}
 	return reported, nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -24,7 +25,7 @@ func measured(r run.Run, m run.Metrics) contract.Measured {
 		ConstraintsChecked: m.ConstraintsChecked, ConstraintsViolated: m.ConstraintsViolated,
 		ActionsExecuted: m.ActionsExecuted, ActionsFailed: m.ActionsFailed, RetryAttempt: m.RetryAttempt, MaxRetries: m.MaxRetries,
 		StartLatencySeconds: seconds(m.StartLatency), ExitCode: m.ExitCode, HeartbeatsSent: m.Heartbeats,
-		KubernetesAPICalls: m.Calls[run.RunnerKubernetes],
+		KubernetesAPICalls: m.Calls[platform.RunnerKubernetes],
 		Success:            m.Success, Skipped: m.Skipped, ErrorMessage: m.ErrorMessage,
 	}
 	for _, n := range m.Calls {

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -59,7 +60,7 @@ func TestFiguresOfARun(t *testing.T) {
 		t.Errorf("got figures %+v of a running export, want those of its run and 7 heartbeats", m)
 	}
 	r.Tally.ActedAfter = 1
-	r.Tally.Calls = map[string]int{run.RunnerKubernetes: 5, run.RunnerFly: 2}
+	r.Tally.Calls = map[string]int{platform.RunnerKubernetes: 5, platform.RunnerFly: 2}
 	want.KubernetesAPICalls, want.PlatformAPICalls = 5, 7
 	end := run.Event{Type: run.EventCompleted, At: now, From: run.ActionRunning, State: run.Completed}
 	if diff := cmp.Diff(&want, api.Event(r, end).Measured); diff != "" {

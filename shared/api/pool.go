@@ -9,8 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -59,8 +61,8 @@ func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
 }
 
 // enginePlace converts the engine of a pool.
-func enginePlace(e contract.PoolEngine) run.EnginePlace {
-	place := run.EnginePlace{Kind: run.EngineKind(e.Kind), Model: e.Model, Slots: 1, Deterministic: e.Deterministic}
+func enginePlace(e contract.PoolEngine) platform.EnginePlace {
+	place := platform.EnginePlace{Kind: platform.EngineKind(e.Kind), Model: e.Model, Slots: 1, Deterministic: e.Deterministic}
 	if e.Slots != nil {
 		place.Slots = *e.Slots
 	}
@@ -70,10 +72,10 @@ func enginePlace(e contract.PoolEngine) run.EnginePlace {
 		}
 	}
 	for _, r := range e.Replicas {
-		place.Replicas = append(place.Replicas, run.EngineReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
+		place.Replicas = append(place.Replicas, platform.EngineReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
 	}
 	if m := e.Machines; m != nil {
-		place.Machines = &run.EngineMachines{Job: m.Job, Count: m.Count, Port: run.DefaultReplicaPort}
+		place.Machines = &platform.EngineMachines{Job: m.Job, Count: m.Count, Port: platform.DefaultReplicaPort}
 		if m.Port != nil {
 			place.Machines.Port = *m.Port
 		}
@@ -82,7 +84,7 @@ func enginePlace(e contract.PoolEngine) run.EnginePlace {
 }
 
 // poolEngine returns the wire form of a pool's engine; nil for a pool of a runner.
-func poolEngine(e *run.EnginePlace) *contract.PoolEngine {
+func poolEngine(e *platform.EnginePlace) *contract.PoolEngine {
 	if e == nil {
 		return nil
 	}
@@ -141,7 +143,7 @@ func fellBack(steps []run.DetourStep) (taken []contract.FellBack) {
 }
 
 // placement converts the placement of a pool. Settings of another runner are faults.
-func placement(runner string, s *contract.PoolSettings) (where run.Placement, wrong []*fault.Fault) {
+func placement(runner string, s *contract.PoolSettings) (where platform.Placement, wrong []*fault.Fault) {
 	where.Runner = runner
 	if s == nil {
 		return where, nil
@@ -153,32 +155,32 @@ func placement(runner string, s *contract.PoolSettings) (where run.Placement, wr
 		name, runner string
 		given        bool
 	}{
-		{"apps", run.RunnerFly, s.Apps != nil},
-		{"regions", run.RunnerFly, s.Regions != nil},
-		{"cluster", run.RunnerKubernetes, s.Cluster != ""},
-		{"namespace", run.RunnerKubernetes, s.Namespace != ""},
-		{"podDefaults", run.RunnerKubernetes, s.PodDefaults != nil},
-		{"labels", run.RunnerKubernetes, s.Labels != nil},
-		{"socket", run.RunnerContainer, s.Socket != ""},
-		{"network", run.RunnerContainer, s.Network != ""},
+		{"apps", platform.RunnerFly, s.Apps != nil},
+		{"regions", platform.RunnerFly, s.Regions != nil},
+		{"cluster", platform.RunnerKubernetes, s.Cluster != ""},
+		{"namespace", platform.RunnerKubernetes, s.Namespace != ""},
+		{"podDefaults", platform.RunnerKubernetes, s.PodDefaults != nil},
+		{"labels", platform.RunnerKubernetes, s.Labels != nil},
+		{"socket", platform.RunnerContainer, s.Socket != ""},
+		{"network", platform.RunnerContainer, s.Network != ""},
 	} {
-		if member.given && slices.Contains(run.Runners(), runner) && member.runner != runner {
+		if member.given && slices.Contains(platform.Runners(), runner) && member.runner != runner {
 			wrong = append(wrong, fault.Invalid("settings."+member.name, "a setting of the runner %s, want none with the runner %s", member.runner, runner))
 		}
 	}
 	switch runner {
-	case run.RunnerFly:
-		where.Fly = &run.FlySettings{Apps: s.Apps, Regions: s.Regions}
-	case run.RunnerKubernetes:
-		where.Kubernetes = &run.KubernetesSettings{Cluster: s.Cluster, Namespace: s.Namespace, PodDefaults: s.PodDefaults, Labels: s.Labels}
-	case run.RunnerContainer:
-		where.Container = &run.ContainerSettings{Socket: s.Socket, Network: s.Network}
+	case platform.RunnerFly:
+		where.Fly = &platform.FlySettings{Apps: s.Apps, Regions: s.Regions}
+	case platform.RunnerKubernetes:
+		where.Kubernetes = &platform.KubernetesSettings{Cluster: s.Cluster, Namespace: s.Namespace, PodDefaults: s.PodDefaults, Labels: s.Labels}
+	case platform.RunnerContainer:
+		where.Container = &platform.ContainerSettings{Socket: s.Socket, Network: s.Network}
 	}
 	return where, wrong
 }
 
 // poolSettings returns the wire form of the settings of a placement; nil without settings.
-func poolSettings(where run.Placement) *contract.PoolSettings {
+func poolSettings(where platform.Placement) *contract.PoolSettings {
 	switch {
 	case where.Fly != nil:
 		return &contract.PoolSettings{Apps: where.Fly.Apps, Regions: where.Fly.Regions}
@@ -269,7 +271,7 @@ func Capabilities(engines []pools.Capability) contract.Capabilities {
 }
 
 // replicaMachine returns the wire form of a replica that Sortie runs; nil for nil.
-func replicaMachine(r *run.Replica) *contract.ReplicaMachine {
+func replicaMachine(r *fleet.Replica) *contract.ReplicaMachine {
 	if r == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -23,7 +24,7 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := api.PoolDefinition(body)
-		if d.Warm == nil || len(d.Faults) > 0 || len(d.Warm.Check(run.RunnerFly)) > 0 {
+		if d.Warm == nil || len(d.Faults) > 0 || len(d.Warm.Check(platform.RunnerFly)) > 0 {
 			t.Fatalf("got %+v, want valid settings", d)
 		}
 		if diff := cmp.Diff(body.Warm, api.Pool(pools.View{Pool: run.Pool{Warm: d.Warm}}).Warm); diff != "" {
@@ -33,7 +34,7 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 	// Numbers that are too large for a duration must be out of range, and must not wrap to
 	// valid settings.
 	d := api.PoolDefinition(contract.PoolDefinition{Warm: &contract.PoolWarm{Max: 1, AheadSeconds: 1 << 40, MaxAgeSeconds: -1 << 40}})
-	if found := d.Warm.Check(run.RunnerFly); len(found) != 2 || found[0].Field != "warm.aheadSeconds" || found[1].Field != "warm.maxAgeSeconds" {
+	if found := d.Warm.Check(platform.RunnerFly); len(found) != 2 || found[0].Field != "warm.aheadSeconds" || found[1].Field != "warm.maxAgeSeconds" {
 		t.Errorf("got faults %v, want those of both times", found)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -17,7 +18,7 @@ type ReplicaHealth struct {
 	Version string
 	port.EngineHealth
 	// Machine is the record of a replica that Sortie runs; nil for a server at an address.
-	Machine *run.Replica
+	Machine *fleet.Replica
 }
 
 // HealthOf returns the health that an engine reports. An engine that does not answer is not

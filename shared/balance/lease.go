@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -40,7 +41,7 @@ func (l *Lease) StillServed(ctx context.Context, lookup func(context.Context) (r
 		return true
 	}
 	pool, err := lookup(ctx)
-	return err == nil && pool.Engine != nil && slices.ContainsFunc(pool.Engine.Replicas, func(now run.EngineReplica) bool {
+	return err == nil && pool.Engine != nil && slices.ContainsFunc(pool.Engine.Replicas, func(now platform.EngineReplica) bool {
 		return now.ID == l.key.id && now.Run == l.key.run && now.URL == l.key.url
 	})
 }

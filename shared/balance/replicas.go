@@ -13,13 +13,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Engines returns the engine of a replica. It may return the same one for each call.
-type Engines func(place run.EnginePlace, replica run.EngineReplica) (port.Engine, error)
+type Engines func(place platform.EnginePlace, replica platform.EngineReplica) (port.Engine, error)
 
 // Replicas has the replicas of engine pools with their state in this process. It is safe for
 // concurrent use.
@@ -241,7 +242,7 @@ func (s *Replicas) Known(pool run.Pool) (found []Known) {
 }
 
 // stateOf returns the state of a replica, and creates it if it is missing. s.mu is locked.
-func (s *Replicas) stateOf(pool run.Pool, of run.EngineReplica) (*replica, error) {
+func (s *Replicas) stateOf(pool run.Pool, of platform.EngineReplica) (*replica, error) {
 	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -164,7 +165,7 @@ func TestRecordsAreThoseOfJSON(t *testing.T) {
 	t.Parallel()
 	same[run.Run](t, 1000)
 	same[run.Event](t, 300)
-	same[run.StartLimiter](t, 100)
+	same[fleet.StartLimiter](t, 100)
 	same[run.WarmMachine](t, 100)
 	same[run.Pool](t, 300)
 	same[run.Result](t, 100)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -93,7 +94,7 @@ func (q *Queue) limit(kind LimitKind) Limit {
 }
 
 // forecast returns when the run at a position is expected to start.
-func (q *Queue) forecast(position int, r run.Run, kind LimitKind, limiter run.StartLimiter, now time.Time) Range {
+func (q *Queue) forecast(position int, r run.Run, kind LimitKind, limiter fleet.StartLimiter, now time.Time) Range {
 	if kind == LimitPool && !q.Draining && (q.Limit == 0 || q.Held < q.Limit) && position == 0 && !limiter.Paced(now) {
 		return q.Measures.Started(ClassOf(r))
 	}
@@ -101,7 +102,7 @@ func (q *Queue) forecast(position int, r run.Run, kind LimitKind, limiter run.St
 }
 
 // Load returns the load of the queue for a forecast.
-func (q *Queue) Load(kind LimitKind, limiter run.StartLimiter, now time.Time) Load {
+func (q *Queue) Load(kind LimitKind, limiter fleet.StartLimiter, now time.Time) Load {
 	l := Load{Limit: q.Limit, Others: max(q.Held-len(q.Holders), 0), HeldByRun: kind != LimitPool}
 	for _, h := range q.Holders {
 		l.Held = append(l.Held, Held{h.class, max(now.Sub(h.Since), 0)})
@@ -114,7 +115,7 @@ func (q *Queue) Load(kind LimitKind, limiter run.StartLimiter, now time.Time) Lo
 
 // pace returns the time until the next permitted start, and the time between two permitted
 // starts.
-func pace(limiter run.StartLimiter, now time.Time) (permit, interval time.Duration) {
+func pace(limiter fleet.StartLimiter, now time.Time) (permit, interval time.Duration) {
 	for i, app := range limiter.Apps {
 		if wait := max(app.Permit().Sub(now), 0); i == 0 || wait < permit {
 			permit = wait

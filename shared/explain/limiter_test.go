@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/explain"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -16,13 +17,13 @@ func TestPacedStartNamesItsCause(t *testing.T) {
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	r := run.Run{Tenant: "t", ID: "r", State: run.Pending}
 	r.Slot = run.Slot{Pool: "p", State: run.SlotQueued, Since: now, Limit: 10}
-	apps := []run.StartPace{{App: "a", Interval: time.Minute, Burst: 1}}
-	app, limited, _, ok := run.StartLimiter{Pool: "p"}.Take(apps, now)
+	apps := []fleet.StartPace{{App: "a", Interval: time.Minute, Burst: 1}}
+	app, limited, _, ok := fleet.StartLimiter{Pool: "p"}.Take(apps, now)
 	if !ok {
 		t.Fatalf("got no start at %q, want the first", app)
 	}
-	throttled, _ := run.StartLimiter{Pool: "p"}.Throttled(apps, "a", now, now)
-	for want, limiter := range map[string]run.StartLimiter{
+	throttled, _ := fleet.StartLimiter{Pool: "p"}.Throttled(apps, "a", now, now)
+	for want, limiter := range map[string]fleet.StartLimiter{
 		"starts wait for the limit of the platform, which permits the next one of pool p at 2026-03-01T08:01:00Z": limited,
 		"the platform has throttled starts and permits the next one of pool p at 2026-03-01T08:02:00Z":            throttled,
 	} {

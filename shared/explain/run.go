@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -17,7 +18,7 @@ type Facts struct {
 	Pool     Queue
 	Job, Key *Queue
 	// Limiter is the start limiter of the pool.
-	Limiter run.StartLimiter
+	Limiter fleet.StartLimiter
 	// Last is the last result of the run's job; nil without one.
 	Last *run.Result
 	// Previous is the violation of requirePreviousSuccess by the previous run of the job; nil

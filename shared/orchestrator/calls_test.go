@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -13,7 +14,7 @@ func TestCallsOfARunAreCounted(t *testing.T) {
 	for name, play := range map[string]func(h *fixture) (task string){
 		"success": func(h *fixture) string {
 			task := h.post()
-			if got := h.record(task).Tally.Calls[run.RunnerFly]; got == 0 {
+			if got := h.record(task).Tally.Calls[platform.RunnerFly]; got == 0 {
 				h.Error("got no calls of a run with a machine")
 			}
 			h.succeed(task)
@@ -47,7 +48,7 @@ func TestCallsOfARunAreCounted(t *testing.T) {
 			if !r.State.Terminal() {
 				t.Fatalf("got %s, want an end", r.State)
 			}
-			if got := r.Tally.Calls[run.RunnerFly]; got != h.runner.calls || got < 2 {
+			if got := r.Tally.Calls[platform.RunnerFly]; got != h.runner.calls || got < 2 {
 				t.Errorf("got %d calls in the record, want the %d of the runner", got, h.runner.calls)
 			}
 		})

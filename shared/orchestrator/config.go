@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -25,7 +26,7 @@ type Config struct {
 	// refused; 0 is no limit.
 	QueueLimit int
 	// Runners has the runners, and the values of their settings, that pools can name.
-	Runners run.RunnerOffer
+	Runners platform.RunnerOffer
 	// CheckPodSpec returns the faults of the pod specification of a job for the cluster, each
 	// with its field. A nil function accepts every specification.
 	CheckPodSpec func(document json.RawMessage) []*fault.Fault
@@ -122,7 +123,7 @@ func (c Config) StandardPool() run.Pool {
 }
 
 // WithRunners returns the settings with the runners against which placements of pools are checked.
-func (c Config) WithRunners(offer run.RunnerOffer) Config {
+func (c Config) WithRunners(offer platform.RunnerOffer) Config {
 	c.Runners = offer
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -88,13 +89,13 @@ func TestMachineThatDoesNotStartUsesAFurtherStart(t *testing.T) {
 func TestRegionsOfAPoolPrecedeTheDeployments(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *orchestrator.Config) {
-		c.Region, c.Runners = "ord", run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: []string{"app"}}
+		c.Region, c.Runners = "ord", platform.RunnerOffer{Runners: []string{platform.RunnerFly}, FlyApps: []string{"app"}}
 	})
 	for _, row := range []struct {
 		regions []string
 		want    string
 	}{{nil, "ord"}, {[]string{"fra", "ams"}, ""}} {
-		d := pools.Definition{Limit: 5, Placement: run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Regions: row.regions}}}
+		d := pools.Definition{Limit: 5, Placement: platform.Placement{Runner: platform.RunnerFly, Fly: &platform.FlySettings{Regions: row.regions}}}
 		_, _, err := h.service.Pools.Put(t.Context(), client, "default", d, change.Precondition{})
 		h.ok(err)
 		h.clock.to(h.clock.now.Add(2 * time.Second))

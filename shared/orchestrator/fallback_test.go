@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -17,13 +18,13 @@ import (
 func fallsBack(t *testing.T) *fixture {
 	t.Helper()
 	h := setup(t, func(c *orchestrator.Config) {
-		c.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerProcess}}
+		c.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerProcess}}
 	})
 	define := func(id string, d pools.Definition) {
 		_, _, err := h.service.Pools.Put(t.Context(), client, id, d, change.Precondition{})
 		h.ok(err)
 	}
-	define("spare", pools.Definition{Limit: 1, Placement: run.Placement{Runner: run.RunnerProcess}})
+	define("spare", pools.Definition{Limit: 1, Placement: platform.Placement{Runner: platform.RunnerProcess}})
 	define("default", pools.Definition{Limit: 5, Fallbacks: []run.Fallback{{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}}}})
 	return h
 }
@@ -58,7 +59,7 @@ func TestFallbackQueuesForTheOtherPool(t *testing.T) {
 	}
 	first := h.wantState(tasks[0], run.Running)
 	second := h.wantState(tasks[1], run.Pending)
-	if first.Slot.Pool != "spare" || first.Attempt.Number != 2 || h.runner.launched[1].spec.Runner != run.RunnerProcess || !first.InFallback() {
+	if first.Slot.Pool != "spare" || first.Attempt.Number != 2 || h.runner.launched[1].spec.Runner != platform.RunnerProcess || !first.InFallback() {
 		t.Errorf("got attempt %d in pool %s, started by %q, want attempt 2 in spare by process", first.Attempt.Number, first.Slot.Pool, h.runner.launched[1].spec.Runner)
 	}
 	if s := first.Detour.Steps; len(s) != 1 || s[0].From != "default" || s[0].Message != "no room" || first.Spent != (run.Spent{}) {

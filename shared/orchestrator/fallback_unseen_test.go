@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -74,14 +75,14 @@ func TestMachineThatIsNotSeenGoneDoesNotFallBack(t *testing.T) {
 // runners does not answer.
 func TestAnotherRunnerDoesNotDelayTheEnd(t *testing.T) {
 	t.Parallel()
-	for on, want := range map[string]run.State{run.RunnerFly: run.Failed, run.RunnerProcess: run.Terminating} {
+	for on, want := range map[string]run.State{platform.RunnerFly: run.Failed, platform.RunnerProcess: run.Terminating} {
 		t.Run(on, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, func(c *orchestrator.Config) {
-				c.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerProcess}}
+				c.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerProcess}}
 			})
-			h.runner.silent = run.RunnerProcess
-			_, _, err := h.service.Pools.Put(t.Context(), client, "default", pools.Definition{Limit: 5, Placement: run.Placement{Runner: on}}, change.Precondition{})
+			h.runner.silent = platform.RunnerProcess
+			_, _, err := h.service.Pools.Put(t.Context(), client, "default", pools.Definition{Limit: 5, Placement: platform.Placement{Runner: on}}, change.Precondition{})
 			h.ok(err)
 			h.refuse(fault.LaunchRefused)
 			task := h.post()

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -69,7 +70,7 @@ func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 			return put("warm", pools.Definition{Limit: 1, Warm: &run.Warm{Min: 1, Max: 1, Image: program}})
 		},
 		"replicas": func() error {
-			place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "host", Count: 1, Port: 8080}}
+			place := platform.EnginePlace{Kind: platform.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &platform.EngineMachines{Job: "host", Count: 1, Port: 8080}}
 			return put("own", pools.Definition{Limit: place.Limit(), Engine: &place})
 		},
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -20,8 +22,8 @@ import (
 func keeping(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 	t.Helper()
 	h := setup(t, append(change, func(c *orchestrator.Config) {
-		c.Runners.Runners, c.MaxMachines = []string{run.RunnerFly}, 20
-		c.Runners.Addressed = []string{run.RunnerFly}
+		c.Runners.Runners, c.MaxMachines = []string{platform.RunnerFly}, 20
+		c.Runners.Addressed = []string{platform.RunnerFly}
 	})...)
 	h.createJob("server", "")
 	_, _, err := h.service.Models.Create(t.Context(), client, "one", catalog.Definition{
@@ -38,17 +40,17 @@ func (h *fixture) keep(count int) {
 }
 
 func (h *fixture) tryKeep(job string, count int) error {
-	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: job, Count: count, Port: 8080}}
+	place := platform.EnginePlace{Kind: platform.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &platform.EngineMachines{Job: job, Count: count, Port: 8080}}
 	_, _, err := h.service.Pools.Put(h.Context(), client, "own", pools.Definition{Limit: place.Limit(), Engine: &place}, change.Precondition{})
 	return err
 }
 
 // replicas returns the replicas of the pool by state.
-func (h *fixture) replicas() map[run.ReplicaState][]run.Replica {
+func (h *fixture) replicas() map[fleet.ReplicaState][]fleet.Replica {
 	h.Helper()
 	health, err := h.service.Pools.Health(h.Context(), client, "own")
 	h.ok(err)
-	found := map[run.ReplicaState][]run.Replica{}
+	found := map[fleet.ReplicaState][]fleet.Replica{}
 	for _, r := range health.Replicas {
 		found[r.Machine.Phase] = append(found[r.Machine.Phase], *r.Machine)
 	}
@@ -100,7 +102,7 @@ func TestReplicasAreRuns(t *testing.T) {
 	h.keep(2)
 	h.settle()
 	h.wantLiving("two", 2)
-	serving := h.replicas()[run.ReplicaServing]
+	serving := h.replicas()[fleet.ReplicaServing]
 	if len(serving) != 2 || serving[0].URL != "http://[fdaa::1]:8080" {
 		t.Fatalf("got %+v, want two with the addresses of their machines", h.replicas())
 	}
@@ -118,7 +120,7 @@ func TestReplicasAreRuns(t *testing.T) {
 	h.machineOf(serving[0].TaskID).exit(1)
 	h.settle()
 	h.wantLiving("after a loss", 2)
-	again := h.replicas()[run.ReplicaServing][0]
+	again := h.replicas()[fleet.ReplicaServing][0]
 	if again.Run == serving[0].Run || again.LastRun != serving[0].Run || again.Fault == nil || again.Failures != 0 {
 		t.Errorf("got %+v, want another run that followed at once, with the fault of the last", again)
 	}
@@ -158,7 +160,7 @@ func TestCrashedKeeperStartsNoReplicaTwice(t *testing.T) {
 			h.advance(2 * time.Minute) // a sweep starts executions that were not started
 			h.settle()
 			h.wantLiving(fmt.Sprintf("write %d lost, applied %t", nth, applied), 2)
-			if got := len(h.replicas()[run.ReplicaServing]); got != 2 {
+			if got := len(h.replicas()[fleet.ReplicaServing]); got != 2 {
 				t.Fatalf("write %d lost, applied %t: got %d that serve, want 2", nth, applied, got)
 			}
 			h.ok(h.service.Pools.Delete(t.Context(), client, "own", change.Precondition{}))
@@ -219,7 +221,7 @@ func TestShrunkPoolEndsARunThatWasJustCreated(t *testing.T) {
 		h.wantLiving(fmt.Sprintf("one after %s", takes), 1)
 		h.advance(20 * time.Minute)
 		h.settle()
-		if got := h.replicas(); len(got[run.ReplicaServing]) != 1 || len(got[run.ReplicaEnding]) != 0 {
+		if got := h.replicas(); len(got[fleet.ReplicaServing]) != 1 || len(got[fleet.ReplicaEnding]) != 0 {
 			t.Errorf("got %+v, want one that serves", got)
 		}
 	}
@@ -232,9 +234,9 @@ func TestRefusedReplicaIsShown(t *testing.T) {
 	h.keep(1)
 	h.settle()
 	h.ok(h.service.Jobs.Delete(t.Context(), client, "server", change.Precondition{}))
-	h.machineOf(h.replicas()[run.ReplicaServing][0].TaskID).exit(1)
+	h.machineOf(h.replicas()[fleet.ReplicaServing][0].TaskID).exit(1)
 	h.settle()
-	waiting := h.replicas()[run.ReplicaWaiting]
+	waiting := h.replicas()[fleet.ReplicaWaiting]
 	if len(waiting) != 1 || waiting[0].Fault == nil || waiting[0].Fault.Code != fault.NotFound || waiting[0].Failures < 2 || waiting[0].RetryAt.Before(h.clock.now) {
 		t.Fatalf("got %+v, want one that waits because its job is unknown", h.replicas())
 	}
@@ -250,11 +252,11 @@ func TestReplicaThatAnOperatorCancelsIsReplaced(t *testing.T) {
 	h := keeping(t)
 	h.keep(1)
 	h.settle()
-	before := h.replicas()[run.ReplicaServing][0]
+	before := h.replicas()[fleet.ReplicaServing][0]
 	h.cancel(before.TaskID)
 	h.settle()
 	h.wantLiving("after the cancel", 1)
-	if after := h.replicas()[run.ReplicaServing]; len(after) != 1 || after[0].Run == before.Run || after[0].Failures != 0 {
+	if after := h.replicas()[fleet.ReplicaServing]; len(after) != 1 || after[0].Run == before.Run || after[0].Failures != 0 {
 		t.Errorf("got %+v, want another run", h.replicas())
 	}
 }
@@ -269,13 +271,13 @@ func TestReplicaWithoutAnAddressIsShown(t *testing.T) {
 	}
 	h.keep(1)
 	h.settle()
-	starting := h.replicas()[run.ReplicaStarting]
+	starting := h.replicas()[fleet.ReplicaStarting]
 	if len(starting) != 1 || starting[0].Fault == nil || starting[0].Fault.Code != fault.PoolUnavailable {
 		t.Fatalf("got %+v, want one that starts because it has no address", h.replicas())
 	}
 	h.machineOf(starting[0].TaskID).Address = "10.0.0.7"
 	h.settle()
-	if serving := h.replicas()[run.ReplicaServing]; len(serving) != 1 || serving[0].URL != "http://10.0.0.7:8080" || serving[0].Fault != nil {
+	if serving := h.replicas()[fleet.ReplicaServing]; len(serving) != 1 || serving[0].URL != "http://10.0.0.7:8080" || serving[0].Fault != nil {
 		t.Errorf("got %+v, want one that serves at its address", h.replicas())
 	}
 }
@@ -286,7 +288,7 @@ func TestMachinesOfAPoolAreChecked(t *testing.T) {
 	h := keeping(t, func(c *orchestrator.Config) { c.Host.Exec = true })
 	h.config.Runners.Addressed = nil
 	unreachable := h.system(wiring{})
-	place := run.EnginePlace{Kind: run.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &run.EngineMachines{Job: "server", Count: 1, Port: 8080}}
+	place := platform.EnginePlace{Kind: platform.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &platform.EngineMachines{Job: "server", Count: 1, Port: 8080}}
 	_, _, err := unreachable.Pools.Put(t.Context(), client, "own", pools.Definition{Limit: 2, Engine: &place}, change.Precondition{})
 	if f := fault.Of(err); f == nil || f.Code != fault.InvalidRequest || f.Field != "engine.machines.job" {
 		t.Errorf("got %v, want an invalid engine.machines.job", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -95,7 +96,7 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 	var left, full []string // released pools that may have a free slot after the commit
 	for range port.CommitTries {
 		decisions := given
-		var limiter *run.StartLimiter
+		var limiter *fleet.StartLimiter
 		left = left[:0]
 		for _, pool := range released {
 			first, err := s.nextQueued(ctx, d.Run.Tenant, pool)
@@ -185,7 +186,7 @@ func awaitedPools(d run.Decision) []string {
 
 // write commits decisions together, with the limiter of the last one, and acts on
 // their effects.
-func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, limiter *run.StartLimiter) error {
+func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, limiter *fleet.StartLimiter) error {
 	made, err := s.commitWithEffects(ctx, decisions, func(ctx context.Context) error { return s.Records.write(ctx, decisions, limiter) })
 	if err != nil {
 		return err

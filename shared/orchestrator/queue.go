@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -113,7 +114,7 @@ func (s *constraints) mustQueue(ctx context.Context, pool run.Pool) (bool, error
 // grant needs no permit.
 type slotGrant struct {
 	decisions []run.Decision
-	limiter   *run.StartLimiter
+	limiter   *fleet.StartLimiter
 }
 
 // nextQueued decides the grant to the first queued run that still needs a slot or a

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -141,7 +142,7 @@ func (s *Records) commit(ctx context.Context, d run.Decision) (run.Run, error) {
 
 // write commits decisions together, with the limiter of the last one, logs their events
 // and wakes waiting readers.
-func (s *Records) write(ctx context.Context, decisions []run.Decision, limiter *run.StartLimiter) error {
+func (s *Records) write(ctx context.Context, decisions []run.Decision, limiter *fleet.StartLimiter) error {
 	writes := make([]port.Write, len(decisions))
 	for i := range decisions {
 		writes[i] = port.WriteOf(decisions[i])

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // runner is a platform whose machines start when Wait is called.
@@ -34,7 +35,7 @@ type runner struct {
 	refused  int
 	// paces are the documented limits of several apps, which buckets enforces; nil for one
 	// app without a documented burst.
-	paces   []run.StartPace
+	paces   []fleet.StartPace
 	buckets map[string]*rate.Limiter
 	// unreachable fails every inspection.
 	unreachable bool
@@ -93,15 +94,15 @@ func (h *fixture) limitStarts(burst int) {
 }
 
 // StartLimits implements port.StartLimits.
-func (r *runner) StartLimits(run.Placement) []run.StartPace {
+func (r *runner) StartLimits(platform.Placement) []fleet.StartPace {
 	if r.paces != nil {
 		return r.paces
 	}
-	return []run.StartPace{{App: "app", Interval: 1050 * time.Millisecond}}
+	return []fleet.StartPace{{App: "app", Interval: 1050 * time.Millisecond}}
 }
 
 // AppOf implements port.StartLimits.
-func (r *runner) AppOf(run.Placement, string) string { return "app" }
+func (r *runner) AppOf(platform.Placement, string) string { return "app" }
 
 // documentLimits gives each of n apps the documented limit of one creation per second with
 // a burst.
@@ -109,7 +110,7 @@ func (h *fixture) documentLimits(n, burst int) {
 	h.runner.buckets = map[string]*rate.Limiter{}
 	for i := range n {
 		app := fmt.Sprint("app-", i)
-		h.runner.paces = append(h.runner.paces, run.StartPace{App: app, Interval: 1050 * time.Millisecond, Burst: burst})
+		h.runner.paces = append(h.runner.paces, fleet.StartPace{App: app, Interval: 1050 * time.Millisecond, Burst: burst})
 		h.runner.buckets[app] = rate.NewLimiter(1, burst)
 	}
 }
@@ -141,7 +142,7 @@ func (r *runner) take(app string) bool {
 // call counts a call to the platform.
 func (r *runner) call(ctx context.Context) {
 	r.calls++
-	port.CountCall(ctx, run.RunnerFly)
+	port.CountCall(ctx, platform.RunnerFly)
 }
 
 // Launch implements port.Runner. Names need not be unique.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -18,7 +19,7 @@ const unknownInterval = time.Second
 
 // places returns the apps of the runner with their intervals, and the app that a
 // launch of the run's attempt uses.
-func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
+func (s *Launches) places(r run.Run) (apps []fleet.StartPace, app string) {
 	where := r.Attempt.Place()
 	limits, ok := s.runner.(port.StartLimits)
 	if ok {
@@ -26,7 +27,7 @@ func (s *Launches) places(r run.Run) (apps []run.StartPace, app string) {
 	}
 	switch {
 	case len(apps) == 0:
-		return []run.StartPace{{Interval: unknownInterval}}, ""
+		return []fleet.StartPace{{Interval: unknownInterval}}, ""
 	case r.Attempt.App != "":
 		return apps, r.Attempt.App
 	}
@@ -51,7 +52,7 @@ func (s *Launches) awaitPermit(ctx context.Context, r run.Run) (after run.Run, p
 // the next token.
 func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, permitted bool, err error) {
 	apps, app := s.places(r)
-	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
+	i := slices.IndexFunc(apps, func(p fleet.StartPace) bool { return p.App == app })
 	if i < 0 || app == "" {
 		return r, true, nil
 	}
@@ -60,7 +61,7 @@ func (s *Launches) takeOfApp(ctx context.Context, r run.Run) (after run.Run, per
 		return r, err == nil, err
 	}
 	at := s.now().Add(wait)
-	s.changeLimiter(ctx, r, func(g run.StartLimiter) (run.StartLimiter, bool) { return g.NotBefore(app, at) })
+	s.changeLimiter(ctx, r, func(g fleet.StartLimiter) (fleet.StartLimiter, bool) { return g.NotBefore(app, at) })
 	after, err = s.notStarted(ctx, r, run.StartDeferred{Attempt: r.Attempt.Number})
 	return after, false, err
 }
@@ -138,7 +139,7 @@ func (s *Launches) awaitStart(ctx context.Context, r run.Run) (after run.Run, pe
 func (s *Launches) refused(ctx context.Context, r run.Run, why *fault.Fault) (run.Run, error) {
 	if why.Code == fault.Throttled {
 		apps, app := s.places(r)
-		s.changeLimiter(ctx, r, func(g run.StartLimiter) (run.StartLimiter, bool) {
+		s.changeLimiter(ctx, r, func(g fleet.StartLimiter) (fleet.StartLimiter, bool) {
 			return g.Throttled(apps, app, r.Attempt.StartAt, s.now())
 		})
 	}
@@ -163,14 +164,14 @@ func (s *Launches) startAccepted(ctx context.Context, r run.Run) {
 		return
 	}
 	_, app := s.places(r)
-	if s.changeLimiter(ctx, r, func(g run.StartLimiter) (run.StartLimiter, bool) { return g.Accepted(app, s.now()) }) {
+	if s.changeLimiter(ctx, r, func(g fleet.StartLimiter) (fleet.StartLimiter, bool) { return g.Accepted(app, s.now()) }) {
 		s.fill(ctx, r.Tenant, r.Slot.Pool)
 	}
 }
 
 // changeLimiter changes the limiter of the run's pool and reports whether it did. It only logs an
 // error, which at worst causes starts that are throttled again.
-func (s *Launches) changeLimiter(ctx context.Context, r run.Run, change func(run.StartLimiter) (run.StartLimiter, bool)) bool {
+func (s *Launches) changeLimiter(ctx context.Context, r run.Run, change func(fleet.StartLimiter) (fleet.StartLimiter, bool)) bool {
 	for range port.CommitTries {
 		limiter, err := s.store.StartLimiter(ctx, r.Slot.Pool)
 		if err == nil {

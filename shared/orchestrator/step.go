@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -157,7 +158,7 @@ func (s *Lifecycle) enterWait(ctx context.Context, in StepInput) (r run.Run, wai
 
 // placement returns the placement of the run's pool. For a deleted pool it returns the
 // placement of the attempt.
-func (s *forecasts) placement(ctx context.Context, r run.Run) (run.Placement, error) {
+func (s *forecasts) placement(ctx context.Context, r run.Run) (platform.Placement, error) {
 	pool, err := s.pools.Pool(ctx, r.Tenant, r.Slot.Pool)
 	if errors.Is(err, port.ErrNotFound) {
 		return r.Attempt.Place(), nil

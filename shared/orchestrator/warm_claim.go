@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // WarmKey returns the key of the warm machines that fit work in a placement.
-func (c Config) WarmKey(w run.Work, where run.Placement) run.WarmKey {
+func (c Config) WarmKey(w run.Work, where platform.Placement) run.WarmKey {
 	return run.WarmKey{
 		Image: cmp.Or(w.Image, c.Image), CPUs: cmp.Or(w.Resources.CPUs, c.CPUs), MemoryMB: cmp.Or(w.Resources.MemoryMB, c.MemoryMB),
 		Region: c.region(w, where),
@@ -23,7 +24,7 @@ func (c Config) WarmKey(w run.Work, where run.Placement) run.WarmKey {
 
 // region returns the region that is tried first: that of the job or, if the pool lists no
 // regions, that of the deployment.
-func (c Config) region(w run.Work, where run.Placement) string {
+func (c Config) region(w run.Work, where platform.Placement) string {
 	if where.Fly != nil && len(where.Fly.Regions) > 0 {
 		return w.Resources.Region
 	}

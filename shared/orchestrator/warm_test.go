@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -17,7 +18,7 @@ import (
 func warmPool(t *testing.T, w *run.Warm) *fixture {
 	t.Helper()
 	h := setup(t, func(c *orchestrator.Config) {
-		c.Runners = run.RunnerOffer{Runners: []string{run.RunnerProcess}}
+		c.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerProcess}}
 		c.MaxMachines = 10
 	})
 	h.setWarm(w)

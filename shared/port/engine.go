@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // Engine is one replica of an inference server with one model.
@@ -45,19 +45,19 @@ type Engine interface {
 }
 
 // EngineKind is the kind of an inference server with an adapter in Sortie.
-type EngineKind = run.EngineKind
+type EngineKind = platform.EngineKind
 
 // The engines. EngineMock is for tests and development.
 const (
-	EngineLlamaCpp = run.EngineLlamaCpp
-	EngineVLLM     = run.EngineVLLM
-	EngineTGI      = run.EngineTGI
-	EngineTriton   = run.EngineTriton
-	EngineMock     = run.EngineMock
+	EngineLlamaCpp = platform.EngineLlamaCpp
+	EngineVLLM     = platform.EngineVLLM
+	EngineTGI      = platform.EngineTGI
+	EngineTriton   = platform.EngineTriton
+	EngineMock     = platform.EngineMock
 )
 
 // EngineKinds lists the engines.
-func EngineKinds() []EngineKind { return run.EngineKinds() }
+func EngineKinds() []EngineKind { return platform.EngineKinds() }
 
 // Workload is the kind of an inference task.
 type Workload string

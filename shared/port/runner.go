@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -53,7 +55,7 @@ type Runner interface {
 type LaunchSpec struct {
 	// Placement is the runner and its settings; zero means the default runner with its own
 	// settings.
-	run.Placement
+	platform.Placement
 	// Name is unique among live machines: at most 63 of [a-z0-9-].
 	Name  string
 	Image string
@@ -154,10 +156,10 @@ type Exit = run.Exit
 type StartLimits interface {
 	// StartLimits returns the places of a placement, with the time between two creations; empty
 	// if the platform documents no limit. The result is constant.
-	StartLimits(where run.Placement) []run.StartPace
+	StartLimits(where platform.Placement) []fleet.StartPace
 	// AppOf returns the place in which a launch without an App creates the machine; empty
 	// without places.
-	AppOf(where run.Placement, machineName string) string
+	AppOf(where platform.Placement, machineName string) string
 }
 
 // WarmMachines is an optional capability of a Runner that can create machines stopped and start
@@ -182,7 +184,7 @@ type WarmMachines interface {
 
 // WarmSpec describes a warm machine.
 type WarmSpec struct {
-	run.Placement
+	platform.Placement
 	// Warm identifies the record of the machine. The platform stores it as metadata.
 	Warm run.WarmRef
 	run.WarmKey

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -124,8 +125,8 @@ type LeaseStore interface {
 	// StartLimiter returns the start limiter of a pool, or a zero limiter with the pool's name.
 	// SetStartLimiter stores a changed limiter and increments its version. The error is ErrConflict
 	// if the stored version differs from that of g.
-	StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error)
-	SetStartLimiter(ctx context.Context, g run.StartLimiter) error
+	StartLimiter(ctx context.Context, pool string) (fleet.StartLimiter, error)
+	SetStartLimiter(ctx context.Context, g fleet.StartLimiter) error
 }
 
 // SweepStore lists the overdue and expired records that sweeps read, and purges them.
@@ -178,7 +179,7 @@ type Write struct {
 	Heartbeat                 run.HeartbeatChange
 	// Limiter, if not nil, is stored with the run, as by SetStartLimiter. If it was changed
 	// meanwhile, the error is a *Conflict without a run.
-	Limiter *run.StartLimiter
+	Limiter *fleet.StartLimiter
 	// Warm, if not nil, is stored with the run, as by SaveWarm. If it was changed meanwhile,
 	// the error is a *Conflict without a run.
 	Warm *run.WarmMachine

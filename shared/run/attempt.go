@@ -1,6 +1,10 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/platform"
+)
 
 // Attempt is the current attempt. The zero value means that no attempt has begun.
 type Attempt struct {
@@ -10,7 +14,7 @@ type Attempt struct {
 	MachineName string `json:"machineName,omitempty"`
 	// Placement is where the machine is created: the placement of the pool before the first
 	// create call. nil means the zero value.
-	Placement *Placement `json:"placement,omitempty"`
+	Placement *platform.Placement `json:"placement,omitempty"`
 	// Machine is zero until the machine is known.
 	Machine Machine `json:"machine,omitzero"`
 	// IntentAt is when the machine was first requested.

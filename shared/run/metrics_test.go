@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -85,12 +86,12 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 func TestCallsAreCountedByRunner(t *testing.T) {
 	t.Parallel()
 	r := run.New(fresh(), epoch).Run
-	first := r.Tally.Called(map[string]int{run.RunnerKubernetes: 2})
-	r.Tally = first.Called(map[string]int{run.RunnerFly: 1, run.RunnerKubernetes: 3}).Called(nil)
-	if got, want := r.Metrics(epoch).Calls, map[string]int{run.RunnerFly: 1, run.RunnerKubernetes: 5}; !reflect.DeepEqual(got, want) {
+	first := r.Tally.Called(map[string]int{platform.RunnerKubernetes: 2})
+	r.Tally = first.Called(map[string]int{platform.RunnerFly: 1, platform.RunnerKubernetes: 3}).Called(nil)
+	if got, want := r.Metrics(epoch).Calls, map[string]int{platform.RunnerFly: 1, platform.RunnerKubernetes: 5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got calls %v, want %v", got, want)
 	}
-	if first.Calls[run.RunnerKubernetes] != 2 {
+	if first.Calls[platform.RunnerKubernetes] != 2 {
 		t.Errorf("got calls %v of the earlier tally, want it unchanged", first.Calls)
 	}
 }

@@ -3,6 +3,8 @@ package run
 import (
 	"reflect"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // Pool limits how many runs hold a slot at the same time, and how many may be queued. A
@@ -15,10 +17,10 @@ type Pool struct {
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 means no limit.
 	QueueLimit int `json:"queueLimit"`
 	// Placement is where the machines of the runs are created.
-	Placement Placement `json:"placement,omitzero"`
+	Placement platform.Placement `json:"placement,omitzero"`
 	// Engine is where inference tasks run; nil for a pool of a runner, which Placement
 	// describes.
-	Engine *EnginePlace `json:"engine,omitempty"`
+	Engine *platform.EnginePlace `json:"engine,omitempty"`
 	// Fallbacks are the pools for runs whose machines the platform of this pool does not start,
 	// in order.
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`
@@ -56,7 +58,7 @@ func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
 }
 
 // Placed returns the pool with the placement. A pool that already has it is unchanged.
-func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
+func (p Pool) Placed(where platform.Placement, by string, now time.Time) Pool {
 	if p.Placement.Equal(where) {
 		return p
 	}
@@ -122,14 +124,14 @@ func (p Pool) DrainDue() time.Time {
 // WarmEnded returns the pool with WarmLeft cleared. It changes nothing while a sweep that read
 // the earlier settings may still create machines.
 func (p Pool) WarmEnded(now time.Time) Pool {
-	if p.WarmLeft && now.Sub(p.UpdatedAt) >= longestSweep {
+	if p.WarmLeft && now.Sub(p.UpdatedAt) >= LongestSweep {
 		p.WarmLeft = false
 	}
 	return p
 }
 
-// longestSweep is the maximum duration of a sweep.
-const longestSweep = 15 * time.Minute
+// LongestSweep is the maximum duration of a sweep.
+const LongestSweep = 15 * time.Minute
 
 // Due returns when a sweep must process the pool: a past time if the pool has warm machines,
 // otherwise DrainDue. Zero means never.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // TokenStored: the execution entered a token state with this token. A token of an older
@@ -22,7 +23,7 @@ type TokenStored struct {
 	// Placement is the placement of the run's pool, in ContainerCreating. It is committed
 	// before the first create call. It is replaced only while no call can have created a
 	// machine, so that every call for the same machine has the same placement.
-	Placement Placement
+	Placement platform.Placement
 }
 
 func (f TokenStored) acted(r Run) bool { return f.Generation == r.Wait.Generation }
@@ -61,17 +62,17 @@ func (f TokenStored) apply(d *draft) error {
 }
 
 // setPlacement sets the placement of the attempt.
-func (d *draft) setPlacement(where Placement) {
+func (d *draft) setPlacement(where platform.Placement) {
 	d.Attempt.Placement = nil
-	if !where.Equal(Placement{}) {
+	if !where.Equal(platform.Placement{}) {
 		d.Attempt.Placement = &where
 	}
 }
 
 // Place returns the placement of the attempt's machine; zero for that of the deployment.
-func (a Attempt) Place() Placement {
+func (a Attempt) Place() platform.Placement {
 	if a.Placement == nil {
-		return Placement{}
+		return platform.Placement{}
 	}
 	return *a.Placement
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
 	"github.com/sortie-dev/sortie/shared/run"
 )
 

@@ -2,12 +2,11 @@ package run
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // Warm are the settings of the warm machines of a pool. Warm machines are created and stopped
@@ -54,7 +53,9 @@ const (
 )
 
 // KeepsWarm reports whether the runner can create machines first and start them later.
-func KeepsWarm(runner string) bool { return runner == RunnerFly || runner == RunnerProcess }
+func KeepsWarm(runner string) bool {
+	return runner == platform.RunnerFly || runner == platform.RunnerProcess
+}
 
 // Check returns the faults of the settings for a pool of the runner, each with its field.
 func (w Warm) Check(runner string) (found []*fault.Fault) {
@@ -84,8 +85,8 @@ func (w Warm) Check(runner string) (found []*fault.Fault) {
 	return found
 }
 
-// age returns the age at which an unclaimed machine is replaced.
-func (w Warm) age() time.Duration { return cmp.Or(w.MaxAge, DefaultWarmAge) }
+// Age returns the age at which an unclaimed machine is replaced.
+func (w Warm) Age() time.Duration { return cmp.Or(w.MaxAge, DefaultWarmAge) }
 
 // WarmKey has the properties of a machine that a run and a warm machine must share. If Image is
 // a tag, it may refer to another image later; see WarmMachine.Digest.
@@ -132,10 +133,10 @@ type WarmMachine struct {
 	Pool   string `json:"pool"`
 	ID     string `json:"id"`
 	// Version counts the commits, from 1. A commit is conditional on it.
-	Version   int64     `json:"version"`
-	Key       WarmKey   `json:"key"`
-	Placement Placement `json:"placement,omitzero"`
-	Phase     WarmState `json:"state"`
+	Version   int64              `json:"version"`
+	Key       WarmKey            `json:"key"`
+	Placement platform.Placement `json:"placement,omitzero"`
+	Phase     WarmState          `json:"state"`
 	// App is the place in which the machine is created. Machine is set once the machine is
 	// known.
 	App     string  `json:"app,omitempty"`
@@ -166,7 +167,7 @@ func (w WarmMachine) Outdated(image, digest string, later time.Time) bool {
 }
 
 // Claimable reports whether an attempt with the key and the placement can use the machine.
-func (w WarmMachine) Claimable(key WarmKey, where Placement) bool {
+func (w WarmMachine) Claimable(key WarmKey, where platform.Placement) bool {
 	return w.Phase == WarmReady && w.Machine.Known() && w.Key == key && w.Placement.Equal(where)
 }
 
@@ -199,140 +200,4 @@ func (w WarmMachine) Cleared(is Machine) WarmMachine {
 // Holds reports whether the run's current attempt has claimed the machine.
 func (w WarmMachine) Holds(r Run) bool {
 	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
-}
-
-// warmCreation is how long a machine may stay in WarmCreating. It is longer than a create call
-// and an image pull take.
-const warmCreation = 5 * time.Minute
-
-// WarmRoom reports whether the number of unclaimed warm machines is within the maximum of the
-// pool. It is false if the pool has no warm machines or is draining.
-func (p Pool) WarmRoom(have []WarmMachine) bool {
-	unclaimed := 0
-	for _, w := range have {
-		if w.Phase == WarmCreating || w.Phase == WarmReady || w.Phase == WarmRecycling {
-			unclaimed++
-		}
-	}
-	return p.Warm != nil && !p.Draining && unclaimed <= p.Warm.Max
-}
-
-// WarmPlan contains the changes to the warm machines of a pool.
-type WarmPlan struct {
-	// Create lists the keys of the machines to create.
-	Create []WarmKey
-	// End lists the machines to destroy. They are too old, too many, in another placement,
-	// stuck in their creation, or their image tag refers to another image now. In a pool that
-	// drains or has no warm machines, all unclaimed ones are destroyed.
-	End []WarmMachine
-	// Recycle lists the machines in WarmRecycling to make ready again.
-	Recycle []WarmMachine
-	// Stuck counts the machines in End that stayed in WarmCreating.
-	Stuck int
-	// Save lists the machines whose UnneededAt changes.
-	Save []WarmMachine
-}
-
-// warmSpare is how long an unneeded ready machine is kept. It is longer than the start of the
-// run that the machine was created for takes.
-const warmSpare = time.Minute
-
-// PlanWarm compares the warm machines of a pool with its settings. standard is the key of Min.
-// firing is the number of machines that firings within Ahead need. Claimed machines are not
-// counted. Recycled machines are kept up to the maximum.
-func PlanWarm(p Pool, standard WarmKey, firing map[WarmKey]int, have []WarmMachine, now time.Time) (plan WarmPlan) {
-	wanted, age, most := map[WarmKey]int{}, DefaultWarmAge, 0
-	keys := []WarmKey{standard}
-	if p.Warm != nil && !p.Draining {
-		left := p.Warm.Max
-		age, most = p.Warm.age(), p.Warm.Max
-		want := func(key WarmKey, n int) {
-			wanted[key] = min(n, left)
-			left -= wanted[key]
-		}
-		want(standard, max(p.Warm.Min, firing[standard]))
-		for _, key := range sortedKeys(firing) {
-			if key != standard {
-				keys = append(keys, key)
-				want(key, firing[key])
-			}
-		}
-	}
-	have = slices.Clone(have)
-	slices.SortFunc(have, func(a, b WarmMachine) int { // the machines to keep come first
-		return cmp.Or(cmp.Compare(rankOf(a.Phase), rankOf(b.Phase)), b.CreatedAt.Compare(a.CreatedAt), strings.Compare(a.ID, b.ID))
-	})
-	var spare []WarmMachine
-	kept := 0
-	for _, w := range have {
-		lived := now.Sub(w.CreatedAt)
-		switch {
-		case w.Phase == WarmClaimed:
-		case w.Phase == WarmEnding:
-			plan.End = append(plan.End, w)
-		case w.Phase == WarmCreating && lived >= warmCreation:
-			plan.End, plan.Stuck = append(plan.End, w), plan.Stuck+1
-		case w.Phase == WarmRecycling && !p.Recycles(), lived >= age || most == 0 || !w.Placement.Equal(p.Placement) || outdated(w, have):
-			plan.End = append(plan.End, w)
-		case wanted[w.Key] == 0:
-			spare = append(spare, w)
-		default:
-			wanted[w.Key]--
-			kept++
-			plan.addReusable(w, time.Time{})
-		}
-	}
-	for _, key := range keys {
-		for range wanted[key] {
-			plan.Create = append(plan.Create, key)
-		}
-	}
-	room := most - kept - len(plan.Create)
-	for _, w := range spare {
-		again := w.Phase == WarmRecycling || w.Phase == WarmReady && w.Recycled > 0 && p.Recycles()
-		brief := w.Phase == WarmReady && (w.UnneededAt.IsZero() || now.Sub(w.UnneededAt) < warmSpare)
-		if room <= 0 || !again && !brief {
-			plan.End = append(plan.End, w)
-			continue
-		}
-		room--
-		since := w.UnneededAt
-		if since.IsZero() {
-			since = now
-		}
-		plan.addReusable(w, since)
-	}
-	return plan
-}
-
-// outdated reports whether one of the machines was created later with another digest of the
-// same image.
-func outdated(w WarmMachine, have []WarmMachine) bool {
-	return slices.ContainsFunc(have, func(other WarmMachine) bool { return w.Outdated(other.Key.Image, other.Digest, other.CreatedAt) })
-}
-
-// addReusable keeps a machine: it is recycled, or saved if its UnneededAt changes.
-func (p *WarmPlan) addReusable(w WarmMachine, unneededAt time.Time) {
-	switch {
-	case w.Phase == WarmRecycling:
-		p.Recycle = append(p.Recycle, w)
-	case !w.UnneededAt.Equal(unneededAt):
-		w.UnneededAt = unneededAt
-		p.Save = append(p.Save, w)
-	}
-}
-
-func rankOf(s WarmState) int {
-	return -slices.Index([]WarmState{WarmEnding, WarmCreating, WarmRecycling, WarmReady}, s)
-}
-
-func sortedKeys(of map[WarmKey]int) []WarmKey {
-	keys := make([]WarmKey, 0, len(of))
-	for key := range of {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b WarmKey) int {
-		return cmp.Or(strings.Compare(a.Image, b.Image), a.CPUs-b.CPUs, a.MemoryMB-b.MemoryMB, strings.Compare(a.Region, b.Region))
-	})
-	return keys
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -48,7 +50,7 @@ func recycling(w run.WarmMachine) run.WarmMachine {
 func TestPlanOfWarmMachines(t *testing.T) {
 	t.Parallel()
 	other := warm("other", run.WarmReady, small, time.Minute)
-	other.Placement = run.Placement{Runner: run.RunnerFly}
+	other.Placement = platform.Placement{Runner: platform.RunnerFly}
 	for name, row := range map[string]struct {
 		settings *run.Warm
 		draining bool
@@ -94,7 +96,7 @@ func TestPlanOfWarmMachines(t *testing.T) {
 		"firings do not need a pool": {firing: map[run.WarmKey]int{small: 1}},
 	} {
 		p := run.Pool{Tenant: "t", ID: "p", Warm: row.settings, Draining: row.draining}
-		plan := run.PlanWarm(p, small, row.firing, row.have, epoch)
+		plan := fleet.PlanWarm(p, small, row.firing, row.have, epoch)
 		var end, recycle []string
 		for _, w := range plan.End {
 			end = append(end, w.ID)
@@ -117,16 +119,16 @@ func TestWarmSettingsAreChecked(t *testing.T) {
 		settings run.Warm
 		runner   string
 	}{
-		"[]":                   {run.Warm{Min: 2, Max: 2, Ahead: time.Hour, MaxAge: time.Hour, MemoryMB: 512}, run.RunnerFly},
-		"[warm]":               {run.Warm{Max: 1}, run.RunnerKubernetes},
-		"[warm.max]":           {run.Warm{}, run.RunnerProcess},
-		"[warm.min warm.max]":  {run.Warm{Min: -1, Max: 201}, run.RunnerFly},
-		"[warm.max warm.cpus]": {run.Warm{Min: 3, Max: 2, CPUs: 17}, run.RunnerFly},
-		"[warm.aheadSeconds]":  {run.Warm{Max: 1, Ahead: 25 * time.Hour}, run.RunnerFly},
-		"[warm.maxAgeSeconds]": {run.Warm{Max: 1, MaxAge: -time.Second}, run.RunnerFly},
-		"[warm.memoryMb]":      {run.Warm{Max: 1, MemoryMB: 100}, run.RunnerFly},
-		"[warm.after]":         {run.Warm{Max: 1, After: "keep"}, run.RunnerFly},
-		"[warm.image]":         {run.Warm{Max: 1, Image: "a\x00b"}, run.RunnerFly},
+		"[]":                   {run.Warm{Min: 2, Max: 2, Ahead: time.Hour, MaxAge: time.Hour, MemoryMB: 512}, platform.RunnerFly},
+		"[warm]":               {run.Warm{Max: 1}, platform.RunnerKubernetes},
+		"[warm.max]":           {run.Warm{}, platform.RunnerProcess},
+		"[warm.min warm.max]":  {run.Warm{Min: -1, Max: 201}, platform.RunnerFly},
+		"[warm.max warm.cpus]": {run.Warm{Min: 3, Max: 2, CPUs: 17}, platform.RunnerFly},
+		"[warm.aheadSeconds]":  {run.Warm{Max: 1, Ahead: 25 * time.Hour}, platform.RunnerFly},
+		"[warm.maxAgeSeconds]": {run.Warm{Max: 1, MaxAge: -time.Second}, platform.RunnerFly},
+		"[warm.memoryMb]":      {run.Warm{Max: 1, MemoryMB: 100}, platform.RunnerFly},
+		"[warm.after]":         {run.Warm{Max: 1, After: "keep"}, platform.RunnerFly},
+		"[warm.image]":         {run.Warm{Max: 1, Image: "a\x00b"}, platform.RunnerFly},
 	} {
 		fields := []string{}
 		for _, f := range row.settings.Check(row.runner) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 )
@@ -31,7 +32,7 @@ func TestRunIsCountedAtItsEnd(t *testing.T) {
 		t.Errorf("samples of the firing (-want +got):\n%s", diff)
 	}
 	now := epoch
-	d.Run.Tally = d.Run.Tally.Called(map[string]int{run.RunnerKubernetes: 5, run.RunnerFly: 2})
+	d.Run.Tally = d.Run.Tally.Called(map[string]int{platform.RunnerKubernetes: 5, platform.RunnerFly: 2})
 	for i, f := range []run.Fact{
 		run.Admitted{Pool: "p", Limit: 1}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
 	} {

@@ -35,7 +35,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
 )
 
@@ -131,7 +131,7 @@ func newWorld(t *testing.T) *world {
 // requires TLS. It returns the address of the proxy.
 func llamaServer(t *testing.T, certificate tls.Certificate) string {
 	t.Helper()
-	installed, err := servers.Install(t.Context(), run.EngineLlamaCpp, os.Environ(), t.Logf)
+	installed, err := servers.Install(t.Context(), platform.EngineLlamaCpp, os.Environ(), t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 	"github.com/sortie-dev/sortie/shared/worker/supervisor"
@@ -69,7 +69,7 @@ func serve(args []string) int {
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if *engine != "" {
-		config.Engines = []stack.EngineAddress{{Kind: run.EngineLlamaCpp, URL: *engine}}
+		config.Engines = []stack.EngineAddress{{Kind: platform.EngineLlamaCpp, URL: *engine}}
 	}
 	switch *runner {
 	case "goroutine":

@@ -17,11 +17,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/sortie-dev/sortie/local/proof/kubernetes"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
+	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // serviceAccount returns a kubeconfig with a token of the service account in rbac.yaml, in the
@@ -86,7 +85,7 @@ func TestMachinesOfAFunction(t *testing.T) {
 	launch := func(name, script string) port.MachineStatus {
 		t.Helper()
 		spec := job(name, script)
-		spec.Runner, spec.Kubernetes = run.RunnerKubernetes, &run.KubernetesSettings{}
+		spec.Runner, spec.Kubernetes = platform.RunnerKubernetes, &platform.KubernetesSettings{}
 		m, err := r.Launch(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)

@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
-	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
+	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // spread is a Runner whose launches use several namespaces, like different pools.
@@ -34,7 +33,7 @@ func (s spread) namespaceOf(name string) string {
 
 // Launch implements port.Runner.
 func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	spec.Runner, spec.Kubernetes = run.RunnerKubernetes, &run.KubernetesSettings{Namespace: s.namespaceOf(spec.Name)}
+	spec.Runner, spec.Kubernetes = platform.RunnerKubernetes, &platform.KubernetesSettings{Namespace: s.namespaceOf(spec.Name)}
 	if s.full[spec.Name] {
 		delete(s.full, spec.Name)
 		spec.PodSpec = []byte(`{"nodeSelector": {"disk": "none"}}`)
@@ -54,7 +53,7 @@ func TestRunner(t *testing.T) {
 		s := spread{setup(t, func(c *adapter.Config) { c.Unschedulable = time.Millisecond }), map[string]bool{}}
 		return porttest.RunnerHarness{
 			Runner: s, Image: image, NoImage: noImage, KeepsGrace: kubelets,
-			Unknown: port.Machine{Runner: run.RunnerKubernetes, Cluster: "local", App: s.namespaces[0], ID: "job.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"},
+			Unknown: port.Machine{Runner: platform.RunnerKubernetes, Cluster: "local", App: s.namespaces[0], ID: "job.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"},
 			Occupy: func(t *testing.T, name string) {
 				job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.JobSpec{
 					Suspend: new(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{

@@ -61,7 +61,7 @@ type seenStatus struct {
 // cluster is a simulated Kubernetes cluster with its adapter. A machine is a Job with its pod.
 // Lists show the state of a watch; Inspect reads from the API server.
 type cluster struct {
-	*platform
+	*provider
 	// jobs are all machines, in the order of creation.
 	jobs []*machine
 	// cutAt and cutUntil are the begin and the end of the last cut of the watch.
@@ -70,7 +70,7 @@ type cluster struct {
 
 // newCluster returns a cluster and schedules the cuts of its watch.
 func newCluster(w *world, runner string) *cluster {
-	c := &cluster{platform: newPlatform(w, runner, clusterOutage)}
+	c := &cluster{provider: newProvider(w, runner, clusterOutage)}
 	c.lagging = true
 	for range w.ways.cuts {
 		w.time.push(w.upTo(2*w.longest), true, func() {

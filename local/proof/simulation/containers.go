@@ -11,12 +11,12 @@ import (
 // containers is a simulated container engine with its adapter. A machine is a container, which
 // is first created and then started.
 type containers struct {
-	*platform
+	*provider
 	made []*machine
 }
 
 func newContainers(w *world, runner string) *containers {
-	return &containers{platform: newPlatform(w, runner, engineOutage)}
+	return &containers{provider: newProvider(w, runner, engineOutage)}
 }
 
 // named returns the container with the name, even if its program has ended by itself.
@@ -93,7 +93,7 @@ func (e *containers) die() {
 
 // Inspect implements port.Runner. The engine reports an exit after a delay of one second.
 func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
-	s, err := e.platform.Inspect(ctx, of)
+	s, err := e.provider.Inspect(ctx, of)
 	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.w.time.now.Sub(m.endedAt) < time.Second {
 		s.Phase, s.Exit = port.MachineEnding, nil
 	}

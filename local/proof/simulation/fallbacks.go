@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -92,7 +93,7 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	for _, m := range w.machines.byID {
 		// After a lost answer, Fly does not show a gone machine to the launch.
 		mine := m.spec.Owner.RunID == r.ID && m.spec.Owner.Attempt == step.Attempt
-		if mine && m.failed && !m.ranAt.IsZero() && m.endedAt.Before(facts.refusals[answer].at) && (w.calm() || m.on.runner != run.RunnerFly) {
+		if mine && m.failed && !m.ranAt.IsZero() && m.endedAt.Before(facts.refusals[answer].at) && (w.calm() || m.on.runner != platform.RunnerFly) {
 			w.fail("%s falls back in attempt %d, whose program has failed on %s", r.ID, step.Attempt, m.id)
 		}
 	}
@@ -109,7 +110,7 @@ func (w *world) checkRuns(m *machine) {
 			continue
 		}
 		strangers := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers
-		if other.on != m.on || m.on.runner != run.RunnerFly && strangers == 0 || other.warm != nil || m.warm != nil {
+		if other.on != m.on || m.on.runner != platform.RunnerFly && strangers == 0 || other.warm != nil || m.warm != nil {
 			w.fail("attempt %d of %s runs on %s of %s after %s of %s", m.spec.Owner.Attempt, m.spec.Owner.RunID, m.id, m.on.runner, other.id, other.on.runner)
 		}
 	}

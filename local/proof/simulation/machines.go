@@ -25,7 +25,7 @@ type machines struct {
 // machine is a simulated machine with its workers.
 type machine struct {
 	id    string
-	on    *platform
+	on    *provider
 	spec  port.LaunchSpec
 	phase port.MachinePhase
 	exit  *port.Exit
@@ -102,8 +102,8 @@ func (m *machine) change() {
 	m.changed.fire()
 }
 
-// platform is a simulated runner.
-type platform struct {
+// provider is a simulated runner.
+type provider struct {
 	*machines
 	// runner is its name in placements and machine records.
 	runner string
@@ -113,13 +113,13 @@ type platform struct {
 	lagging bool
 }
 
-// newPlatform returns a platform whose API fails during the outage away.
-func newPlatform(w *world, runner string, away outage) *platform {
-	return &platform{machines: w.machines, runner: runner, away: away}
+// newProvider returns a platform whose API fails during the outage away.
+func newProvider(w *world, runner string, away outage) *provider {
+	return &provider{machines: w.machines, runner: runner, away: away}
 }
 
 // Launch implements port.Runner.
-func (r *platform) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
+func (r *provider) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	r.w.maybeCancel(spec.Env["TASK_ID"])
 	if err := r.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
@@ -139,7 +139,7 @@ func (r *platform) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 }
 
 // refuse returns the fault of a launch and records it for the attempt.
-func (r *platform) refuse(spec port.LaunchSpec, code fault.Code, message string) *fault.Fault {
+func (r *provider) refuse(spec port.LaunchSpec, code fault.Code, message string) *fault.Fault {
 	facts := r.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
 	facts.longStart = true
 	facts.refusals = append(facts.refusals, refusal{r.w.time.now, r.runner, code, message})
@@ -147,7 +147,7 @@ func (r *platform) refuse(spec port.LaunchSpec, code fault.Code, message string)
 }
 
 // answer returns the machine of a launch. The response can be lost.
-func (r *platform) answer(m *machine) (port.MachineStatus, error) {
+func (r *provider) answer(m *machine) (port.MachineStatus, error) {
 	if r.w.chance(r.w.plan.lostCalls) {
 		r.w.note("response about %s is lost", m.id)
 		r.w.unknownMachines++
@@ -157,7 +157,7 @@ func (r *platform) answer(m *machine) (port.MachineStatus, error) {
 }
 
 // maybeLost returns an error if the request is lost.
-func (r *platform) maybeLost(ctx context.Context) error {
+func (r *provider) maybeLost(ctx context.Context) error {
 	r.w.maybeInterrupt()
 	if err := interrupted(ctx); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *platform) maybeLost(ctx context.Context) error {
 	return nil
 }
 
-func (r *platform) named(name string) *machine {
+func (r *provider) named(name string) *machine {
 	for _, m := range r.live {
 		if m.on == r && m.spec.Name == name {
 			return m
@@ -178,7 +178,7 @@ func (r *platform) named(name string) *machine {
 }
 
 // create creates a machine that is not started.
-func (r *platform) create(spec port.LaunchSpec) *machine {
+func (r *provider) create(spec port.LaunchSpec) *machine {
 	r.created++
 	m := &machine{id: fmt.Sprintf("m%d", r.created), on: r, spec: spec, phase: port.MachineCreating}
 	m.visibleAt = r.w.time.now
@@ -219,7 +219,7 @@ func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
 }
 
 // own returns a machine of the platform, or nil if the platform does not have it.
-func (r *platform) own(of port.Machine) *machine {
+func (r *provider) own(of port.Machine) *machine {
 	if m := r.byID[of.ID]; m != nil && m.on == r {
 		return m
 	}
@@ -227,7 +227,7 @@ func (r *platform) own(of port.Machine) *machine {
 }
 
 // Inspect implements port.Runner.
-func (r *platform) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
+func (r *provider) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
 	if err := r.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
@@ -239,13 +239,13 @@ func (r *platform) Inspect(ctx context.Context, of port.Machine) (port.MachineSt
 }
 
 // Wait implements port.Runner. Other events run during the wait.
-func (r *platform) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
+func (r *provider) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
 	r.await(ctx, r.own(of), phase, limit)
 	return r.Inspect(ctx, of)
 }
 
 // await waits until a machine is in the phase, cannot reach it, or limit has passed.
-func (r *platform) await(ctx context.Context, m *machine, phase port.MachinePhase, limit time.Duration) {
+func (r *provider) await(ctx context.Context, m *machine, phase port.MachinePhase, limit time.Duration) {
 	until := r.w.time.now.Add(limit)
 	for m != nil && (m.phase == port.MachineCreating && m.view().StartFault == nil || phase == port.MachineGone && m.alive()) &&
 		until.After(r.w.time.now) && ctx.Err() == nil {
@@ -254,7 +254,7 @@ func (r *platform) await(ctx context.Context, m *machine, phase port.MachinePhas
 }
 
 // List implements port.Runner.
-func (r *platform) List(ctx context.Context, each func(port.MachineStatus) bool) error {
+func (r *provider) List(ctx context.Context, each func(port.MachineStatus) bool) error {
 	if err := r.maybeLost(ctx); err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (r *platform) List(ctx context.Context, each func(port.MachineStatus) bool)
 }
 
 // Stop implements port.Runner.
-func (r *platform) Stop(ctx context.Context, of port.Machine, grace time.Duration) error {
+func (r *provider) Stop(ctx context.Context, of port.Machine, grace time.Duration) error {
 	if err := r.maybeLost(ctx); err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (r *machines) stopByStranger(m *machine) {
 }
 
 // Destroy implements port.Runner.
-func (r *platform) Destroy(ctx context.Context, of port.Machine) error {
+func (r *provider) Destroy(ctx context.Context, of port.Machine) error {
 	if err := r.maybeLost(ctx); err != nil {
 		return err
 	}

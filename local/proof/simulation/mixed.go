@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -38,7 +39,7 @@ func (w *world) drawPools() {
 	}
 	w.ways = w.drawWays()
 	w.requests = 2 + w.random.IntN(8)
-	w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerKubernetes, run.RunnerContainer}}
+	w.config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerKubernetes, platform.RunnerContainer}}
 	for i := range 2 + w.random.IntN(3) {
 		p := &pool{id: fmt.Sprintf("pool-%d", i+1), definition: pools.Definition{QueueLimit: new(0)}}
 		if w.chance(0.5) {
@@ -47,7 +48,7 @@ func (w *world) drawPools() {
 		w.pools = append(w.pools, p)
 	}
 	for i, p := range w.pools {
-		p.definition.Placement = run.Placement{Runner: w.config.Runners.Runners[w.random.IntN(3)]}
+		p.definition.Placement = platform.Placement{Runner: w.config.Runners.Runners[w.random.IntN(3)]}
 		for _, other := range w.pools[i+1:] {
 			p.further = append(p.further, other.id)
 		}
@@ -111,21 +112,21 @@ func (w *world) poolOf(id string) *pool {
 // platforms of a mixed world.
 func (w *world) newRunner() (port.Runner, error) {
 	if w.warmed() && !w.mixed() {
-		return flyMachines{newPlatform(w, run.RunnerFly, runnerOutage)}, nil
+		return flyMachines{newProvider(w, platform.RunnerFly, runnerOutage)}, nil
 	}
 	if !w.mixed() {
-		return newPlatform(w, run.RunnerFly, runnerOutage), nil
+		return newProvider(w, platform.RunnerFly, runnerOutage), nil
 	}
-	w.engine = newContainers(w, run.RunnerContainer)
-	platforms := []port.Runner{newPlatform(w, run.RunnerFly, runnerOutage), newCluster(w, run.RunnerKubernetes), w.engine}
+	w.engine = newContainers(w, platform.RunnerContainer)
+	platforms := []port.Runner{newProvider(w, platform.RunnerFly, runnerOutage), newCluster(w, platform.RunnerKubernetes), w.engine}
 	if w.warmed() {
-		platforms[0] = flyMachines{newPlatform(w, run.RunnerFly, runnerOutage)}
+		platforms[0] = flyMachines{newProvider(w, platform.RunnerFly, runnerOutage)}
 	}
 	byName := map[string]port.Runner{}
 	for i, name := range w.config.Runners.Runners {
 		byName[name] = platforms[i]
 	}
-	dispatcher, err := runner.New(run.RunnerFly, byName)
+	dispatcher, err := runner.New(platform.RunnerFly, byName)
 	return dispatched{dispatcher, platforms}, err
 }
 

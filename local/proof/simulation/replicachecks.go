@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -33,7 +35,7 @@ func (w *world) setsWritten(err error, saved, removed []port.Resource) {
 		if p.touched = p.touched || (i >= 0 || slices.ContainsFunc(removed, of)) && (err != nil || i < 0); i < 0 || err != nil {
 			continue
 		}
-		var after run.ReplicaSet
+		var after fleet.ReplicaSet
 		if err := json.Unmarshal(saved[i].Document, &after); err != nil {
 			w.fail("cannot read the replicas of %s: %v", p.id, err)
 		}
@@ -57,7 +59,7 @@ func (w *world) checkFleet() {
 }
 
 // numberOf returns the number in a replica's id, from 1.
-func (w *world) numberOf(r run.Replica) int {
+func (w *world) numberOf(r fleet.Replica) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(r.ID, "r"))
 	if err != nil {
 		w.fail("replica %q has no number", r.ID)
@@ -67,29 +69,29 @@ func (w *world) numberOf(r run.Replica) int {
 
 // checkSet checks a change of a pool's replica set. It has no more replicas than the permitted
 // settings allow, and replicas with old settings are replaced one after another.
-func (w *world) checkSet(p *enginePool, after run.ReplicaSet) {
+func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
 	least, most := p.counts(w.time.now.Add(-w.lookupSlack()))
-	before := map[string]run.Replica{}
+	before := map[string]fleet.Replica{}
 	for _, r := range p.set.Replicas {
 		before[r.ID] = r
 	}
 	for _, r := range after.Replicas {
 		n, was := w.numberOf(r), before[r.ID]
 		changes := was.Phase != r.Phase || was.Number != r.Number // a replica left by a deleted pool has not ended yet
-		if leaves := r.Phase == run.ReplicaDraining || r.Phase == run.ReplicaEnding; n > most && !leaves && changes {
+		if leaves := r.Phase == fleet.ReplicaDraining || r.Phase == fleet.ReplicaEnding; n > most && !leaves && changes {
 			w.fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.id, r.Phase, most)
 		}
 		if was.Number > r.Number {
 			w.fail("replica %s of %s went back from run %d to %d", r.ID, p.id, was.Number, r.Number)
 		}
-		if was.Phase != run.ReplicaServing || r.Phase != run.ReplicaDraining || n > least {
+		if was.Phase != fleet.ReplicaServing || r.Phase != fleet.ReplicaDraining || n > least {
 			continue
 		}
 		if of, ok := w.storedRun(port.MachineOwner{Tenant: client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
 			continue // an ended run serves nothing
 		}
 		for _, other := range after.Replicas {
-			if other.ID != r.ID && w.numberOf(other) <= least && other.Phase != run.ReplicaServing {
+			if other.ID != r.ID && w.numberOf(other) <= least && other.Phase != fleet.ReplicaServing {
 				w.fail("replica %s of %s drains while %s is %s, want one after the other", r.ID, p.id, other.ID, other.Phase)
 			}
 		}
@@ -136,9 +138,9 @@ func (w *world) endedByDeletion(r *run.Run) bool {
 			continue
 		}
 		set, _ := w.storedSet(p)
-		return slices.ContainsFunc(set.Replicas, func(one run.Replica) bool {
+		return slices.ContainsFunc(set.Replicas, func(one fleet.Replica) bool {
 			exists := p.createdAt.After(p.deletedFrom)
-			return one.Run == r.ID && one.Phase == run.ReplicaEnding && !one.Since.Before(p.deletedFrom) && !(exists && one.Since.After(p.createdAt))
+			return one.Run == r.ID && one.Phase == fleet.ReplicaEnding && !one.Since.Before(p.deletedFrom) && !(exists && one.Since.After(p.createdAt))
 		})
 	}
 	return false
@@ -158,14 +160,14 @@ func (w *world) checkOwed(p *enginePool) {
 		if r.Serves == nil || r.Serves.Pool != p.id || r.State.Terminal() || r.Cancel != nil {
 			continue
 		}
-		i := slices.IndexFunc(p.set.Replicas, func(of run.Replica) bool { return of.ID == r.Serves.Replica })
+		i := slices.IndexFunc(p.set.Replicas, func(of fleet.Replica) bool { return of.ID == r.Serves.Replica })
 		if i < 0 || p.set.Replicas[i].Run != r.ID && p.set.Replicas[i].Run != "" {
 			now[r.ID] = "the end of a run that the pool does not have"
 		}
 	}
 	for i := 1; least == most && p.settings != nil && i <= most; i++ {
 		id := fmt.Sprint("r", i)
-		if !slices.ContainsFunc(p.set.Replicas, func(r run.Replica) bool { return r.ID == id }) {
+		if !slices.ContainsFunc(p.set.Replicas, func(r fleet.Replica) bool { return r.ID == id }) {
 			now[id] = "its record"
 		}
 	}
@@ -190,23 +192,23 @@ const drainTime = 5 * time.Second
 
 // owedTo returns the action that a replica awaits from a keeper; empty if there is no such
 // action. spare means that the pool does not need the replica.
-func (w *world) owedTo(p *enginePool, r run.Replica, spare bool) string {
+func (w *world) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
 	of := w.records.byID[r.Run]
 	over := of != nil && of.State.Terminal()
 	switch {
 	case r.Run != "" && over:
 		return "what follows the end of " + r.Run
-	case spare && r.Phase != run.ReplicaDraining && r.Phase != run.ReplicaEnding:
+	case spare && r.Phase != fleet.ReplicaDraining && r.Phase != fleet.ReplicaEnding:
 		return "its end"
-	case r.Phase == run.ReplicaWaiting && !w.time.now.Before(r.RetryAt.Add(2*w.plan.skew)):
+	case r.Phase == fleet.ReplicaWaiting && !w.time.now.Before(r.RetryAt.Add(2*w.plan.skew)):
 		return fmt.Sprintf("its run %d", r.Number+1)
-	case r.Phase == run.ReplicaStarting && r.Run == "":
+	case r.Phase == fleet.ReplicaStarting && r.Run == "":
 		return fmt.Sprintf("the creation of its run %d", r.Number)
-	case r.Phase == run.ReplicaStarting && of != nil && of.State == run.Running && of.EndRequest() == nil && w.addressed(of):
+	case r.Phase == fleet.ReplicaStarting && of != nil && of.State == run.Running && of.EndRequest() == nil && w.addressed(of):
 		return "its address"
-	case r.Phase == run.ReplicaDraining && w.tasksOf(p.id, r.ID) == 0:
+	case r.Phase == fleet.ReplicaDraining && w.tasksOf(p.id, r.ID) == 0:
 		return "the end of " + r.Run
-	case r.Phase == run.ReplicaEnding && of != nil && of.Cancel == nil:
+	case r.Phase == fleet.ReplicaEnding && of != nil && of.Cancel == nil:
 		return "the request that " + r.Run + " ends"
 	}
 	return ""
@@ -214,7 +216,7 @@ func (w *world) owedTo(p *enginePool, r run.Replica, spare bool) string {
 
 // addressed reports whether the platform shows the machine of a run with its address.
 func (w *world) addressed(r *run.Run) bool {
-	if w.config.Runners.Shares(run.Placement{}) {
+	if w.config.Runners.Shares(platform.Placement{}) {
 		return true
 	}
 	m := w.machines.byID[r.Attempt.Machine.ID]
@@ -231,7 +233,7 @@ func (w *world) missing() string {
 		}
 		for _, r := range set.Replicas {
 			of := w.records.byID[r.Run]
-			if r.Phase != run.ReplicaServing || r.URL == "" || of == nil || of.State != run.Running || r.Model != p.place.Model || r.AskedPort != p.place.Machines.Port {
+			if r.Phase != fleet.ReplicaServing || r.URL == "" || of == nil || of.State != run.Running || r.Model != p.place.Model || r.AskedPort != p.place.Machines.Port {
 				return fmt.Sprintf("replica %s of %s is %+v", r.ID, p.id, r)
 			}
 			if m := w.machines.byID[of.Attempt.Machine.ID]; m == nil || !m.alive() {

@@ -11,8 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/catalog"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // serves reports whether the world has engine pools whose replicas Sortie runs.
@@ -26,8 +27,8 @@ const (
 	serverJob = "server"
 )
 
-// fleet is the observed state of the world's replicas.
-type fleet struct {
+// replicaFleet is the observed state of the world's replicas.
+type replicaFleet struct {
 	pools []*enginePool
 	tasks []*replicaTask
 	// ports is the number of ports given to servers on the process's host.
@@ -47,7 +48,7 @@ type enginePool struct {
 	id       string
 	settings []replicaSetting
 	// place is the operator's last definition; nil for a pool that does not exist.
-	place *run.EnginePlace
+	place *platform.EnginePlace
 	// deletedFrom is when the last deletion was requested. createdAt is when the last creation
 	// was acknowledged.
 	deletedFrom, createdAt time.Time
@@ -55,7 +56,7 @@ type enginePool struct {
 	paused bool
 	// touched means that its set may have changed.
 	touched bool
-	set     run.ReplicaSet
+	set     fleet.ReplicaSet
 	// owed are the awaited actions, by replica id.
 	owed map[string]owed
 }
@@ -69,8 +70,8 @@ type replicaSetting struct {
 
 // drawFleet draws the engine pools.
 func (w *world) drawFleet() {
-	w.fleet = &fleet{}
-	w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}, Addressed: []string{run.RunnerFly}}
+	w.fleet = &replicaFleet{}
+	w.config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}, Addressed: []string{platform.RunnerFly}}
 	if !w.onAWS() && w.chance(0.5) { // all machines run on the host of the process
 		w.config.Runners.Hosted = w.config.Runners.Runners
 		w.config.FreePort = func() (int, error) {
@@ -148,12 +149,12 @@ func (w *world) operateReplicas(p *enginePool) {
 
 // place returns an engine with count replicas that Sortie runs, or for 0 one at a fixed
 // address.
-func (w *world) place(count, port int, model string) *run.EnginePlace {
-	place := &run.EnginePlace{Kind: run.EngineLlamaCpp, Model: model, Slots: 2}
+func (w *world) place(count, port int, model string) *platform.EnginePlace {
+	place := &platform.EnginePlace{Kind: platform.EngineLlamaCpp, Model: model, Slots: 2}
 	if count > 0 {
-		place.Machines = &run.EngineMachines{Job: serverJob, Count: count, Port: port}
+		place.Machines = &platform.EngineMachines{Job: serverJob, Count: count, Port: port}
 	} else {
-		place.Replicas = []run.EngineReplica{{ID: "fixed", URL: "https://192.0.32.10"}}
+		place.Replicas = []platform.EngineReplica{{ID: "fixed", URL: "https://192.0.32.10"}}
 	}
 	return place
 }
@@ -168,7 +169,7 @@ func (w *world) setCount(p *enginePool, count int) {
 }
 
 // putEngine creates or replaces a pool.
-func (w *world) putEngine(p *enginePool, place *run.EnginePlace) {
+func (w *world) putEngine(p *enginePool, place *platform.EnginePlace) {
 	created := p.place == nil
 	p.place = place
 	count := 0
@@ -299,7 +300,7 @@ func (w *world) closeFleet() {
 }
 
 // storedSet reads the replica set of a pool. It returns false if there is no such set.
-func (w *world) storedSet(p *enginePool) (set run.ReplicaSet, ok bool) {
+func (w *world) storedSet(p *enginePool) (set fleet.ReplicaSet, ok bool) {
 	if w.process.crashed {
 		return set, false
 	}

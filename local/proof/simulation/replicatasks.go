@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -31,10 +32,10 @@ func (w *world) takeTasks(p *enginePool) {
 		if p.paused || w.fleet.healed || p.place == nil || p.place.Machines == nil {
 			continue
 		}
-		var serving []run.EngineReplica
+		var serving []platform.EngineReplica
 		set, ok := w.storedSet(p)
 		if model := p.place.Model; ok {
-			serving = set.Serving(run.Pool{Engine: &run.EnginePlace{Model: model}})
+			serving = set.Serving(run.Pool{Engine: &platform.EnginePlace{Model: model}})
 		}
 		if len(serving) == 0 {
 			continue

@@ -32,12 +32,12 @@ type warmFacts struct {
 func (m *machine) idle() bool { return m.warm != nil && !m.warm.owned }
 
 // flyMachines is a platform that can create stopped machines.
-type flyMachines struct{ *platform }
+type flyMachines struct{ *provider }
 
 // Launch implements port.Runner.
 func (f flyMachines) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	f.w.checkCold(spec)
-	return f.platform.Launch(ctx, spec)
+	return f.provider.Launch(ctx, spec)
 }
 
 // Prepare implements port.WarmMachines.
@@ -68,7 +68,7 @@ func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.Mach
 func (f flyMachines) prepare(spec port.WarmSpec) *machine {
 	w := f.w
 	f.created++
-	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.platform, phase: port.MachineCreating, visibleAt: w.time.now}
+	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.provider, phase: port.MachineCreating, visibleAt: w.time.now}
 	m.spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
 	m.warm = &warmFacts{spec: spec, createdAt: w.time.now}
 	if w.chance(w.plan.invisible) {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -60,12 +61,12 @@ func (w *world) drawWarm() {
 	w.requests = 4 + w.random.IntN(10)
 	w.warm = &warmth{ways: warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}}
 	if !w.mixed() {
-		w.config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}}
+		w.config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}}
 		if w.chance(0.5) {
 			w.pools = append(w.pools, &pool{id: "pool-1", definition: pools.Definition{Limit: w.random.IntN(4), QueueLimit: new(0)}})
 		}
 	}
-	w.pools = append(w.pools, &pool{id: spare, definition: pools.Definition{Placement: run.Placement{Runner: run.RunnerFly}, QueueLimit: new(0)}})
+	w.pools = append(w.pools, &pool{id: spare, definition: pools.Definition{Placement: platform.Placement{Runner: platform.RunnerFly}, QueueLimit: new(0)}})
 	for _, p := range w.pools {
 		if p.keepsWarm() && (p.id == w.config.Pool || w.chance(0.8)) {
 			p.definition.Warm = w.drawSetting()
@@ -76,7 +77,7 @@ func (w *world) drawWarm() {
 
 // keepsWarm reports whether the pool may have warm machines.
 func (p *pool) keepsWarm() bool {
-	return p.definition.Placement.Runner == "" || p.definition.Placement.Runner == run.RunnerFly
+	return p.definition.Placement.Runner == "" || p.definition.Placement.Runner == platform.RunnerFly
 }
 
 // drawSetting draws the setting of warm machines.

@@ -35,7 +35,7 @@ type world struct {
 	// warm is the observed state of warm machines; nil in a world without them.
 	warm *warmth
 	// fleet is the observed state of engine replicas; nil in a world without them.
-	fleet *fleet
+	fleet *replicaFleet
 	// pools are the pools of the operator, the default one first.
 	pools   []*pool
 	buckets *buckets

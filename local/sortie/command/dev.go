@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/worker/proctree"
 )
@@ -280,7 +281,7 @@ func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger
 	}
 	onCluster := map[string]bool{}
 	for _, p := range pools.Pools {
-		onCluster[p.ID] = p.Runner == run.RunnerKubernetes
+		onCluster[p.ID] = p.Runner == platform.RunnerKubernetes
 	}
 	for _, state := range []run.State{run.ContainerCreating, run.Running} {
 		list, err := c.Tasks(ctx, client.Page{Filter: contract.RunFilter{States: []string{string(state)}}, Limit: 1000})

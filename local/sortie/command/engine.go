@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // engineAddresses parses the values of --engine.
@@ -15,9 +15,9 @@ func engineAddresses(texts []string) ([]stack.EngineAddress, error) {
 	var found []stack.EngineAddress
 	for _, text := range texts {
 		kind, address, hasAddress := strings.Cut(text, "=")
-		a := stack.EngineAddress{Kind: run.EngineKind(kind), URL: address}
-		mock := a.Kind == run.EngineMock
-		if !slices.Contains(run.EngineKinds(), a.Kind) || mock == hasAddress {
+		a := stack.EngineAddress{Kind: platform.EngineKind(kind), URL: address}
+		mock := a.Kind == platform.EngineMock
+		if !slices.Contains(platform.EngineKinds(), a.Kind) || mock == hasAddress {
 			return nil, wrong("--engine: malformed value %q, want mock, or llamacpp, vllm, tgi or triton with an address, such as llamacpp=http://127.0.0.1:8081", text)
 		}
 		if slices.Contains(found, a) {

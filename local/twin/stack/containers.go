@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // containersFolder is the folder of the container records in a data folder.
@@ -76,7 +76,7 @@ type byImage struct {
 // Launch implements port.Runner.
 func (b byImage) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
 	if spec.Runner == "" && !isProgram(spec.Image, b.bound) {
-		spec.Placement = run.Placement{Runner: run.RunnerContainer}
+		spec.Placement = platform.Placement{Runner: platform.RunnerContainer}
 	}
 	return b.Runner.Launch(ctx, spec)
 }
@@ -94,9 +94,9 @@ const searchLimit = 2 * time.Second
 func (s *Stack) checkImage(ctx context.Context, runner, image string) error {
 	bound := s.bound()
 	switch {
-	case runner == run.RunnerKubernetes, runner != run.RunnerContainer && isProgram(image, bound):
+	case runner == platform.RunnerKubernetes, runner != platform.RunnerContainer && isProgram(image, bound):
 		return nil
-	case runner != "" && runner != run.RunnerContainer:
+	case runner != "" && runner != platform.RunnerContainer:
 		return fault.New(fault.Image, "the runner %s has no %q, want %s", runner, image, programs(bound))
 	case s.containers == nil:
 		return fault.New(fault.Image, "no runner has %q, want %s", image, programs(bound))

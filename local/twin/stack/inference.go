@@ -17,14 +17,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // EngineAddress is an inference server.
 type EngineAddress struct {
-	Kind run.EngineKind
-	// URL is the address of the server; empty for run.EngineMock.
+	Kind platform.EngineKind
+	// URL is the address of the server; empty for platform.EngineMock.
 	URL string
 }
 
@@ -46,8 +47,8 @@ func (s *Stack) wireTasks(ctx context.Context, engines *engine.Replicas) (app.Sy
 
 // wireEngines creates the pools of the configured engines.
 func (s *Stack) wireEngines(ctx context.Context, engines *engine.Replicas) error {
-	var kinds []run.EngineKind
-	byKind := map[run.EngineKind][]EngineAddress{}
+	var kinds []platform.EngineKind
+	byKind := map[platform.EngineKind][]EngineAddress{}
 	for _, a := range s.config.Engines {
 		if byKind[a.Kind] == nil {
 			kinds = append(kinds, a.Kind)
@@ -67,10 +68,10 @@ func (s *Stack) wireEngines(ctx context.Context, engines *engine.Replicas) error
 const assumedSlots = 64
 
 // enginePool creates or changes the pool with the servers of a kind.
-func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id string, kind run.EngineKind, of []EngineAddress) error {
-	place := run.EnginePlace{Kind: kind}
+func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id string, kind platform.EngineKind, of []EngineAddress) error {
+	place := platform.EnginePlace{Kind: kind}
 	for _, a := range of {
-		place.Replicas = append(place.Replicas, run.EngineReplica{URL: a.URL})
+		place.Replicas = append(place.Replicas, platform.EngineReplica{URL: a.URL})
 	}
 	place = place.WithIDs()
 	first, err := engines.Of(place, place.Replicas[0])
@@ -118,7 +119,7 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 
 // catalogModel adds the model of a server to the catalog if it is missing. The entry does not
 // set the context length, because the server can be restarted with another.
-func (s *Stack) catalogModel(ctx context.Context, place run.EnginePlace, found port.EngineCapabilities) error {
+func (s *Stack) catalogModel(ctx context.Context, place platform.EnginePlace, found port.EngineCapabilities) error {
 	operator := port.Identity{Tenant: s.memory.Tenant, Subject: "localhost"}
 	_, err := s.system.Models.Model(ctx, operator, place.Model)
 	if !fault.Is(err, fault.ModelUnknown) {

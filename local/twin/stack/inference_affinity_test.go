@@ -15,7 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // letters returns a prompt of size bytes. Prompts of different subjects differ from the first
@@ -33,12 +33,12 @@ type affinity struct {
 
 func twoReplicas(t *testing.T) affinity {
 	t.Helper()
-	installed := install(t, run.EngineLlamaCpp)
+	installed := install(t, platform.EngineLlamaCpp)
 	var two []*servers.Server
 	for range 2 {
 		two = append(two, launch(t, installed, servers.Options{Slots: 1}))
 	}
-	return affinity{start(t, served{Engines: addressed(run.EngineLlamaCpp, two...)}), two}
+	return affinity{start(t, served{Engines: addressed(platform.EngineLlamaCpp, two...)}), two}
 }
 
 // asked runs a prompt and returns its replica and the number of prompt tokens.
@@ -82,7 +82,7 @@ func value(m *dto.Metric) float64 { return m.GetCounter().GetValue() + m.GetUnty
 // compute only new tokens.
 func TestRealAffinity(t *testing.T) {
 	t.Parallel()
-	t.Run(string(run.EngineLlamaCpp), func(t *testing.T) {
+	t.Run(string(platform.EngineLlamaCpp), func(t *testing.T) {
 		t.Parallel()
 		for _, row := range []struct {
 			name string

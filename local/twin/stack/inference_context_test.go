@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -23,9 +24,9 @@ func TestContextOfARestartedEngine(t *testing.T) {
 	var engine atomic.Pointer[http.Handler]
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*engine.Load()).ServeHTTP(w, r) }))
 	t.Cleanup(server.Close)
-	given := served{Data: t.TempDir(), Engines: []stack.EngineAddress{{Kind: run.EngineLlamaCpp, URL: server.URL}}}
+	given := served{Data: t.TempDir(), Engines: []stack.EngineAddress{{Kind: platform.EngineLlamaCpp, URL: server.URL}}}
 	for _, row := range []struct{ context, fits, over int }{{131072, 100_000, 131_073}, {4096, 4096, 8192}, {65536, 65536, 100_000}} {
-		handler := engines.Handler(run.EngineLlamaCpp, mockengine.New(mockengine.Config{Clock: clock.System{}, ContextTokens: row.context}))
+		handler := engines.Handler(platform.EngineLlamaCpp, mockengine.New(mockengine.Config{Clock: clock.System{}, ContextTokens: row.context}))
 		engine.Store(&handler)
 		g := start(t, given)
 		if found := outside.Get[contract.Capabilities](g.Client, "/v1/capabilities"); len(found.Engines) != 1 || found.Engines[0].CtxMax != row.context {

@@ -20,12 +20,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // realEngine is a kind of inference server for a test.
 type realEngine struct {
-	kind run.EngineKind
+	kind platform.EngineKind
 	// launch starts a server that ends with the test, or returns one that several tests share.
 	launch func(t *testing.T, o servers.Options) *servers.Server
 }
@@ -34,7 +35,7 @@ type realEngine struct {
 // the tests with vLLM.
 func eachEngine(t *testing.T, test func(t *testing.T, e realEngine)) {
 	t.Helper()
-	for _, kind := range []run.EngineKind{run.EngineLlamaCpp, run.EngineTriton} {
+	for _, kind := range []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineTriton} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			installed := install(t, kind)
@@ -46,7 +47,7 @@ func eachEngine(t *testing.T, test func(t *testing.T, e realEngine)) {
 	}
 }
 
-func install(t *testing.T, kind run.EngineKind) *servers.Engine {
+func install(t *testing.T, kind platform.EngineKind) *servers.Engine {
 	t.Helper()
 	installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
 	if err != nil {
@@ -73,7 +74,7 @@ func launch(t *testing.T, installed *servers.Engine, o servers.Options) *servers
 }
 
 // addressed returns the engines of a stack.
-func addressed(kind run.EngineKind, servers ...*servers.Server) (list []stack.EngineAddress) {
+func addressed(kind platform.EngineKind, servers ...*servers.Server) (list []stack.EngineAddress) {
 	for _, s := range servers {
 		list = append(list, stack.EngineAddress{Kind: kind, URL: s.URL})
 	}
@@ -143,7 +144,7 @@ func realCancel(t *testing.T, e realEngine) {
 	}
 	g.completed(g.ask(3))
 	// The model has one slot, so it writes its log before the next request begins.
-	if log := server.Log(); e.kind == run.EngineTriton && !strings.Contains(log, "request ends: cancelled") {
+	if log := server.Log(); e.kind == platform.EngineTriton && !strings.Contains(log, "request ends: cancelled") {
 		t.Error("the model was not cancelled")
 	}
 	if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {
@@ -268,7 +269,7 @@ func TestRealOpenAIClient(t *testing.T) {
 
 func realOpenAIClient(t *testing.T, e realEngine) {
 	t.Helper()
-	if e.kind == run.EngineTriton {
+	if e.kind == platform.EngineTriton {
 		return // this engine only continues prompts
 	}
 	answersOpenAI(t, start(t, served{Engines: addressed(e.kind, e.launch(t, servers.Options{Shape: tinymodel.Slow}))}))
@@ -282,7 +283,7 @@ func TestRealClientsLeave(t *testing.T) {
 
 func realClientsLeave(t *testing.T, e realEngine) {
 	t.Helper()
-	if e.kind == run.EngineTriton {
+	if e.kind == platform.EngineTriton {
 		return
 	}
 	server := e.launch(t, servers.Options{Shape: tinymodel.Slow})

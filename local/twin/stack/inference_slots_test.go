@@ -10,14 +10,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // TestSlotsOfAServer starts with a server that reports its number of slots, and with one that
 // does not. Each start shows the number.
 func TestSlotsOfAServer(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[run.EngineKind]int{run.EngineLlamaCpp: 7, run.EngineVLLM: 64} {
+	for kind, want := range map[platform.EngineKind]int{platform.EngineLlamaCpp: 7, platform.EngineVLLM: 64} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(engines.Handler(kind, mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 7})))

@@ -18,10 +18,11 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
-var mocked = []stack.EngineAddress{{Kind: run.EngineMock}}
+var mocked = []stack.EngineAddress{{Kind: platform.EngineMock}}
 
 // ask creates a task of at most tokens tokens for the first engine's model.
 func (g *target) ask(tokens int) (task string) {
@@ -260,8 +261,8 @@ func resumesAfterAKill(t *testing.T, given served, length int) {
 
 // pieces reports whether an answer of length tokens may have this number of pieces: one for
 // each token. vLLM sends several tokens in one piece if it has generated them meanwhile.
-func pieces(kind run.EngineKind, count, length int) bool {
-	return count == length || kind == run.EngineVLLM && count > 0 && count < length
+func pieces(kind platform.EngineKind, count, length int) bool {
+	return count == length || kind == platform.EngineVLLM && count > 0 && count < length
 }
 
 // await waits until a task has ended and returns its state.
@@ -274,7 +275,7 @@ func await(g *target, task string) string {
 // event is cancelled, for connected and for later readers, and the slots are free.
 func TestCancelsAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	g := start(t, served{Engines: []stack.EngineAddress{{Kind: run.EngineMock}, {Kind: run.EngineMock}}})
+	g := start(t, served{Engines: []stack.EngineAddress{{Kind: platform.EngineMock}, {Kind: platform.EngineMock}}})
 	const cancels, atOnce = 1000, 16
 	ctx := t.Context()
 	var clients sync.WaitGroup

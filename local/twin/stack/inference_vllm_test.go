@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
 	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // TestRealVLLM runs the tests of real inference servers with vLLM. They use one server in
@@ -17,10 +17,10 @@ import (
 //nolint:paralleltest // its parts use one server
 func TestRealVLLM(t *testing.T) {
 	t.Parallel()
-	t.Run(string(run.EngineVLLM), func(t *testing.T) {
+	t.Run(string(platform.EngineVLLM), func(t *testing.T) {
 		t.Parallel()
-		server := launch(t, install(t, run.EngineVLLM), servers.Options{Shape: tinymodel.Slow})
-		e := realEngine{run.EngineVLLM, func(t *testing.T, o servers.Options) *servers.Server {
+		server := launch(t, install(t, platform.EngineVLLM), servers.Options{Shape: tinymodel.Slow})
+		e := realEngine{platform.EngineVLLM, func(t *testing.T, o servers.Options) *servers.Server {
 			t.Helper()
 			if o.Port == server.Port { // the test has killed the server
 				if err := server.Restart(t.Context()); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -49,15 +50,15 @@ func engineServer(words []string, env map[string]string) int {
 	return 0
 }
 
-// fleet is a stack whose pool "own" runs its own replicas.
-type fleet struct {
+// ownReplicas is a stack whose pool "own" runs its own replicas.
+type ownReplicas struct {
 	*target
 
 	folder string
 }
 
 // job returns the document of the replicas' job.
-func (f fleet) job(more ...string) string {
+func (f ownReplicas) job(more ...string) string {
 	executable, err := os.Executable()
 	if err != nil {
 		f.T.Fatal(err)
@@ -69,7 +70,7 @@ func (f fleet) job(more ...string) string {
 	}))
 }
 
-func (f fleet) put(path, body string) {
+func (f ownReplicas) put(path, body string) {
 	f.T.Helper()
 	if answer := f.Call(http.MethodPut, path, body); answer.Status != http.StatusOK && answer.Status != http.StatusCreated {
 		f.T.Fatalf("PUT %s: got %d %s, want 200 or 201", path, answer.Status, answer.Body)
@@ -77,15 +78,15 @@ func (f fleet) put(path, body string) {
 }
 
 // keep creates or changes the pool with count replicas.
-func (f fleet) keep(job string, count int) {
+func (f ownReplicas) keep(job string, count int) {
 	f.T.Helper()
 	f.put("/v1/pools/own", fmt.Sprintf(`{"engine": {"kind": "llamacpp", "model": "one", "slots": 4, "machines": {"job": %q, "count": %d}}}`, job, count))
 }
 
 // newFleet creates the models and the job.
-func newFleet(t *testing.T, g *target) fleet {
+func newFleet(t *testing.T, g *target) ownReplicas {
 	t.Helper()
-	f := fleet{g, t.TempDir()}
+	f := ownReplicas{g, t.TempDir()}
 	for _, model := range []string{"one", "two"} {
 		body := fmt.Sprintf(`{"id": %q, "engines": ["llamacpp"], "workloads": ["completion"], "engine_model": "model-%s"}`, model, model)
 		if answer := f.Call(http.MethodPost, "/v1/catalog/models", body); answer.Status != http.StatusCreated {
@@ -96,13 +97,13 @@ func newFleet(t *testing.T, g *target) fleet {
 	return f
 }
 
-func (f fleet) health() contract.PoolHealth {
+func (f ownReplicas) health() contract.PoolHealth {
 	f.T.Helper()
 	return outside.Get[contract.PoolHealth](f.Client, "/v1/pools/own/health")
 }
 
 // until polls the health of the pool until is returns true.
-func (f fleet) until(what string, is func(contract.PoolHealth) bool) contract.PoolHealth {
+func (f ownReplicas) until(what string, is func(contract.PoolHealth) bool) contract.PoolHealth {
 	f.T.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -121,13 +122,13 @@ func (f fleet) until(what string, is func(contract.PoolHealth) bool) contract.Po
 func ready(n int) func(contract.PoolHealth) bool {
 	return func(h contract.PoolHealth) bool {
 		return len(h.Replicas) == n && !slices.ContainsFunc(h.Replicas, func(r contract.ReplicaHealth) bool {
-			return !r.Ready || r.Machine == nil || r.Machine.State != string(run.ReplicaServing)
+			return !r.Ready || r.Machine == nil || r.Machine.State != string(fleet.ReplicaServing)
 		})
 	}
 }
 
 // living returns the process ids of the running servers, by replica and model.
-func (f fleet) living() map[string][]int {
+func (f ownReplicas) living() map[string][]int {
 	f.T.Helper()
 	files, err := os.ReadDir(f.folder)
 	if err != nil {
@@ -148,7 +149,7 @@ func (f fleet) living() map[string][]int {
 }
 
 // untilLiving waits until exactly one server runs for each of the names.
-func (f fleet) untilLiving(names ...string) {
+func (f ownReplicas) untilLiving(names ...string) {
 	f.T.Helper()
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
 		found := f.living()
@@ -166,7 +167,7 @@ func (f fleet) untilLiving(names ...string) {
 }
 
 // answered runs a task and returns its replica.
-func (f fleet) answered(model string) string {
+func (f ownReplicas) answered(model string) string {
 	f.T.Helper()
 	few := 3
 	task := f.create(contract.TaskRequest{ModelRef: model, Prompt: "tell a story", MaxTokens: &few})
@@ -177,7 +178,7 @@ func (f fleet) answered(model string) string {
 }
 
 // remove deletes the pool.
-func (f *fleet) remove() {
+func (f *ownReplicas) remove() {
 	f.T.Helper()
 	if answer := f.Call(http.MethodDelete, "/v1/pools/own", ""); answer.Status != http.StatusNoContent {
 		f.T.Fatalf("got %d %s, want 204", answer.Status, answer.Body)
@@ -274,7 +275,7 @@ func TestReloadLetsReplicasTakeTurns(t *testing.T) {
 	f.until("two other runs", func(h contract.PoolHealth) bool {
 		serving := 0
 		for _, r := range h.Replicas {
-			if r.Machine.State == string(run.ReplicaServing) {
+			if r.Machine.State == string(fleet.ReplicaServing) {
 				serving++
 			}
 		}

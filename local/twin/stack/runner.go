@@ -7,22 +7,22 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // offer returns the runners, clusters and apps that pools of this stack can name.
-func (s *Stack) offer() run.RunnerOffer {
+func (s *Stack) offer() platform.RunnerOffer {
 	o := runnerOffer()
 	if s.kubernetes != nil {
-		o.Runners, o.Clusters = append(o.Runners, run.RunnerKubernetes), []string{s.config.Settings.Kubernetes.Cluster}
-		o.Addressed = append(o.Addressed, run.RunnerKubernetes)
+		o.Runners, o.Clusters = append(o.Runners, platform.RunnerKubernetes), []string{s.config.Settings.Kubernetes.Cluster}
+		o.Addressed = append(o.Addressed, platform.RunnerKubernetes)
 	}
 	if s.containers == nil {
 		return o
 	}
-	o.Runners, o.Addressed = append(o.Runners, run.RunnerContainer), append(o.Addressed, run.RunnerContainer)
+	o.Runners, o.Addressed = append(o.Runners, platform.RunnerContainer), append(o.Addressed, platform.RunnerContainer)
 	for _, address := range s.config.Containers.Tried {
 		if socket, ok := strings.CutPrefix(address, "unix://"); ok {
 			o.Sockets = append(o.Sockets, socket)
@@ -33,9 +33,9 @@ func (s *Stack) offer() run.RunnerOffer {
 
 // runnerOffer returns the offer of every stack. The runners process and fly are the same: the
 // local Fly Machines API, which starts processes. Pools that name fly obey Fly's limits.
-func runnerOffer() run.RunnerOffer {
-	hosts := []string{run.RunnerProcess, run.RunnerFly}
-	return run.RunnerOffer{Runners: hosts, FlyApps: []string{service.DefaultApp}, Hosted: hosts}
+func runnerOffer() platform.RunnerOffer {
+	hosts := []string{platform.RunnerProcess, platform.RunnerFly}
+	return platform.RunnerOffer{Runners: hosts, FlyApps: []string{service.DefaultApp}, Hosted: hosts}
 }
 
 // openRunner returns the runner for all runners of offer.
@@ -47,15 +47,15 @@ func (s *Stack) openRunner() (port.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	runners := map[string]port.Runner{run.RunnerProcess: machines, run.RunnerFly: machines}
+	runners := map[string]port.Runner{platform.RunnerProcess: machines, platform.RunnerFly: machines}
 	if s.kubernetes != nil {
-		runners[run.RunnerKubernetes] = s.kubernetes
+		runners[platform.RunnerKubernetes] = s.kubernetes
 	}
 	if s.containers == nil {
-		return runner.New(run.RunnerProcess, runners)
+		return runner.New(platform.RunnerProcess, runners)
 	}
-	runners[run.RunnerContainer] = s.containers
-	all, err := runner.New(run.RunnerProcess, runners)
+	runners[platform.RunnerContainer] = s.containers
+	all, err := runner.New(platform.RunnerProcess, runners)
 	if err != nil {
 		return nil, err
 	}

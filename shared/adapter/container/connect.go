@@ -16,8 +16,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // engine is a connected container engine.
@@ -103,7 +103,7 @@ func (r *Runner) connect(ctx context.Context, address string) (_ *engine, err er
 	defer cancel()
 	var podman atomic.Bool
 	options := []client.Opt{client.WithHost(address), client.WithUserAgent("sortie"), client.WithHTTPResponseHook(func(answer *http.Response) {
-		port.CountCall(answer.Request.Context(), run.RunnerContainer)
+		port.CountCall(answer.Request.Context(), platform.RunnerContainer)
 		if answer.Header.Get(podmanHeader) != "" {
 			podman.Store(true)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Launch implements port.Runner. It creates the container under its name and starts it. If the
@@ -32,7 +32,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	}
 	settings := spec.Container
 	if settings == nil {
-		settings = &run.ContainerSettings{}
+		settings = &platform.ContainerSettings{}
 	}
 	if socket := settings.Socket; socket != "" && e.address != "unix://"+socket {
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "cannot launch the container: no engine at the socket %s of the pool, want that of the engine at %s", socket, e.address)

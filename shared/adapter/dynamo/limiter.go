@@ -6,13 +6,13 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // StartLimiter implements port.Store.
-func (s *Store) StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error) {
-	g := run.StartLimiter{Pool: pool}
+func (s *Store) StartLimiter(ctx context.Context, pool string) (fleet.StartLimiter, error) {
+	g := fleet.StartLimiter{Pool: pool}
 	is, err := s.get(ctx, keyOf(limiters+pool, sortNote), true)
 	if err == nil && is != nil {
 		err = json.Unmarshal([]byte(textOf(is[attrDoc])), &g)
@@ -21,7 +21,7 @@ func (s *Store) StartLimiter(ctx context.Context, pool string) (run.StartLimiter
 }
 
 // SetStartLimiter implements port.Store.
-func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+func (s *Store) SetStartLimiter(ctx context.Context, g fleet.StartLimiter) error {
 	p, err := limiterPart(g)
 	if err == nil {
 		err = s.write(ctx, []*part{p})
@@ -30,7 +30,7 @@ func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
 }
 
 // limiterPart returns the part that stores a limiter if its version is the stored one.
-func limiterPart(g run.StartLimiter) (*part, error) {
+func limiterPart(g fleet.StartLimiter) (*part, error) {
 	before := g.Version
 	g.Version++
 	doc, err := json.Marshal(g)

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Replicas has the engines of the replicas that a process uses. They keep their connections. It
@@ -24,9 +24,9 @@ func NewReplicas(c clock.Clock, mock func(slots int) port.Engine) *Replicas {
 }
 
 // Of returns the engine of a replica. Each call for the same replica returns the same engine.
-func (r *Replicas) Of(place run.EnginePlace, of run.EngineReplica) (port.Engine, error) {
+func (r *Replicas) Of(place platform.EnginePlace, of platform.EngineReplica) (port.Engine, error) {
 	key := fmt.Sprintf("%s %s %s %d", place.Kind, of.URL, of.MetricsURL, place.Slots)
-	if place.Kind == run.EngineMock {
+	if place.Kind == platform.EngineMock {
 		key += " " + of.ID + " " + place.Model // pools of different models share no mock
 	}
 	r.mu.Lock()
@@ -35,7 +35,7 @@ func (r *Replicas) Of(place run.EnginePlace, of run.EngineReplica) (port.Engine,
 		return known, nil
 	}
 	var made port.Engine
-	if place.Kind == run.EngineMock {
+	if place.Kind == platform.EngineMock {
 		made = r.mock(place.Slots)
 	} else {
 		adapter, err := New(Config{Kind: place.Kind, URL: of.URL, MetricsURL: of.MetricsURL, Slots: place.Slots, Clock: r.clock})

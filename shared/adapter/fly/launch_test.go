@@ -28,7 +28,7 @@ func spec(name string) port.LaunchSpec {
 // unknown is a machine that does not exist.
 var unknown = port.Machine{Runner: "fly", App: "workers-1", ID: "0123456789abcd"}
 
-func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.MachineStatus, error) {
+func (p machinesAPI) launch(t *testing.T, s port.LaunchSpec) (port.MachineStatus, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -36,7 +36,7 @@ func (p platform) launch(t *testing.T, s port.LaunchSpec) (port.MachineStatus, e
 }
 
 // live returns the number of live machines of the name.
-func (p platform) live(t *testing.T, name string) int {
+func (p machinesAPI) live(t *testing.T, name string) int {
 	t.Helper()
 	count := 0
 	if err := p.runner.List(t.Context(), func(m port.MachineStatus) bool {

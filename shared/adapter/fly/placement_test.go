@@ -11,7 +11,8 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // TestPlacementChoosesAppsAndRegions launches on a full platform. Each region of the pool is
@@ -42,7 +43,7 @@ func TestPlacementChoosesAppsAndRegions(t *testing.T) {
 	})
 	s := spec("r-x")
 	s.Region = "fra"
-	s.Placement = run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Apps: []string{"app-b"}, Regions: []string{"ams", "fra", "lhr"}}}
+	s.Placement = platform.Placement{Runner: platform.RunnerFly, Fly: &platform.FlySettings{Apps: []string{"app-b"}, Regions: []string{"ams", "fra", "lhr"}}}
 	if _, err := p.launch(t, s); !fault.Is(err, fault.Capacity) {
 		t.Fatalf("got %v, want Capacity", err)
 	}
@@ -61,22 +62,22 @@ func TestStartLimits(t *testing.T) {
 	t.Parallel()
 	local := setup(t).runner
 	limited := setup(t, func(c *fly.Config) { c.CreatesPerSecond, c.Burst = 2, 5 }).runner
-	named := run.Placement{Runner: run.RunnerFly, Fly: &run.FlySettings{Apps: []string{"workers-2"}}}
+	named := platform.Placement{Runner: platform.RunnerFly, Fly: &platform.FlySettings{Apps: []string{"workers-2"}}}
 	for name, row := range map[string]struct {
 		runner *fly.Runner
-		where  run.Placement
+		where  platform.Placement
 		apps   int
 		burst  int
 		rate   float64
 	}{
-		"local API":               {local, run.Placement{}, 3, 0, 1},
-		"local API, process":      {local, run.Placement{Runner: run.RunnerProcess}, 3, 0, 1},
+		"local API":               {local, platform.Placement{}, 3, 0, 1},
+		"local API, process":      {local, platform.Placement{Runner: platform.RunnerProcess}, 3, 0, 1},
 		"local API, fly":          {local, named, 1, 3, 1},
-		"configured limit":        {limited, run.Placement{}, 3, 5, 2},
+		"configured limit":        {limited, platform.Placement{}, 3, 5, 2},
 		"configured limit, named": {limited, named, 1, 5, 2},
 	} {
 		got := row.runner.StartLimits(row.where)
-		if len(got) != row.apps || got[0].Burst != row.burst || (run.StartLimiter{Apps: got[:1]}).Rate() >= row.rate || (run.StartLimiter{Apps: got[:1]}).Rate() < row.rate*0.9 {
+		if len(got) != row.apps || got[0].Burst != row.burst || (fleet.StartLimiter{Apps: got[:1]}).Rate() >= row.rate || (fleet.StartLimiter{Apps: got[:1]}).Rate() < row.rate*0.9 {
 			t.Errorf("%s: got %+v, want %d apps with burst %d and just below %v a second", name, got, row.apps, row.burst, row.rate)
 		}
 	}

@@ -33,7 +33,7 @@ func script(name, text string, keep run.WarmRef) port.LaunchSpec {
 }
 
 // runs starts a script on the machine and waits until it has ended.
-func (p platform) runs(t *testing.T, m port.Machine, s port.LaunchSpec) port.MachineStatus {
+func (p machinesAPI) runs(t *testing.T, m port.Machine, s port.LaunchSpec) port.MachineStatus {
 	t.Helper()
 	started, err := p.runner.StartWarm(t.Context(), m, s)
 	if err != nil || started.Reuse != s.Reuse || started.Owner != s.Owner || started.Version == "" || started.Version == m.Version {
@@ -47,7 +47,7 @@ func (p platform) runs(t *testing.T, m port.Machine, s port.LaunchSpec) port.Mac
 }
 
 // config returns the configuration of a machine as the API shows it.
-func (p platform) config(t *testing.T, m port.Machine) (config struct {
+func (p machinesAPI) config(t *testing.T, m port.Machine) (config struct {
 	Env      map[string]string `json:"env"`
 	Metadata map[string]string `json:"metadata"`
 	Init     json.RawMessage   `json:"init"`

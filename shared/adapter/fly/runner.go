@@ -13,8 +13,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Runner implements port.Runner on Fly Machines. It is safe for concurrent use.
@@ -71,7 +72,7 @@ func (r *Runner) Close() { r.idle() }
 const startMargin = 1.05
 
 // apps returns the apps of a placement.
-func (r *Runner) apps(where run.Placement) []string {
+func (r *Runner) apps(where platform.Placement) []string {
 	if where.Fly != nil && len(where.Fly.Apps) > 0 {
 		return where.Fly.Apps
 	}
@@ -81,16 +82,16 @@ func (r *Runner) apps(where run.Placement) []string {
 // StartLimits implements port.StartLimits. Without a configured pace, only a placement that
 // names the runner has Fly's documented limit. A local API has no limit, and may start the
 // machines of other placements. Those get Fly's pace after they were throttled.
-func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
+func (r *Runner) StartLimits(where platform.Placement) []fleet.StartPace {
 	perSecond := r.cfg.CreatesPerSecond
 	if perSecond == 0 {
 		perSecond = DocumentedRate
 	}
 	interval := time.Duration(startMargin / perSecond * float64(time.Second))
 	apps := r.apps(where)
-	paces := make([]run.StartPace, len(apps))
+	paces := make([]fleet.StartPace, len(apps))
 	for i, app := range apps {
-		paces[i] = run.StartPace{App: app, Interval: interval}
+		paces[i] = fleet.StartPace{App: app, Interval: interval}
 		if r.cfg.CreatesPerSecond > 0 || where.Runner == kind {
 			paces[i].Burst = r.cfg.Burst
 		}
@@ -99,7 +100,7 @@ func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 }
 
 // AppOf returns the app of a machine, chosen by its name.
-func (r *Runner) AppOf(where run.Placement, name string) string {
+func (r *Runner) AppOf(where platform.Placement, name string) string {
 	apps := r.apps(where)
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
@@ -107,7 +108,7 @@ func (r *Runner) AppOf(where run.Placement, name string) string {
 }
 
 // regions returns the regions to try, at least one. "" lets Fly choose.
-func (r *Runner) regions(where run.Placement, first string) []string {
+func (r *Runner) regions(where platform.Placement, first string) []string {
 	regions := slices.Clone(r.cfg.Regions)
 	if where.Fly != nil && len(where.Fly.Regions) > 0 {
 		regions = slices.Clone(where.Fly.Regions)

@@ -41,14 +41,14 @@ func TestMain(m *testing.M) {
 
 const image, shell = "registry.fly.io/program:v1", "registry.fly.io/shell:v1"
 
-// platform is a machines API with real processes, and a Runner that uses it.
-type platform struct {
+// machinesAPI is a machines API with real processes, and a Runner that uses it.
+type machinesAPI struct {
 	server *flymachines.Server
 	url    string
 	runner *fly.Runner
 }
 
-func setup(t *testing.T, change ...func(*fly.Config)) platform {
+func setup(t *testing.T, change ...func(*fly.Config)) machinesAPI {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -85,7 +85,7 @@ func setup(t *testing.T, change ...func(*fly.Config)) platform {
 		t.Fatal(err)
 	}
 	t.Cleanup(runner.Close)
-	return platform{server, web.URL, runner}
+	return machinesAPI{server, web.URL, runner}
 }
 
 type logTo struct{ t *testing.T }
@@ -96,7 +96,7 @@ func (l logTo) Write(p []byte) (int, error) {
 }
 
 // inject sets the faults of the platform.
-func (p platform) inject(t *testing.T, rules ...faults.Rule) {
+func (p machinesAPI) inject(t *testing.T, rules ...faults.Rule) {
 	t.Helper()
 	if err := p.server.SetFaults(faults.Plan{Rules: rules}); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestRunner(t *testing.T) {
 }
 
 // occupy creates a machine without Sortie's metadata.
-func (p platform) occupy(t *testing.T, app, name string) {
+func (p machinesAPI) occupy(t *testing.T, app, name string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"name": name, "config": map[string]any{
 		"image": image, "env": map[string]string{"RUNNER_DOES": "rest"},

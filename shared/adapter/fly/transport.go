@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // transport sends requests to the base URL, with the current token.
@@ -22,7 +22,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	port.CountCall(req.Context(), run.RunnerFly)
+	port.CountCall(req.Context(), platform.RunnerFly)
 	req = req.Clone(req.Context())
 	token, err := t.token(req.Context())
 	if err != nil {

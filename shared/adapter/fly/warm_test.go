@@ -22,7 +22,7 @@ func warmSpec(id string) port.WarmSpec {
 	}
 }
 
-func (p platform) prepare(t *testing.T, id string) port.MachineStatus {
+func (p machinesAPI) prepare(t *testing.T, id string) port.MachineStatus {
 	t.Helper()
 	m, err := p.runner.Prepare(t.Context(), warmSpec(id))
 	if !strings.HasPrefix(m.Digest, "sha256:") {
@@ -35,7 +35,7 @@ func (p platform) prepare(t *testing.T, id string) port.MachineStatus {
 }
 
 // running waits until the machine runs.
-func (p platform) running(t *testing.T, m port.Machine) port.MachineStatus {
+func (p machinesAPI) running(t *testing.T, m port.Machine) port.MachineStatus {
 	t.Helper()
 	for range 600 {
 		now, err := p.runner.Wait(t.Context(), m, port.MachineRunning, time.Second)

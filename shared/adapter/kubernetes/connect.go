@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Client-side limits of the calls to a cluster, per second and in a burst. The defaults of
@@ -52,6 +52,6 @@ type counted struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
-	port.CountCall(r.Context(), run.RunnerKubernetes)
+	port.CountCall(r.Context(), platform.RunnerKubernetes)
 	return c.next.RoundTrip(r)
 }

@@ -56,7 +56,7 @@ func jobFor(cfg Config, namespace string, spec port.LaunchSpec, secret string) (
 	maps.Copy(notes, undisturbed)
 	own := maps.Clone(labels)
 	if k := spec.Kubernetes; k != nil {
-		maps.Copy(own, k.Labels) // another domain than Sortie's, see run.KubernetesSettings
+		maps.Copy(own, k.Labels) // another domain than Sortie's, see platform.KubernetesSettings
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: spec.Name, Namespace: namespace, Labels: own, Annotations: annotations},

@@ -16,8 +16,8 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // spec is the launch of a program that exits with 0.
@@ -128,7 +128,7 @@ func TestFinishedMachineIsAdopted(t *testing.T) {
 func TestPlacementIsChecked(t *testing.T) {
 	t.Parallel()
 	_, r := setup(t)
-	for want, settings := range map[string]run.KubernetesSettings{
+	for want, settings := range map[string]platform.KubernetesSettings{
 		`unknown cluster "other"`: {Cluster: "other"},
 		`namespace "other" is not one of the deployment, want runs-1 or runs-2`: {Namespace: "other"},
 		`settings.podDefaults: unknown field "x"`:                               {PodDefaults: []byte(`{"x": 1}`)},

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Labels and annotations of the Jobs, pods and Secrets of an attempt. A label has the value in
@@ -41,7 +41,7 @@ const (
 )
 
 // kind is the Runner of the machines of this adapter.
-const kind = run.RunnerKubernetes
+const kind = platform.RunnerKubernetes
 
 const labelLimit = 63
 

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // The messages of refused fields.
@@ -121,7 +121,7 @@ func TestDangerousFieldsAreRefused(t *testing.T) {
 				t.Errorf("launch: got error %v, want one of podSpec.%s", err, field)
 			}
 			spec = example()
-			spec.Kubernetes = &run.KubernetesSettings{PodDefaults: document}
+			spec.Kubernetes = &platform.KubernetesSettings{PodDefaults: document}
 			if _, err := podSpec(nil, spec, "the-secret"); (err == nil) != permitted {
 				t.Errorf("launch in the pool: got error %v, want one: %v", err, !permitted)
 			}

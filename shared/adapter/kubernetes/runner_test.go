@@ -13,8 +13,8 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,7 +53,7 @@ type spread struct {
 }
 
 func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	spec.Runner, spec.Kubernetes = kind, &run.KubernetesSettings{Namespace: namespaceOf(spec.Name)}
+	spec.Runner, spec.Kubernetes = kind, &platform.KubernetesSettings{Namespace: namespaceOf(spec.Name)}
 	return s.Runner.Launch(ctx, spec)
 }
 

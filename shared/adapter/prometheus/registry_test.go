@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 )
@@ -33,7 +34,7 @@ func commits(t *testing.T) (all []run.Decision) {
 		Work: run.Work{Kind: run.KindJob, Program: &run.Program{}}, Labels: map[string]string{"team": "data", "env": "dev"}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 1}},
 	}, now)
 	all = append(all, d)
-	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{run.RunnerKubernetes: 7}}
+	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{platform.RunnerKubernetes: 7}}
 	d.Run.Violations = []run.ConstraintViolation{{Constraint: run.PreRunHook}}
 	for i, f := range []run.Fact{
 		run.Admitted{Pool: "p", Limit: 1, Prediction: &run.Prediction{P50: 1000, P90: 2000}}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},

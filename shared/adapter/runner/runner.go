@@ -16,8 +16,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Runner dispatches to the configured runners. It is safe for concurrent use if they are.
@@ -168,7 +169,7 @@ func (r *Runner) Destroy(ctx context.Context, m port.Machine) error {
 }
 
 // StartLimits implements port.StartLimits. It returns nil for a runner without the capability.
-func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
+func (r *Runner) StartLimits(where platform.Placement) []fleet.StartPace {
 	if limits, ok := r.named(where.Runner).(port.StartLimits); ok {
 		return limits.StartLimits(where)
 	}
@@ -176,7 +177,7 @@ func (r *Runner) StartLimits(where run.Placement) []run.StartPace {
 }
 
 // AppOf implements port.StartLimits.
-func (r *Runner) AppOf(where run.Placement, machineName string) string {
+func (r *Runner) AppOf(where platform.Placement, machineName string) string {
 	if limits, ok := r.named(where.Runner).(port.StartLimits); ok {
 		return limits.AppOf(where, machineName)
 	}

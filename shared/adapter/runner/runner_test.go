@@ -13,8 +13,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func program(p fake.Process) int {
@@ -148,7 +149,7 @@ func TestRunner(t *testing.T) {
 func launch(t *testing.T, p platforms, on, name string) port.MachineStatus {
 	t.Helper()
 	m, err := p.Launch(limited(t), port.LaunchSpec{
-		Placement: run.Placement{Runner: on}, Name: name, Image: "waits", MemoryMB: 256, Owner: port.MachineOwner{Tenant: "acme", RunID: name, Attempt: 1},
+		Placement: platform.Placement{Runner: on}, Name: name, Image: "waits", MemoryMB: 256, Owner: port.MachineOwner{Tenant: "acme", RunID: name, Attempt: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestUnknownRunnerProvesNothing(t *testing.T) {
 	t.Parallel()
 	p := setup(t, nil)
 	ctx := limited(t)
-	_, err := p.Launch(ctx, port.LaunchSpec{Placement: run.Placement{Runner: "moon"}, Name: "a", Image: "program"})
+	_, err := p.Launch(ctx, port.LaunchSpec{Placement: platform.Placement{Runner: "moon"}, Name: "a", Image: "program"})
 	if !fault.Is(err, fault.LaunchRefused) || !strings.Contains(err.Error(), "alias, first, second") {
 		t.Errorf("Launch: got %v, want LaunchRefused with the configured runners", err)
 	}
@@ -214,11 +215,11 @@ func TestUnknownRunnerProvesNothing(t *testing.T) {
 // able is a runner with all capabilities.
 type able struct{ *fake.Runner }
 
-func (able) StartLimits(where run.Placement) []run.StartPace {
-	return []run.StartPace{{App: where.Fly.Apps[0], Interval: time.Second}}
+func (able) StartLimits(where platform.Placement) []fleet.StartPace {
+	return []fleet.StartPace{{App: where.Fly.Apps[0], Interval: time.Second}}
 }
 
-func (able) AppOf(where run.Placement, name string) string { return where.Fly.Apps[0] + name }
+func (able) AppOf(where platform.Placement, name string) string { return where.Fly.Apps[0] + name }
 
 func (able) Logs(context.Context, port.Machine) ([]byte, error) { return []byte("text"), nil }
 
@@ -241,7 +242,7 @@ func TestWarmMachinesAreThoseOfTheRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := port.WarmSpec{Placement: run.Placement{Runner: "able"}, Name: "n"}
+	spec := port.WarmSpec{Placement: platform.Placement{Runner: "able"}, Name: "n"}
 	if m, err := both.Prepare(t.Context(), spec); err != nil || m.Name != "n" {
 		t.Errorf("got %+v, %v, want a prepared machine", m, err)
 	}
@@ -271,11 +272,11 @@ func TestCapabilitiesAreThoseOfTheRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	where := run.Placement{Runner: "able", Fly: &run.FlySettings{Apps: []string{"app"}}}
+	where := platform.Placement{Runner: "able", Fly: &platform.FlySettings{Apps: []string{"app"}}}
 	if got := both.StartLimits(where); len(got) != 1 || got[0].App != "app" || both.AppOf(where, "1") != "app1" {
 		t.Errorf("got %v, %q", got, both.AppOf(where, "1"))
 	}
-	if got := both.StartLimits(run.Placement{}); len(got) != 0 || both.AppOf(run.Placement{}, "1") != "" {
+	if got := both.StartLimits(platform.Placement{}); len(got) != 0 || both.AppOf(platform.Placement{}, "1") != "" {
 		t.Errorf("a runner without limits: got %v", got)
 	}
 	if text, err := both.Logs(t.Context(), port.Machine{Runner: "able", ID: "1"}); err != nil || string(text) != "text" {

@@ -6,19 +6,19 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // StartLimiter implements port.Store.
-func (s *Store) StartLimiter(ctx context.Context, pool string) (g run.StartLimiter, err error) {
+func (s *Store) StartLimiter(ctx context.Context, pool string) (g fleet.StartLimiter, err error) {
 	var doc []byte
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		return tx.QueryRow("SELECT doc FROM gates WHERE pool = ?", pool).Scan(&doc)
 	})
 	switch {
 	case errors.Is(err, ErrNoRow):
-		return run.StartLimiter{Pool: pool}, nil
+		return fleet.StartLimiter{Pool: pool}, nil
 	case err == nil:
 		err = json.Unmarshal(doc, &g)
 	}
@@ -26,12 +26,12 @@ func (s *Store) StartLimiter(ctx context.Context, pool string) (g run.StartLimit
 }
 
 // SetStartLimiter implements port.Store.
-func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+func (s *Store) SetStartLimiter(ctx context.Context, g fleet.StartLimiter) error {
 	return wrap(s.db.Write(ctx, func(tx *Tx) error { return setLimiter(tx, &g) }), "store the start limiter of pool", g.Pool)
 }
 
 // setLimiter stores a limiter if its version is the stored one. It ignores nil.
-func setLimiter(tx *Tx, g *run.StartLimiter) error {
+func setLimiter(tx *Tx, g *fleet.StartLimiter) error {
 	if g == nil {
 		return nil
 	}

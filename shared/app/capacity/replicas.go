@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -23,7 +24,7 @@ func replicaRef(pool run.PoolRef) port.ResourceRef {
 
 // StoredSet is a replica set with the version of its record.
 type StoredSet struct {
-	run.ReplicaSet
+	fleet.ReplicaSet
 
 	tenant  string
 	version int64
@@ -123,7 +124,7 @@ func (l *ReplicaSets) Ensure(ctx context.Context, pool run.PoolRef) error {
 	for range port.CommitTries {
 		s, err := l.Read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
-			s, err = StoredSet{tenant: pool.Tenant, ReplicaSet: run.ReplicaSet{Pool: pool.ID, CreatedAt: clock.UTC(l.clock)}}, nil
+			s, err = StoredSet{tenant: pool.Tenant, ReplicaSet: fleet.ReplicaSet{Pool: pool.ID, CreatedAt: clock.UTC(l.clock)}}, nil
 		}
 		if err != nil {
 			return err
@@ -137,7 +138,7 @@ func (l *ReplicaSets) Ensure(ctx context.Context, pool run.PoolRef) error {
 
 // Update changes the record of a replica. current is false if the set no longer has the replica
 // with this number and key.
-func (l *ReplicaSets) Update(ctx context.Context, pool run.PoolRef, of run.Replica, change func(run.Replica) run.Replica) (current bool, err error) {
+func (l *ReplicaSets) Update(ctx context.Context, pool run.PoolRef, of fleet.Replica, change func(fleet.Replica) fleet.Replica) (current bool, err error) {
 	for range port.CommitTries {
 		s, err := l.Read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {

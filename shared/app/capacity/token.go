@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // tokenTries limits how often a start tries to take a token that other starts take first.
@@ -14,13 +14,13 @@ const tokenTries = 5
 
 // TakeToken takes a token of the shared limit of an app. It returns 0, or the time until the
 // next token. An app without a documented limit needs no token.
-func TakeToken(ctx context.Context, store port.LeaseStore, app run.StartPace, now time.Time) (wait time.Duration, err error) {
+func TakeToken(ctx context.Context, store port.LeaseStore, app fleet.StartPace, now time.Time) (wait time.Duration, err error) {
 	for range tokenTries {
-		limiter, err := store.StartLimiter(ctx, run.AppLimiter(app.App))
+		limiter, err := store.StartLimiter(ctx, fleet.AppLimiter(app.App))
 		if err != nil {
 			return 0, err
 		}
-		_, after, limited, ok := limiter.Take([]run.StartPace{app}, now)
+		_, after, limited, ok := limiter.Take([]fleet.StartPace{app}, now)
 		switch {
 		case !limited:
 			return 0, nil

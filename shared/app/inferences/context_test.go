@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -130,7 +131,7 @@ func TestTaskGoesToAPoolWithItsContext(t *testing.T) {
 		h.engines["long"] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: 4, ContextTokens: 131072})
 		h.engines["r1"] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: 4, ContextTokens: 1024})
 	})
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 4, Replicas: []run.EngineReplica{{ID: "long"}}}
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 4, Replicas: []platform.EngineReplica{{ID: "long"}}}
 	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 4, QueueLimit: 10, Engine: &place}))
 	for _, id := range []string{"pool0", "pool1"} {
 		p, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: id})

@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -154,7 +155,7 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
-	if pool.Engine.Kind == run.EngineMock {
+	if pool.Engine.Kind == platform.EngineMock {
 		if err := checkMocked(in); err != nil {
 			return run.Run{}, err
 		}
@@ -178,8 +179,8 @@ func (s *Inference) checkTask(in NewTask) error {
 		return f
 	case in.SessionID != "" && !limit.ValidModel(in.SessionID):
 		return fault.Invalid("session_id", "malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(in.SessionID, limit.FileName))
-	case in.Engine != "" && !slices.Contains(run.EngineKinds(), run.EngineKind(in.Engine)):
-		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", in.Engine, run.EngineKinds())
+	case in.Engine != "" && !slices.Contains(platform.EngineKinds(), platform.EngineKind(in.Engine)):
+		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", in.Engine, platform.EngineKinds())
 	case utf8.RuneCountInString(in.SamplerProfile) > inference.SamplerProfile:
 		return fault.Invalid("sampler_profile_version", "%d characters, want at most %d", utf8.RuneCountInString(in.SamplerProfile), inference.SamplerProfile)
 	case in.Priority != "" && !slices.Contains(run.Priorities(), in.Priority):
@@ -236,7 +237,7 @@ func (s *offers) poolFor(ctx context.Context, in NewTask, model catalog.Model) (
 	var serving []run.Pool
 	known, mocked, draining := false, false, false
 	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
-		mocked = mocked || p.Engine.Kind == run.EngineMock
+		mocked = mocked || p.Engine.Kind == platform.EngineMock
 		if p.Engine.Model != in.Model {
 			return nil
 		}
@@ -347,14 +348,14 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 
 // checkSeed returns the fault of a seed that the engine would replace: llama-server has seeds
 // of 32 bits, of which the largest means a random one, and TGI has no negative seeds.
-func checkSeed(kind run.EngineKind, seed *int64) error {
+func checkSeed(kind platform.EngineKind, seed *int64) error {
 	least, most := int64(math.MinInt64), int64(math.MaxInt64)
 	switch kind {
-	case run.EngineLlamaCpp:
+	case platform.EngineLlamaCpp:
 		least, most = 0, math.MaxUint32-1
-	case run.EngineTGI:
+	case platform.EngineTGI:
 		least = 0
-	case run.EngineVLLM, run.EngineTriton, run.EngineMock:
+	case platform.EngineVLLM, platform.EngineTriton, platform.EngineMock:
 	}
 	if seed != nil && (*seed < least || *seed > most) {
 		return invalidParams("seed", "%d is out of range, the engine %s has seeds from %d to %d", *seed, kind, least, most)

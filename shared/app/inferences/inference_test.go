@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -165,10 +166,10 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 	}
 	_, err := h.models.SetState(t.Context(), client, "old", catalog.Retired, change.Precondition{})
 	h.ok(err)
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "small", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "small", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 1, QueueLimit: 10, Engine: &place}))
-	for model, kind := range map[string]run.EngineKind{"llama": run.EngineLlamaCpp, "tgi": run.EngineTGI} {
-		of := run.EnginePlace{Kind: kind, Model: model, Slots: 1, Replicas: []run.EngineReplica{{URL: "http://127.0.0.1:1"}}}.WithIDs()
+	for model, kind := range map[string]platform.EngineKind{"llama": platform.EngineLlamaCpp, "tgi": platform.EngineTGI} {
+		of := platform.EnginePlace{Kind: kind, Model: model, Slots: 1, Replicas: []platform.EngineReplica{{URL: "http://127.0.0.1:1"}}}.WithIDs()
 		h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: model, Limit: 1, QueueLimit: 10, Engine: &of}))
 	}
 	for name, row := range map[string]struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -30,7 +31,7 @@ import (
 func TestTaskGoesToTheLeastUsedPool(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 8)
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 16, Replicas: []run.EngineReplica{{ID: "r1"}}}
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 16, Replicas: []platform.EngineReplica{{ID: "r1"}}}
 	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 4, QueueLimit: 10, Engine: &place}))
 	first, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
@@ -264,7 +265,9 @@ func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	if found, err := with(pools.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
 		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)
 	}
-	asked := pools.AskEngines(func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) { return h.engines[r.ID], nil }, h.store)
+	asked := pools.AskEngines(func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+		return h.engines[r.ID], nil
+	}, h.store)
 	found, err := with(asked).Health(t.Context(), client, "pool0")
 	h.ok(err)
 	if is := found.Replicas; len(is) != 2 || !is[0].Ready || is[0].Held != 1 || is[1].Ready || is[1].Held != 0 {

@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -69,7 +70,7 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 	h.feed, err = sqlite.NewFeed(t.Context(), db, sqlite.FeedConfig{Clock: h.clock, Retention: 24 * time.Hour})
 	h.ok(err)
 	h.outputs, h.seats = fake.NewOutputs(h.clock, nil), fake.NewSeats(h.clock, nil)
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: slots, Replicas: make([]run.EngineReplica, replicas)}.WithIDs()
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: slots, Replicas: make([]platform.EngineReplica, replicas)}.WithIDs()
 	for _, r := range place.Replicas {
 		h.engines[r.ID] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots, TokenEvery: time.Second})
 	}
@@ -112,7 +113,7 @@ func (h *called) call(c inferences.DispatchCall) {
 	transcripts := artifacts.NewRegistry(
 		h.store, h.outputs, h.clock, slog.New(slog.DiscardHandler), randomHex, h.config.Policy.RecordRetention, h.config.ArtifactLimit,
 	)
-	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		return watched{h.engines[r.ID], h, r.ID}, nil
 	}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond}, h.config)
 	ctx, kill := context.WithCancel(h.Context())

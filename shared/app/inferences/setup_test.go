@@ -25,6 +25,7 @@ import (
 	systemclock "github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -65,7 +66,7 @@ func newInferring(t *testing.T, replicas, slots int, change ...func(*inferring))
 	h.open()
 	t.Cleanup(func() { _ = h.close() })
 	h.outputs = fake.NewOutputs(h.clock, nil)
-	place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: slots, Replicas: make([]run.EngineReplica, replicas)}.WithIDs()
+	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: slots, Replicas: make([]platform.EngineReplica, replicas)}.WithIDs()
 	for _, r := range place.Replicas {
 		h.engines[r.ID] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots})
 	}
@@ -112,7 +113,7 @@ func (h *inferring) restart() {
 	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
 	h.models = artifacts.NewModels(h.store, h.clock, slog.New(h.log), api.ModelDocument, config.ModelKeys)
 	h.artifacts = artifacts.NewRegistry(h.store, h.outputs, h.clock, slog.New(h.log), random, config.Policy.RecordRetention, config.ArtifactLimit)
-	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, func(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		if h.wrap != nil {
 			return h.wrap(h.engines[r.ID]), nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -87,7 +88,7 @@ func (s *Definitions) parse(
 	}
 	deployment.OnKubernetes = func(name string) bool {
 		p, err := s.capacity.Pools.Pool(ctx, who.Tenant, name)
-		return err == nil && p.Placement.Runner == run.RunnerKubernetes
+		return err == nil && p.Placement.Runner == platform.RunnerKubernetes
 	}
 	d, problems := job.Parse(document, &deployment)
 	if failed != nil {

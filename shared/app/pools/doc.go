@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/explain"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -71,7 +72,7 @@ type Config struct {
 	// Host has the images that are programs of the server's host.
 	Host host.Programs
 	// Runners has the runners, and the values of their settings, that pools can name.
-	Runners run.RunnerOffer
+	Runners platform.RunnerOffer
 	// CheckPodDefaults returns the faults of the pod specification of a pool, each with its field.
 	// nil accepts every specification.
 	CheckPodDefaults func(document json.RawMessage) []*fault.Fault
@@ -125,7 +126,7 @@ func (s *common) eachUnfinished(ctx context.Context, tenant string, states []run
 
 // placementOf returns the placement of the pool of a job: its machines are created there first.
 // It is zero for an unknown job or pool.
-func (s *common) placementOf(ctx context.Context, tenant, jobID string) (run.Placement, error) {
+func (s *common) placementOf(ctx context.Context, tenant, jobID string) (platform.Placement, error) {
 	j, err := s.store.LoadJob(ctx, tenant, jobID)
 	if err == nil {
 		var in run.Pool
@@ -134,7 +135,7 @@ func (s *common) placementOf(ctx context.Context, tenant, jobID string) (run.Pla
 		}
 	}
 	if errors.Is(err, port.ErrNotFound) {
-		return run.Placement{}, nil
+		return platform.Placement{}, nil
 	}
-	return run.Placement{}, fmt.Errorf("cannot read the pool of job %s: %w", jobID, err)
+	return platform.Placement{}, fmt.Errorf("cannot read the pool of job %s: %w", jobID, err)
 }

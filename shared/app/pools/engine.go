@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -35,7 +36,7 @@ func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, 
 		unprocessable("engine", "the pool %s is the default of every job, want another pool for an engine", id)
 	}
 	e := *d.Engine
-	found = append(found, e.Check(run.EngineOffer{Mock: s.config.MockEngine, CheckURL: s.config.Engines.CheckURL})...)
+	found = append(found, e.Check(platform.EngineOffer{Mock: s.config.MockEngine, CheckURL: s.config.Engines.CheckURL})...)
 	if e.Machines != nil && limit.ValidName(e.Machines.Job) {
 		wrong, err := s.checkMachines(ctx, who, *e.Machines)
 		if err != nil {
@@ -55,7 +56,7 @@ func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, 
 		return nil, fmt.Errorf("cannot read the model of the pool: %w", err)
 	}
 	model, err := catalog.Decode(r)
-	if err == nil && slices.Contains(run.EngineKinds(), e.Kind) && !slices.Contains(model.Engines, e.Kind) {
+	if err == nil && slices.Contains(platform.EngineKinds(), e.Kind) && !slices.Contains(model.Engines, e.Kind) {
 		unprocessable("engine.kind", "the engine %s does not serve the model %s, want one of %v", e.Kind, e.Model, model.Engines)
 	}
 	return found, err
@@ -63,7 +64,7 @@ func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, 
 
 // replaceable returns the fault PoolInUse if by replaces the runner, the engine or the model of
 // a pool with runs that have not ended.
-func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace) error {
+func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *platform.EnginePlace) error {
 	same := p.Engine == nil && by == nil || p.Engine != nil && by != nil && p.Engine.Kind == by.Kind && p.Engine.Model == by.Model
 	if same || p.Version == 0 {
 		return nil
@@ -73,7 +74,7 @@ func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *run.EnginePlace
 
 // Capability describes the pools of one engine together.
 type Capability struct {
-	Engine run.EngineKind
+	Engine platform.EngineKind
 	// ContextTokens is the largest number of tokens of a prompt and its answer together.
 	ContextTokens int
 	Workloads     []port.Workload
@@ -92,7 +93,7 @@ const describeTime = 2 * time.Second
 // engine. It ignores draining pools and retired models. A process with a dispatcher first asks
 // engines whose capabilities are unknown or were reported long ago.
 func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capability, error) {
-	found := map[run.EngineKind]Capability{}
+	found := map[platform.EngineKind]Capability{}
 	asking, cancel := context.WithTimeout(ctx, describeTime)
 	defer cancel()
 	for page := (port.Page{Limit: poolPage}); ; {

@@ -17,7 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -69,7 +71,7 @@ func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
 	if err != nil {
 		return err
 	}
-	plan := run.PlanReplicas(p, set.ReplicaSet, facts, k.now())
+	plan := fleet.PlanReplicas(p, set.ReplicaSet, facts, k.now())
 	set.ReplicaSet = plan.Set
 	for i, r := range plan.Start {
 		if r.Port == 0 {
@@ -77,7 +79,7 @@ func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
 				return err
 			}
 			plan.Start[i] = r
-			set.Replicas[slices.IndexFunc(set.Replicas, func(one run.Replica) bool { return one.ID == r.ID })] = r
+			set.Replicas[slices.IndexFunc(set.Replicas, func(one fleet.Replica) bool { return one.ID == r.ID })] = r
 		}
 	}
 	hasMachines := p.Engine != nil && p.Engine.Machines != nil
@@ -103,12 +105,12 @@ func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
 // facts reads the runs of the replicas of a set. If one is draining, it also counts the tasks
 // of each replica. An ending replica may have no run id because another process created the
 // run; facts then looks the run up by its idempotency key.
-func (k *Keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet) (map[string]run.ReplicaFacts, error) {
-	facts, draining := map[string]run.ReplicaFacts{}, false
-	set.Replicas = append([]run.Replica(nil), set.Replicas...)
+func (k *Keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet) (map[string]fleet.ReplicaFacts, error) {
+	facts, draining := map[string]fleet.ReplicaFacts{}, false
+	set.Replicas = append([]fleet.Replica(nil), set.Replicas...)
 	for i, r := range set.Replicas {
-		draining = draining || r.Phase == run.ReplicaDraining
-		if r.Phase == run.ReplicaEnding && r.Run == "" {
+		draining = draining || r.Phase == fleet.ReplicaDraining
+		if r.Phase == fleet.ReplicaEnding && r.Run == "" {
 			found, err := k.store.FindByKey(ctx, p.Tenant, port.IdempotencyKey{Key: r.Key})
 			if err == nil {
 				r = r.Created(found)
@@ -122,7 +124,7 @@ func (k *Keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet)
 		}
 		found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
 		if err == nil {
-			facts[r.ID] = run.ReplicaFacts{Run: &found}
+			facts[r.ID] = fleet.ReplicaFacts{Run: &found}
 		} else if !errors.Is(err, port.ErrNotFound) {
 			return nil, fmt.Errorf("cannot read run %s: %w", r.Run, err)
 		}
@@ -151,7 +153,7 @@ func (k *Keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet)
 
 // portOf returns the port of a new server: a free port of a host that servers share, otherwise
 // the requested port.
-func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, error) {
+func (k *Keeper) portOf(ctx context.Context, p run.Pool, r fleet.Replica) (int, error) {
 	where, err := k.placementOf(ctx, p.Tenant, r.Job)
 	if err != nil || k.config.FreePort == nil || !k.config.Runners.Shares(where) {
 		return r.AskedPort, err
@@ -161,11 +163,11 @@ func (k *Keeper) portOf(ctx context.Context, p run.Pool, r run.Replica) (int, er
 
 // start creates the run of a replica and stores the run's id in the set. If the set no longer
 // has the replica, start requests the end of the run.
-func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) error {
+func (k *Keeper) start(ctx context.Context, p run.Pool, set fleet.ReplicaSet, r fleet.Replica) error {
 	created, err := k.createReplica(ctx, p, set, r)
 	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Code != fault.Unavailable && why.Code != fault.Internal && why.Code != fault.Throttled {
 		k.log.WarnContext(ctx, "the run of a replica was refused", "pool", p.ID, "replica", r.ID, "error", why.Error())
-		_, err = k.capacity.Replicas.Update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
+		_, err = k.capacity.Replicas.Update(ctx, p.Ref(), r, func(now fleet.Replica) fleet.Replica {
 			if now.Run != "" {
 				return now // another process has created it before
 			}
@@ -176,7 +178,7 @@ func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r ru
 	if err != nil {
 		return fmt.Errorf("cannot create the run of replica %s of pool %s: %w", r.ID, p.ID, err)
 	}
-	current, err := k.capacity.Replicas.Update(ctx, p.Ref(), r, func(now run.Replica) run.Replica { return now.Created(created) })
+	current, err := k.capacity.Replicas.Update(ctx, p.Ref(), r, func(now fleet.Replica) fleet.Replica { return now.Created(created) })
 	if err != nil || current {
 		return err
 	}
@@ -185,7 +187,7 @@ func (k *Keeper) start(ctx context.Context, p run.Pool, set run.ReplicaSet, r ru
 
 // createReplica creates the run of a replica, or returns the run that already has its
 // idempotency key.
-func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaSet, r run.Replica) (run.Run, error) {
+func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set fleet.ReplicaSet, r fleet.Replica) (run.Run, error) {
 	key := &port.IdempotencyKey{Key: r.Key}
 	j, err := k.store.LoadJob(ctx, p.Tenant, r.Job)
 	if errors.Is(err, port.ErrNotFound) {
@@ -223,11 +225,11 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set run.ReplicaS
 func (k *Keeper) loopback() string { return cmp.Or(k.config.Loopback, "127.0.0.1") }
 
 // hostOf returns the address on which a server listens.
-func (k *Keeper) hostOf(where run.Placement) string {
+func (k *Keeper) hostOf(where platform.Placement) string {
 	switch {
 	case k.config.Runners.Shares(where):
 		return k.loopback()
-	case where.Runner == run.RunnerFly || where.Runner == "":
+	case where.Runner == platform.RunnerFly || where.Runner == "":
 		return "::" // machines of Fly have private IPv6 addresses
 	}
 	return "0.0.0.0"
@@ -235,7 +237,7 @@ func (k *Keeper) hostOf(where run.Placement) string {
 
 // locate stores the URL of the server of a running run. If the runner reports no address, it
 // stores the fault PoolUnavailable.
-func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.Run) error {
+func (k *Keeper) locate(ctx context.Context, p run.Pool, r fleet.Replica, of run.Run) error {
 	host := k.loopback()
 	if !k.config.Runners.Shares(of.Attempt.Place()) {
 		m, err := k.runner.Inspect(ctx, of.Attempt.Machine)
@@ -250,9 +252,9 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 	} else if r.Fault != nil && r.Fault.Code == fault.PoolUnavailable {
 		return nil // the fault is already stored
 	}
-	_, err := k.capacity.Replicas.Update(ctx, p.Ref(), r, func(now run.Replica) run.Replica {
+	_, err := k.capacity.Replicas.Update(ctx, p.Ref(), r, func(now fleet.Replica) fleet.Replica {
 		switch {
-		case now.Run != of.ID || now.Phase != run.ReplicaStarting:
+		case now.Run != of.ID || now.Phase != fleet.ReplicaStarting:
 		case url != "":
 			return now.Located(of.Attempt.Number, url, k.now())
 		default:
@@ -264,7 +266,7 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r run.Replica, of run.R
 }
 
 // end requests the cancellation of a replica's run. It is idempotent.
-func (k *Keeper) end(ctx context.Context, p run.Pool, r run.Replica) error {
+func (k *Keeper) end(ctx context.Context, p run.Pool, r fleet.Replica) error {
 	found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
 	if errors.Is(err, port.ErrNotFound) || err == nil && (found.State.Terminal() || found.Cancel != nil) {
 		return nil

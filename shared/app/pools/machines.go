@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/balance"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -18,7 +19,7 @@ import (
 // checkMachines returns the faults of the job that runs the replicas of a pool. The job must
 // have a program that the caller may run, permit enough runs at a time, and use a runner that
 // reports addresses.
-func (s *common) checkMachines(ctx context.Context, who port.Identity, m run.EngineMachines) (found []*fault.Fault, err error) {
+func (s *common) checkMachines(ctx context.Context, who port.Identity, m platform.EngineMachines) (found []*fault.Fault, err error) {
 	const field = "engine.machines.job"
 	wrong := func(format string, args ...any) {
 		f := fault.New(fault.Unprocessable, format, args...)

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -40,12 +41,12 @@ type Definition struct {
 	Limit int
 	// QueueLimit is nil for the limit of the deployment.
 	QueueLimit *int
-	Placement  run.Placement
+	Placement  platform.Placement
 	Fallbacks  []run.Fallback
 	// Warm is nil for a pool without warm machines.
 	Warm *run.Warm
 	// Engine is nil for a pool of a runner. Limit applies to an engine pool too.
-	Engine *run.EnginePlace
+	Engine *platform.EnginePlace
 	// Faults are the faults of the request that the other fields cannot represent, each with
 	// its field.
 	Faults []*fault.Fault

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -49,7 +50,7 @@ func (s *Machines) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKe
 // permitWarm takes a token of the platform's limit. It waits for a token until the given time,
 // after which ok is false.
 func (s *Machines) permitWarm(ctx context.Context, p run.Pool, until time.Time) (app string, ok bool, err error) {
-	var apps []run.StartPace
+	var apps []fleet.StartPace
 	if limits, ok := s.runner.(port.StartLimits); ok {
 		apps = limits.StartLimits(p.Placement)
 	}
@@ -86,8 +87,8 @@ func (s *Machines) permitWarm(ctx context.Context, p run.Pool, until time.Time) 
 
 // permitWarmOfApp takes a token of the app, which other pools may use too. It waits for a token
 // until the given time, after which ok is false.
-func (s *Machines) permitWarmOfApp(ctx context.Context, apps []run.StartPace, app string, until time.Time) (ok bool, err error) {
-	i := slices.IndexFunc(apps, func(p run.StartPace) bool { return p.App == app })
+func (s *Machines) permitWarmOfApp(ctx context.Context, apps []fleet.StartPace, app string, until time.Time) (ok bool, err error) {
+	i := slices.IndexFunc(apps, func(p fleet.StartPace) bool { return p.App == app })
 	for ctx.Err() == nil {
 		wait, err := capacity.TakeToken(ctx, s.store, apps[i], s.now())
 		if err != nil {
@@ -152,7 +153,7 @@ func (s *Machines) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error)
 	if err != nil {
 		return false, fmt.Errorf("cannot count the warm machines of pool %s: %w", w.Pool, err)
 	}
-	return p.WarmRoom(have), nil
+	return fleet.WarmRoom(p, have), nil
 }
 
 // warmIDBytes is the number of random bytes of the id of a warm machine.

@@ -1,5 +1,5 @@
 // Package warm keeps the warm machines of pools: stopped machines that a start can claim. A sweep
-// creates, recycles and ends them until each pool matches its settings; run.PlanWarm decides.
+// creates, recycles and ends them until each pool matches its settings; fleet.PlanWarm decides.
 //
 // Each change of a machine is committed to its record first, so that overlapping sweeps and starts
 // see it. What the room needs of runs it declares as Runs.
@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -37,7 +38,7 @@ type Config struct {
 	// Policy is the default policy of runs.
 	Policy run.Policy
 	// Key returns the key of the warm machines that fit work in a placement.
-	Key func(w run.Work, where run.Placement) run.WarmKey
+	Key func(w run.Work, where platform.Placement) run.WarmKey
 	// Workers is the number of machines that are changed concurrently; 0 and 1 change them one by
 	// one.
 	Workers int

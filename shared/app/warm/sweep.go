@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/crew"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -121,7 +122,7 @@ func (s *Machines) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool)
 	return found, ctx.Err()
 }
 
-// keepWarm ends, recycles and creates warm machines of a pool as run.PlanWarm decides.
+// keepWarm ends, recycles and creates warm machines of a pool as fleet.PlanWarm decides.
 func (s *Machines) keepWarm(
 	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *crew.Failures,
 ) error {
@@ -153,7 +154,7 @@ func (s *Machines) keepWarm(
 	if p.WarmLeft && len(have)+len(listed) == 0 {
 		return s.warmEnded(ctx, p)
 	}
-	plan := run.PlanWarm(p, standard, firing, current, s.now())
+	plan := fleet.PlanWarm(p, standard, firing, current, s.now())
 	if plan.Stuck > 0 {
 		s.log.WarnContext(ctx, "warm machines stayed in their creation and are destroyed", "pool", p.ID, "machines", plan.Stuck)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // withoutTask has a check for each operation without a task in its path.
@@ -167,7 +167,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 	"GET /v1/capabilities": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
 		who := port.Identity{Tenant: apitest.Tenant}
-		engine := run.EnginePlace{Kind: run.EngineVLLM, Model: ownModel, Slots: 2, Replicas: []run.EngineReplica{{ID: "a", URL: "https://engine.example"}}}
+		engine := platform.EnginePlace{Kind: platform.EngineVLLM, Model: ownModel, Slots: 2, Replicas: []platform.EngineReplica{{ID: "a", URL: "https://engine.example"}}}
 		if _, _, err := stage.System.Pools.Put(t.Context(), who, "engines", pools.Definition{Engine: &engine, Limit: 2}, change.Precondition{}); err != nil {
 			t.Fatal(err)
 		}

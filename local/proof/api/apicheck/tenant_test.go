@@ -29,6 +29,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/webhook"
@@ -202,7 +203,7 @@ func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task 
 	_, front := ofOpenAI[op.Path]
 	byID := strings.HasPrefix(op.Path, "/v1/responses/")
 	if front || byID || op.Path == "/v1/tasks" && op.Method == http.MethodPost {
-		engine := run.EnginePlace{Kind: run.EngineMock, Model: servedModel, Slots: 1, Replicas: []run.EngineReplica{{ID: "r1"}}}
+		engine := platform.EnginePlace{Kind: platform.EngineMock, Model: servedModel, Slots: 1, Replicas: []platform.EngineReplica{{ID: "r1"}}}
 		pool := run.Pool{Tenant: apitest.Tenant, ID: ownEngine, Limit: 1, Engine: &engine, Draining: front, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 		if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 			t.Fatal(err)

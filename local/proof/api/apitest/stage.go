@@ -30,6 +30,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -154,7 +155,7 @@ func serviceConfig() orchestrator.Config {
 				MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute,
 			},
 		},
-		Runners: run.RunnerOffer{Runners: []string{run.RunnerFly, run.RunnerKubernetes}, FlyApps: []string{"app-a", "app-b"}, Clusters: []string{"east"}},
+		Runners: platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerKubernetes}, FlyApps: []string{"app-a", "app-b"}, Clusters: []string{"east"}},
 		Pool:    "default", MaxMachines: 2, Image: "worker:test", CPUs: 1, MemoryMB: 256,
 		PublicURL: "http://localhost", SourceURL: "http://localhost/source",
 		PresignFor: time.Minute, DownloadRetention: time.Hour, DigestRead: 1 << 20, ArtifactLimit: 4 << 20, TokenTTL: time.Hour,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
@@ -51,7 +52,7 @@ func kinds() []kind {
 			w.call(http.MethodPut, "/v1/jobs/report", "", `{`+program+`, "constraints": {"maxConcurrentRuns": 1, "requirePreviousSuccess": true}}`, nil)
 		}, func(w *world, _ int) string { return started(w, "/v1/jobs/report/runs", "{}") }},
 		{"inference task", func(w *world) {
-			place := run.EnginePlace{Kind: run.EngineMock, Model: "mock", Slots: 1, Replicas: make([]run.EngineReplica, 1)}.WithIDs()
+			place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 			w.ok(w.home.store().SavePool(w.Context(), run.Pool{Tenant: tenant, ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}))
 		}, func(w *world, _ int) string {
 			return started(w, "/v1/tasks", `{"model_ref": "mock", "workload": "completion", "prompt": "tell a story", "max_tokens": 20}`)

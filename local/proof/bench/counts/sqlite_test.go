@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/inference"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 )
 
@@ -125,6 +125,6 @@ func (h *onSQLite) read(c counts) {
 }
 
 // mocked returns an engine without a model.
-func mocked(run.EnginePlace, run.EngineReplica) (port.Engine, error) {
+func mocked(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 	return mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 1, TokenEvery: 20 * time.Millisecond}), nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/setting/service"
 )
@@ -125,7 +126,7 @@ func Measure(t *testing.T, c Case) (result Result) {
 // definePool stores the pool and waits until its warm machines are ready.
 func (w *world) definePool(c Case, apps []string) error {
 	limit := 0
-	definition := contract.PoolDefinition{Runner: run.RunnerFly, Settings: &contract.PoolSettings{Apps: apps}, Limit: &limit}
+	definition := contract.PoolDefinition{Runner: platform.RunnerFly, Settings: &contract.PoolSettings{Apps: apps}, Limit: &limit}
 	ready := 0
 	if c.Warm {
 		ready = min(c.Runs, run.MostWarm)

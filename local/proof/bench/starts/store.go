@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -45,13 +46,13 @@ func (s delayedStore) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, 
 }
 
 // StartLimiter implements port.Store.
-func (s delayedStore) StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error) {
+func (s delayedStore) StartLimiter(ctx context.Context, pool string) (fleet.StartLimiter, error) {
 	time.Sleep(readDelay)
 	return s.Store.StartLimiter(ctx, pool)
 }
 
 // SetStartLimiter implements port.Store.
-func (s delayedStore) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+func (s delayedStore) SetStartLimiter(ctx context.Context, g fleet.StartLimiter) error {
 	time.Sleep(commitDelay)
 	return s.Store.SetStartLimiter(ctx, g)
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/httpkit"
 	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
 	"github.com/sortie-dev/sortie/shared/setting"
 	"github.com/sortie-dev/sortie/shared/setting/service"
@@ -130,7 +130,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 		return err
 	}
 	config.PublicURL, config.SourceURL, config.SweepInterval = publicURL, "http://source", sweepInterval
-	config.Runners = run.RunnerOffer{Runners: []string{run.RunnerFly}, FlyApps: apps}
+	config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}, FlyApps: apps}
 	executions := &lateExecutions{}
 	w.system = app.NewSystem(
 		delayedStore{store}, executions, timer.New(clock.System{}), w.runner, fake.NewOutputs(clock.System{}, nil), fake.NewSigner(nil, "bench"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -90,7 +91,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 }
 
 // SetStartLimiter implements port.Store.
-func (s *Store) SetStartLimiter(ctx context.Context, g run.StartLimiter) error {
+func (s *Store) SetStartLimiter(ctx context.Context, g fleet.StartLimiter) error {
 	return s.call(context.Background(), "SetStartLimiter", "", true, func() error { return s.inner.SetStartLimiter(ctx, g) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -137,8 +138,8 @@ func (s *Store) LastHeartbeat(ctx context.Context, ref run.Ref) (run.Heartbeat, 
 }
 
 // StartLimiter implements port.Store.
-func (s *Store) StartLimiter(ctx context.Context, pool string) (run.StartLimiter, error) {
-	return ask(s, "StartLimiter", false, func() (run.StartLimiter, error) { return s.inner.StartLimiter(ctx, pool) })
+func (s *Store) StartLimiter(ctx context.Context, pool string) (fleet.StartLimiter, error) {
+	return ask(s, "StartLimiter", false, func() (fleet.StartLimiter, error) { return s.inner.StartLimiter(ctx, pool) })
 }
 
 // Claimed implements port.Store.

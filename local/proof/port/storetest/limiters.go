@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -17,14 +18,14 @@ func throttled() run.Fact {
 }
 
 func limiterIsStored(s *storeTest) {
-	read := func() run.StartLimiter {
+	read := func() fleet.StartLimiter {
 		s.Helper()
 		g, err := s.store.StartLimiter(s.ctx, "p")
 		s.ok(err)
 		return g
 	}
-	s.same(run.StartLimiter{Pool: "p"}, read())
-	first, _ := read().Throttled([]run.StartPace{{App: "a", Interval: time.Second}, {App: "b", Interval: time.Minute}}, "a", time.Time{}, s.later())
+	s.same(fleet.StartLimiter{Pool: "p"}, read())
+	first, _ := read().Throttled([]fleet.StartPace{{App: "a", Interval: time.Second}, {App: "b", Interval: time.Minute}}, "a", time.Time{}, s.later())
 	s.ok(s.store.SetStartLimiter(s.ctx, first))
 	want := first
 	want.Version = 1
@@ -49,7 +50,7 @@ func limiterIsStored(s *storeTest) {
 func limiterAndGrantAreAtomic(s *storeTest) {
 	held := s.fill("p", 1, 1)[0]
 	first := s.queue("p", 1, 1)[0]
-	limiter, _ := run.StartLimiter{Pool: "p"}.Throttled([]run.StartPace{{App: "a", Interval: time.Second}}, "a", time.Time{}, s.now)
+	limiter, _ := fleet.StartLimiter{Pool: "p"}.Throttled([]fleet.StartPace{{App: "a", Interval: time.Second}}, "a", time.Time{}, s.now)
 	s.ok(s.store.SetStartLimiter(s.ctx, limiter))
 	limiter.Version = 1
 	fact, after, ok := limiter.Grant(first, 1, s.now)
@@ -119,7 +120,7 @@ func unlimitedPoolHasAQueue(s *storeTest) {
 // try again when all are taken.
 func tokenRace(s *storeTest) {
 	const starts, burst = 20, 2
-	apps := []run.StartPace{{App: "a", Interval: time.Hour, Burst: burst}, {App: "b", Interval: time.Hour, Burst: burst}}
+	apps := []fleet.StartPace{{App: "a", Interval: time.Hour, Burst: burst}, {App: "b", Interval: time.Hour, Burst: burst}}
 	runs := make([]run.Run, starts)
 	for i := range runs {
 		runs[i] = s.apply(s.create(sample("acme", fmt.Sprint("run-", i))), admitted("p", 0))

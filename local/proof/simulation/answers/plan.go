@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/budget"
 	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/platform"
 )
 
 // plan has the probabilities of faults, each from 0 to 1.
@@ -62,7 +62,7 @@ func (w *world) draw() {
 		w.plan.crashes, w.plan.interrupts = some(0.02), some(0.2)
 	}
 	w.price = catalog.Price{Input: []int64{0, 0, 500}[r.IntN(3)], Output: 1500}
-	w.place = run.EnginePlace{Kind: run.EngineMock, Model: modelID, Slots: 1 + r.IntN(3), Replicas: make([]run.EngineReplica, 1+r.IntN(3))}.WithIDs()
+	w.place = platform.EnginePlace{Kind: platform.EngineMock, Model: modelID, Slots: 1 + r.IntN(3), Replicas: make([]platform.EngineReplica, 1+r.IntN(3))}.WithIDs()
 	for _, each := range w.place.Replicas {
 		w.newReplica(each.ID)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/clock"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 	"github.com/sortie-dev/sortie/shared/series"
@@ -156,7 +157,7 @@ func (p *process) run() {
 }
 
 // engine returns the replica as this process accesses it. It implements balance.Engines.
-func (p *process) engine(_ run.EnginePlace, r run.EngineReplica) (port.Engine, error) {
+func (p *process) engine(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 	return remote{p.w.replicas[r.ID], p}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/catalog"
 	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -48,7 +49,7 @@ type world struct {
 	stop     context.CancelFunc
 
 	price    catalog.Price
-	place    run.EnginePlace
+	place    platform.EnginePlace
 	replicas map[string]*replica
 	outputs  *fake.Outputs
 	hosts    []*host

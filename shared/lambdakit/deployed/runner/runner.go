@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // New returns the runners that pools can name. The default runner is that of
@@ -19,10 +19,10 @@ import (
 func New(p *process.Process) port.Runner {
 	runners := map[string]port.Runner{}
 	if machines := flyMachines(p); machines != nil {
-		runners[run.RunnerFly] = machines
+		runners[platform.RunnerFly] = machines
 	}
 	if pods := kubernetesJobs(p); pods != nil {
-		runners[run.RunnerKubernetes] = pods
+		runners[platform.RunnerKubernetes] = pods
 	}
 	all, err := dispatch.New(deployed.RunnerOffer(p).Default(), runners)
 	p.Check(err)

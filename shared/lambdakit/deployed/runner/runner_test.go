@@ -19,8 +19,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
 	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // function is the process of a function with a cluster that has one pod. The clock sets when it
@@ -117,7 +117,7 @@ func (f *function) store(document secrets.Kubernetes) {
 func TestClusterOfAFunction(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	if got := deployed.RunnerOffer(f.Process); len(got.Clusters) != 1 || got.Clusters[0] != "east" || got.Runners[len(got.Runners)-1] != run.RunnerKubernetes {
+	if got := deployed.RunnerOffer(f.Process); len(got.Clusters) != 1 || got.Clusters[0] != "east" || got.Runners[len(got.Runners)-1] != platform.RunnerKubernetes {
 		t.Errorf("got %+v, want the cluster east", got)
 	}
 	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"exec": {"command": "aws"}`), EKS: "prod"})
@@ -158,7 +158,7 @@ func TestFunctionWithoutFly(t *testing.T) {
 	t.Parallel()
 	noFly := []string{"SORTIE_FLY_APPS", "SORTIE_FLY_URL", "SORTIE_SECRET_FLY"}
 	f := setup(t, noFly...)
-	if got := deployed.RunnerOffer(f.Process); got.Default() != run.RunnerKubernetes || len(got.Runners) != 1 || len(got.FlyApps) != 0 {
+	if got := deployed.RunnerOffer(f.Process); got.Default() != platform.RunnerKubernetes || len(got.Runners) != 1 || len(got.FlyApps) != 0 {
 		t.Errorf("got %+v, want the cluster alone", got)
 	}
 	f.store(secrets.Kubernetes{Kubeconfig: f.config(`"token": "first"`)})
@@ -189,7 +189,7 @@ func TestClusterThatRefusesIsReported(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "namespace runs") {
 		t.Errorf("got %v, want the failure of the namespace", err)
 	}
-	_, err = r.Inspect(t.Context(), port.Machine{Runner: run.RunnerKubernetes, Cluster: "east", App: "runs", ID: "a.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"})
+	_, err = r.Inspect(t.Context(), port.Machine{Runner: platform.RunnerKubernetes, Cluster: "east", App: "runs", ID: "a.0f9b6a0c-5a36-4e7e-b9f6-6f5f6f2f0a10"})
 	if fault.Of(err) == nil {
 		t.Errorf("got %v, want a fault", err)
 	}

@@ -1,8 +1,7 @@
-package run
+package platform
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,44 +184,43 @@ func kindList(kinds []EngineKind) string {
 	return listed(texts, "none")
 }
 
-// Reloaded returns the pool with another model after its replicas were reloaded. It admits runs
-// again. The pool must have an engine.
-func (p Pool) Reloaded(model, by string, now time.Time) Pool {
-	e := *p.Engine
-	e.Model = model
-	e.Loads++
-	p.Engine = &e
-	p.Draining, p.DrainBy, p.Drained = false, time.Time{}, false
-	return p.changed(by, now)
+// EngineMachines describes the replicas of an engine that Sortie runs itself. Each replica is a
+// run of a job whose program is the server.
+type EngineMachines struct {
+	// Job is the id of the job.
+	Job string `json:"job"`
+	// Count is the number of replicas.
+	Count int `json:"count"`
+	// Port is the port of the server in its machine. Machines that share the network of a host
+	// get a port each instead.
+	Port int `json:"port"`
+	// Exec: the client that stored the pool had the scope exec.
+	Exec bool `json:"exec,omitempty"`
 }
 
-// Serving returns the pool with the engine; nil makes it a pool of a runner. A pool that
-// already has the engine is unchanged.
-func (p Pool) Serving(e *EnginePlace, by string, now time.Time) Pool {
-	if e != nil && p.Engine != nil {
-		kept := *e
-		kept.Loads = p.Engine.Loads
-		e = &kept
-	}
-	if reflect.DeepEqual(p.Engine, e) {
-		return p
-	}
-	p.Engine = e
-	return p.changed(by, now)
-}
+// DefaultReplicaPort is the port of EngineMachines without one.
+const DefaultReplicaPort = 8080
 
-// CheckKind returns a fault, with the field pool, if the pool does not run this kind of work. A
-// pool of an engine runs only inference tasks; other pools run none.
-func (p Pool) CheckKind(kind string) *fault.Fault {
-	var f *fault.Fault
-	switch {
-	case kind == KindInference && p.Engine == nil:
-		f = fault.New(fault.Unprocessable, "the pool %s has no engine, want a pool of an engine", p.ID)
-	case kind != KindInference && p.Engine != nil:
-		f = fault.New(fault.Unprocessable, "the pool %s is of the engine %s and runs inference tasks only, want a pool of a runner", p.ID, p.Engine.Kind)
-	default:
-		return nil
+// checkMachines returns the faults of the replicas that Sortie runs.
+func (e EnginePlace) checkMachines() (found []*fault.Fault) {
+	invalid := func(field, format string, args ...any) {
+		found = append(found, fault.Invalid("engine.machines"+field, format, args...))
 	}
-	f.Field = "pool"
-	return f
+	m := *e.Machines
+	if e.Kind == EngineMock {
+		invalid("", "machines with the engine mock, which has no server, want replicas")
+	}
+	if len(e.Replicas) > 0 {
+		invalid("", "machines beside replicas, want one of both")
+	}
+	if !limit.ValidName(m.Job) {
+		invalid(".job", "missing or malformed job %q, want the id of a job", limit.Cut(m.Job, limit.FileName))
+	}
+	if m.Count < 1 || m.Count > MaxReplicas {
+		invalid(".count", "%d is out of range, want 1 to %d", m.Count, MaxReplicas)
+	}
+	if m.Port < 1 || m.Port > 65535 {
+		invalid(".port", "%d is out of range, want 1 to 65535", m.Port)
+	}
+	return found
 }

@@ -1,4 +1,4 @@
-package run
+package fleet
 
 import (
 	"cmp"
@@ -6,56 +6,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/run"
 )
-
-// EngineMachines describes the replicas of an engine that Sortie runs itself. Each replica is a
-// run of a job whose program is the server.
-type EngineMachines struct {
-	// Job is the id of the job.
-	Job string `json:"job"`
-	// Count is the number of replicas.
-	Count int `json:"count"`
-	// Port is the port of the server in its machine. Machines that share the network of a host
-	// get a port each instead.
-	Port int `json:"port"`
-	// Exec: the client that stored the pool had the scope exec.
-	Exec bool `json:"exec,omitempty"`
-}
-
-// DefaultReplicaPort is the port of EngineMachines without one.
-const DefaultReplicaPort = 8080
-
-// checkMachines returns the faults of the replicas that Sortie runs.
-func (e EnginePlace) checkMachines() (found []*fault.Fault) {
-	invalid := func(field, format string, args ...any) {
-		found = append(found, fault.Invalid("engine.machines"+field, format, args...))
-	}
-	m := *e.Machines
-	if e.Kind == EngineMock {
-		invalid("", "machines with the engine mock, which has no server, want replicas")
-	}
-	if len(e.Replicas) > 0 {
-		invalid("", "machines beside replicas, want one of both")
-	}
-	if !limit.ValidName(m.Job) {
-		invalid(".job", "missing or malformed job %q, want the id of a job", limit.Cut(m.Job, limit.FileName))
-	}
-	if m.Count < 1 || m.Count > MaxReplicas {
-		invalid(".count", "%d is out of range, want 1 to %d", m.Count, MaxReplicas)
-	}
-	if m.Port < 1 || m.Port > 65535 {
-		invalid(".port", "%d is out of range, want 1 to 65535", m.Port)
-	}
-	return found
-}
-
-// Serves identifies the replica that a run provides.
-type Serves struct {
-	Pool string `json:"pool"`
-	// Replica is the id of the replica. The runs that replace each other share it.
-	Replica string `json:"replica"`
-}
 
 // ReplicaState is the state of a replica that Sortie runs.
 type ReplicaState string
@@ -119,10 +72,10 @@ type ReplicaSet struct {
 }
 
 // Serving returns the replicas to which the pool sends tasks: those that serve its model.
-func (s ReplicaSet) Serving(p Pool) (found []EngineReplica) {
+func (s ReplicaSet) Serving(p run.Pool) (found []platform.EngineReplica) {
 	for _, r := range s.Replicas {
 		if r.Phase == ReplicaServing && r.URL != "" && p.Engine != nil && r.Model == p.Engine.Model {
-			found = append(found, EngineReplica{ID: r.ID, Run: r.Run, URL: r.URL})
+			found = append(found, platform.EngineReplica{ID: r.ID, Run: r.Run, URL: r.URL})
 		}
 	}
 	return found

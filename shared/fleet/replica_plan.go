@@ -1,4 +1,4 @@
-package run
+package fleet
 
 import (
 	"fmt"
@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/platform"
 	"github.com/sortie-dev/sortie/shared/retry"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // The times of replicas.
@@ -25,7 +27,7 @@ var replicaBackoff = retry.Backoff{First: time.Second, Most: 5 * time.Minute, Mu
 // ReplicaFacts are the facts about a replica that its record does not have.
 type ReplicaFacts struct {
 	// Run is the record of its run; nil without one.
-	Run *Run
+	Run *run.Run
 	// Tasks is the number of tasks that the replica is working on.
 	Tasks int
 }
@@ -43,9 +45,9 @@ type ReplicaPlan struct {
 // 0 if the pool was deleted. The run of a replica is created only after the previous one has
 // ended. Serving replicas with outdated settings are replaced one at a time, and not before
 // their tasks have ended. The replicas of a deleted pool are ended at once.
-func PlanReplicas(p Pool, set ReplicaSet, facts map[string]ReplicaFacts, now time.Time) ReplicaPlan {
+func PlanReplicas(p run.Pool, set ReplicaSet, facts map[string]ReplicaFacts, now time.Time) ReplicaPlan {
 	now = now.UTC().Round(0)
-	var want *EngineMachines
+	var want *platform.EngineMachines
 	if p.Version > 0 && p.Engine != nil {
 		want = p.Engine.Machines
 	}
@@ -96,7 +98,7 @@ func PlanReplicas(p Pool, set ReplicaSet, facts map[string]ReplicaFacts, now tim
 	return plan
 }
 
-func countOf(m *EngineMachines) int {
+func countOf(m *platform.EngineMachines) int {
 	if m == nil {
 		return 0
 	}
@@ -109,7 +111,7 @@ func (plan *ReplicaPlan) add(r Replica, f ReplicaFacts) {
 	switch {
 	case r.Phase == ReplicaStarting && r.Run == "":
 		plan.Start = append(plan.Start, r)
-	case r.Phase == ReplicaStarting && f.Run != nil && f.Run.State == Running:
+	case r.Phase == ReplicaStarting && f.Run != nil && f.Run.State == run.Running:
 		plan.Locate = append(plan.Locate, r)
 	case r.Phase == ReplicaEnding && r.Run != "":
 		plan.End = append(plan.End, r)
@@ -126,7 +128,7 @@ func (r Replica) inState(s ReplicaState, now time.Time) Replica {
 
 // current reports whether the replica has the settings of the pool. A replica without a run
 // will get them.
-func (r Replica) current(p Pool) bool {
+func (r Replica) current(p run.Pool) bool {
 	m := p.Engine.Machines
 	return r.Phase == ReplicaWaiting ||
 		r.Job == m.Job && r.AskedPort == m.Port && r.Model == p.Engine.Model && r.Loads == p.Engine.Loads
@@ -135,7 +137,7 @@ func (r Replica) current(p Pool) bool {
 // observed returns the replica as updated by the state of its run.
 func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 	switch {
-	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= longestSweep:
+	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= run.LongestSweep:
 		return Replica{ID: r.ID, Number: r.Number}.inState(ReplicaWaiting, now) // no sweep can create its run any more
 	case r.Phase == ReplicaWaiting, r.Run == "":
 		return r
@@ -154,7 +156,7 @@ func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 // located returns the replica as serving if it has the address of its run's current attempt,
 // and as starting otherwise.
 func (r Replica) located(f ReplicaFacts, now time.Time) Replica {
-	if f.Run == nil || f.Run.State != Running || f.Run.Attempt.Number != r.Attempt {
+	if f.Run == nil || f.Run.State != run.Running || f.Run.Attempt.Number != r.Attempt {
 		r.URL, r.Attempt = "", 0
 	}
 	if r.URL == "" {
@@ -165,7 +167,7 @@ func (r Replica) located(f ReplicaFacts, now time.Time) Replica {
 
 // afterRun returns the replica after the end of its run. The next run follows at once, unless
 // this run ended early and no end was requested.
-func (r Replica) afterRun(ended *Run, now time.Time) Replica {
+func (r Replica) afterRun(ended *run.Run, now time.Time) Replica {
 	next := Replica{ID: r.ID, Number: r.Number, Failures: r.Failures, Fault: r.Fault, LastRun: r.LastRun}
 	next = next.inState(ReplicaWaiting, now)
 	if r.Phase == ReplicaEnding || r.Phase == ReplicaDraining {
@@ -201,7 +203,7 @@ func (r Replica) Refused(why *fault.Fault, now time.Time) Replica {
 }
 
 // Created returns the replica with its created run.
-func (r Replica) Created(of Run) Replica {
+func (r Replica) Created(of run.Run) Replica {
 	r.Run, r.TaskID = of.ID, of.TaskID
 	return r
 }
@@ -231,7 +233,7 @@ func (r Replica) unwanted(now time.Time) Replica {
 }
 
 // drained ends a draining replica once it has no tasks, or at once if the pool p was deleted.
-func (r Replica) drained(p Pool, tasks int, now time.Time) Replica {
+func (r Replica) drained(p run.Pool, tasks int, now time.Time) Replica {
 	if r.Phase == ReplicaDraining && (p.Version == 0 || tasks == 0 && now.Sub(r.Since) >= replicaDrain) {
 		return r.inState(ReplicaEnding, now)
 	}
@@ -239,7 +241,7 @@ func (r Replica) drained(p Pool, tasks int, now time.Time) Replica {
 }
 
 // withNextRun gives a waiting replica the settings of its next run once RetryAt has passed.
-func (r Replica) withNextRun(p Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
+func (r Replica) withNextRun(p run.Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
 	if !wanted || r.Phase != ReplicaWaiting || now.Before(r.RetryAt) {
 		return r
 	}

@@ -1,20 +1,23 @@
-package run_test
+package fleet_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/fleet"
 	"github.com/sortie-dev/sortie/shared/run"
 )
 
+var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+
 // paced returns a limiter with a start interval of one second for each app, after a throttled
 // start.
-func paced(apps ...string) run.StartLimiter {
-	var paces []run.StartPace
+func paced(apps ...string) fleet.StartLimiter {
+	var paces []fleet.StartPace
 	for _, app := range apps {
-		paces = append(paces, run.StartPace{App: app, Interval: time.Second})
+		paces = append(paces, fleet.StartPace{App: app, Interval: time.Second})
 	}
-	g, _ := run.StartLimiter{Pool: "p"}.Throttled(paces, apps[0], time.Time{}, epoch)
+	g, _ := fleet.StartLimiter{Pool: "p"}.Throttled(paces, apps[0], time.Time{}, epoch)
 	return g
 }
 
@@ -92,13 +95,13 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	constrained := pending
 	constrained.Constraints = &run.Constraints{RequirePreviousSuccess: true}
 	for name, row := range map[string]struct {
-		limiter run.StartLimiter
+		limiter fleet.StartLimiter
 		r       run.Run
 		limit   int
 		after   time.Duration
 		paced   bool
 	}{
-		"nothing was throttled":          {run.StartLimiter{}, pending, 4, 0, false},
+		"nothing was throttled":          {fleet.StartLimiter{}, pending, 4, 0, false},
 		"pool with a limit":              {paced("a"), pending, 4, 0, true},
 		"pool with a limit, later":       {paced("a"), pending, 4, time.Hour, false},
 		"throttled run, later":           {paced("a"), throttledRun(), 4, time.Hour, true},
@@ -116,8 +119,8 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 // one token per app and interval.
 func TestBucketPermitsItsBurst(t *testing.T) {
 	t.Parallel()
-	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}, {App: "b", Interval: time.Second, Burst: 3}}
-	g, given := run.StartLimiter{Pool: "p"}, map[string][]time.Time{}
+	apps := []fleet.StartPace{{App: "a", Interval: time.Second, Burst: 3}, {App: "b", Interval: time.Second, Burst: 3}}
+	g, given := fleet.StartLimiter{Pool: "p"}, map[string][]time.Time{}
 	for tick := range 600 {
 		now := epoch.Add(time.Duration(tick) * 100 * time.Millisecond)
 		for {
@@ -144,7 +147,7 @@ func TestBucketPermitsItsBurst(t *testing.T) {
 			t.Errorf("app %s: got %d permits in a minute, the first at %v, want 3 at once and then one per second", app, len(at), at[:4])
 		}
 	}
-	if _, _, limited, _ := g.Take([]run.StartPace{{App: "a", Interval: time.Second}}, epoch); limited {
+	if _, _, limited, _ := g.Take([]fleet.StartPace{{App: "a", Interval: time.Second}}, epoch); limited {
 		t.Error("got a limit of a platform that documents none")
 	}
 	rested := epoch.Add(time.Hour)
@@ -163,8 +166,8 @@ func TestBucketPermitsItsBurst(t *testing.T) {
 // An accepted start must restore the rate, but not the burst.
 func TestThrottledBucketIsEmpty(t *testing.T) {
 	t.Parallel()
-	apps := []run.StartPace{{App: "a", Interval: time.Second, Burst: 3}}
-	app, g, _, ok := run.StartLimiter{Pool: "p"}.Take(apps, epoch)
+	apps := []fleet.StartPace{{App: "a", Interval: time.Second, Burst: 3}}
+	app, g, _, ok := fleet.StartLimiter{Pool: "p"}.Take(apps, epoch)
 	if !ok {
 		t.Fatalf("got no start at %q, want the first", app)
 	}

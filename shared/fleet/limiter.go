@@ -1,8 +1,12 @@
-package run
+// Package fleet plans the machines of pools: the pace of their starts, the replicas of engines
+// that Sortie runs, and the warm machines. It is pure, like package run.
+package fleet
 
 import (
 	"slices"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // StartLimiter limits the rate of machine starts of a pool whose platform limits how often
@@ -151,16 +155,16 @@ func (g StartLimiter) withApps(apps []StartPace) StartLimiter {
 
 // paces reports whether a grant to the queued run needs a permit. A run with a throttled start
 // always does, and so does a run of a pool without a limit: both can wait only for a permit.
-func (g StartLimiter) paces(r Run, limit int, now time.Time) bool {
-	starts := r.Attempt.Number > 0 || r.State == ActionRunning || !r.Constraints.BeforeRun()
-	return len(g.Apps) > 0 && starts && (limit == 0 || r.State == ContainerCreating ||
+func (g StartLimiter) paces(r run.Run, limit int, now time.Time) bool {
+	starts := r.Attempt.Number > 0 || r.State == run.ActionRunning || !r.Constraints.BeforeRun()
+	return len(g.Apps) > 0 && starts && (limit == 0 || r.State == run.ContainerCreating ||
 		slices.ContainsFunc(g.Apps, func(p StartPace) bool { return now.Before(p.Next.Add(limiterCalm)) }))
 }
 
 // Grant returns the fact that grants the queued run its slot of a pool with the limit. after is
 // the limiter after it; nil if the grant needs no permit. ok is false if the next permit is too
 // far in the future.
-func (g StartLimiter) Grant(r Run, limit int, now time.Time) (f Granted, after *StartLimiter, ok bool) {
+func (g StartLimiter) Grant(r run.Run, limit int, now time.Time) (f run.Granted, after *StartLimiter, ok bool) {
 	f.Limit = limit
 	if !g.paces(r, limit, now) {
 		return f, nil, true
@@ -235,4 +239,11 @@ func AppLimiter(app string) string { return "app/" + app }
 
 func (g StartLimiter) index(app string) int {
 	return slices.IndexFunc(g.Apps, func(p StartPace) bool { return p.App == app })
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -1,4 +1,6 @@
-package run
+// Package platform describes where the work of a pool runs: in machines of a runner, with its
+// settings, or on the replicas of an inference server.
+package platform
 
 import (
 	"bytes"
