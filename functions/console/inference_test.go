@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
@@ -28,7 +29,7 @@ import (
 func setupInference(t *testing.T) *home {
 	t.Helper()
 	h := setupWith(t, func(parts apitest.Parts) app.SystemTasks {
-		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+		db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "feed.db"))
 		if err != nil {
 			t.Fatal(err)
 		}

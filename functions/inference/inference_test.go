@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
@@ -24,7 +25,7 @@ import (
 func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+	db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "feed.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
@@ -90,7 +91,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 	parts := apitest.NewParts(t)
 	cfg.Clock = parts.Clock
 	s := &served{engine: &counting{Engine: mockengine.New(cfg)}}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "feed.db"))
+	db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "feed.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -103,8 +104,8 @@ func setup(t *testing.T, change ...func(*orchestrator.Config)) *fixture {
 // wire connects the parts.
 func (h *fixture) wire() {
 	h.Helper()
-	dir := h.TempDir()
-	db, err := sqlite.Open(h.Context(), filepath.Join(dir, "sortie.db"))
+	dir := sqlitetest.Folder(h)
+	db, err := sqlitetest.Open(h.Context(), filepath.Join(dir, "sortie.db"))
 	h.ok(err)
 	h.Cleanup(func() { _ = db.Close() })
 	h.db = db

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/artifact"
@@ -38,7 +39,7 @@ type fixture struct {
 func setup(t *testing.T) *fixture {
 	t.Helper()
 	h := &fixture{T: t, clock: clock.NewVirtual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
+	db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "sortie.db"))
 	h.ok(err)
 	t.Cleanup(func() { _ = db.Close() })
 	h.store, err = sqlite.NewStore(t.Context(), db, h.clock)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -37,7 +38,7 @@ func TestChangeStaysInTheOutboxUntilItIsInItsStream(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newRelayStage(t, fake.Seeded(seed, 0.2))
-			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
+			db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "sortie.db"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/fault"
@@ -37,7 +38,7 @@ func newJoinedStage(t *testing.T) *joinedStage {
 	t.Helper()
 	s := &joinedStage{relayStage: newRelayStage(t, nil), known: map[string]delivery.Change{}}
 	var err error
-	if s.db, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db")); err != nil {
+	if s.db, err = sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "sortie.db")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.db.Close() })

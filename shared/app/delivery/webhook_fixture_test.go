@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	sharedclock "github.com/sortie-dev/sortie/shared/clock"
@@ -150,7 +151,7 @@ var subscriber = port.Identity{Tenant: "acme", Workspace: "web", Subject: "token
 func withWebhooks(t *testing.T) *hooked {
 	t.Helper()
 	h := &hooked{T: t, clock: sharedclock.NewVirtual(epoch), tasks: knownTasks{}, receiver: &hookReceiver{}, log: &bytes.Buffer{}}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
+	db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "sortie.db"))
 	h.ok(err)
 	t.Cleanup(func() { _ = db.Close() })
 	store, err := sqlite.NewStore(t.Context(), db, h.clock)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -62,7 +63,7 @@ type called struct {
 func newCalled(t *testing.T, replicas, slots int) *called {
 	t.Helper()
 	h := &called{T: t, perServer: 32, engines: map[string]*mockengine.Engine{}, kills: map[int]context.CancelFunc{}, crowd: map[string]int{}, most: map[string]int{}}
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sortie.db"))
+	db, err := sqlitetest.Open(t.Context(), filepath.Join(sqlitetest.Folder(t), "sortie.db"))
 	h.ok(err)
 	t.Cleanup(func() { _ = db.Close() })
 	h.store, err = sqlite.NewStore(t.Context(), db, h.clock)

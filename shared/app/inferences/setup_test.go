@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/api"
@@ -62,7 +63,7 @@ type inferring struct {
 func newInferring(t *testing.T, replicas, slots int, change ...func(*inferring)) *inferring {
 	t.Helper()
 	h := &inferring{T: t, clock: systemclock.NewVirtual(epoch), engines: map[string]*mockengine.Engine{}, log: slog.DiscardHandler}
-	h.path = filepath.Join(t.TempDir(), "sortie.db")
+	h.path = filepath.Join(sqlitetest.Folder(t), "sortie.db")
 	h.open()
 	t.Cleanup(func() { _ = h.close() })
 	h.outputs = fake.NewOutputs(h.clock, nil)
@@ -86,7 +87,7 @@ func newInferring(t *testing.T, replicas, slots int, change ...func(*inferring))
 // open opens the database.
 func (h *inferring) open() {
 	h.Helper()
-	db, err := sqlite.Open(h.Context(), h.path)
+	db, err := sqlitetest.Open(h.Context(), h.path)
 	h.ok(err)
 	h.close = db.Close
 	h.store, err = sqlite.NewStore(h.Context(), db, h.clock)

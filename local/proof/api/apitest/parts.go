@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/clock"
@@ -13,8 +14,8 @@ import (
 // file and a virtual clock.
 func NewParts(t *testing.T) Parts {
 	t.Helper()
-	folder, moved := t.TempDir(), clock.NewVirtual(Began)
-	db, err := sqlite.Open(t.Context(), filepath.Join(folder, "sortie.db"))
+	folder, moved := sqlitetest.Folder(t), clock.NewVirtual(Began)
+	db, err := sqlitetest.Open(t.Context(), filepath.Join(folder, "sortie.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

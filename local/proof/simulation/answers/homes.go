@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
+	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -46,7 +47,7 @@ func newLocal(ctx context.Context, w *world) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(dir, "sortie.db"))
+	db, err := sqlitetest.Open(ctx, filepath.Join(dir, "sortie.db"))
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
