@@ -49,6 +49,12 @@ func TestMain(m *testing.M) {
 	stacktest.Main(m, os.Args, os.Environ(), suite.ProgramsOf(os.Environ()))
 }
 
+// also are the tests of each sample of the suite: one for each service of AWS.
+var also = []string{
+	"export produces a file", "program that succeeds is a completed run", "schedule fires at its times", "webhook delivers signed events",
+	"inference task streams its answer and continues behind an event", "hook before the run decides",
+}
+
 // TestDeployed checks that a deployment passes the suite, and replaces it by another release.
 //
 //nolint:paralleltest // one deployment, and one thing after the other
@@ -116,6 +122,7 @@ func newWorld(t *testing.T) *world {
 	if w.target.Every, err = strconv.Atoi(cmp.Or(os.Getenv("SORTIE_SUITE_EVERY"), "1")); err != nil {
 		t.Fatal(err)
 	}
+	w.target.Also = also
 	if w.target.MaxMachines, err = strconv.Atoi(Settings()["SORTIE_MAX_MACHINES"]); err != nil {
 		t.Fatal(err)
 	}
