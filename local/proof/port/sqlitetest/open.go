@@ -25,7 +25,7 @@ const memory = "/dev/shm"
 // ends.
 func Folder(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(memory, "sortie-test-")
+	dir, err := os.MkdirTemp(memory, "sortie-test-") //nolint:usetesting // t.TempDir is on the disk
 	if err != nil {
 		return t.TempDir()
 	}
