@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,8 +22,11 @@ var overviewPage = page{
 	name: "overview", path: "overview", label: "Overview", scope: access.RunsRead, query: []string{"since"}, show: showOverview, live: true,
 }
 
-// overviewRuns is the number of runs that the page reads.
-const overviewRuns = "300"
+// overviewRuns is the number of runs that the page reads, pendingRead that of waiting ones.
+const (
+	overviewRuns = "300"
+	pendingRead  = 100
+)
 
 // overviewData is the content of the page.
 type overviewData struct {
@@ -63,6 +67,8 @@ type waiting struct {
 	Pool   string
 	Count  int
 	Oldest runRow
+	// More: there may be further ones.
+	More bool
 }
 
 // jobFigures are the figures of the runs of a job, or of the same work.
@@ -89,7 +95,7 @@ func showOverview(v *visit) (view, error) {
 	err = together(
 		func() (err error) { list, err = v.listRuns(asked); return err },
 		func() (err error) {
-			pending, err = v.listRuns(url.Values{"state": {string(run.Pending)}, "limit": {"100"}})
+			pending, err = v.listRuns(url.Values{"state": {string(run.Pending)}, "limit": {strconv.Itoa(pendingRead)}})
 			return err
 		},
 		func() error {
@@ -117,7 +123,7 @@ func showOverview(v *visit) (view, error) {
 	data.Health, data.Causes = failuresOf(rows, since)
 	data.Jobs = figuresOf(rows)
 	data.Chart = histogramOf(rows, data.From, v.now())
-	data.Waiting = waitingOf(pending.Tasks, v.now())
+	data.Waiting = waitingOf(pending.Tasks, pools.Pools, v.now())
 	data.Next = jobs.Jobs
 	data.Pools = pools.Pools
 	data.Hooks = slices.DeleteFunc(hooks.Webhooks, func(w contract.Webhook) bool { return w.DisabledAt.IsZero() })
@@ -218,8 +224,9 @@ func figuresOf(rows []runRow) []jobFigures {
 	return all[:min(8, len(all))]
 }
 
-// waitingOf groups queued runs by their pool. The list is the newest first.
-func waitingOf(tasks []contract.Task, now time.Time) (groups []waiting) {
+// waitingOf groups queued runs by their pool. The list is the newest first, and may have only a
+// part of them; the pools have the number of all.
+func waitingOf(tasks []contract.Task, pools []contract.Pool, now time.Time) (groups []waiting) {
 	for _, t := range tasks {
 		i := slices.IndexFunc(groups, func(w waiting) bool { return w.Pool == t.Pool })
 		if i < 0 {
@@ -228,6 +235,15 @@ func waitingOf(tasks []contract.Task, now time.Time) (groups []waiting) {
 		}
 		groups[i].Count++
 		groups[i].Oldest = rowOf(t, now)
+	}
+	for i := range groups {
+		w := &groups[i]
+		w.More = len(tasks) >= pendingRead
+		for _, p := range pools {
+			if p.ID == w.Pool && p.Queued > w.Count {
+				w.Count, w.More = p.Queued, false
+			}
+		}
 	}
 	return groups
 }

@@ -96,7 +96,8 @@ func (d overviewData) causes(l *layout) Node {
 func (d overviewData) waiting(l *layout) Node {
 	return panel("waiting", "Waiting", headings(th("For"), thNum("Runs"), th("Oldest")), d.Waiting, func(w waiting) Node {
 		return Tr(
-			Td(Text(choose(w.Pool != "", "a slot of pool "+w.Pool, "admission"))), num(text(w.Count, choose(w.Count >= 100, "+", ""))),
+			Td(choose[Node](w.Pool != "", l.a(poolPath(w.Pool), Text("a slot of pool "+w.Pool)), Text("admission"))),
+			num(text(w.Count, choose(w.More, "+", ""))),
 			wide(l.a(runPath(w.Oldest.RunID), bdi(short(40, w.Oldest.What))), sub(l.time(w.Oldest.CreatedAt))),
 		)
 	})

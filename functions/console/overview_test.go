@@ -84,3 +84,17 @@ func TestOverviewReadsABoundedNumberOfRuns(t *testing.T) {
 		t.Errorf("got a page of %d bytes, want at most 60,000", len(text))
 	}
 }
+
+// TestWaitingRunsAreThoseOfTheirPool has more waiting runs than slots.
+func TestWaitingRunsAreThoseOfTheirPool(t *testing.T) {
+	t.Parallel()
+	h := setupOverview(t)
+	for range 7 {
+		h.Admit(t, h.Accept(t))
+		h.Clock.Advance(time.Second)
+	}
+	text := h.signedIn(t, ownerToken).page("/console/overview", `href="./pools/default">a slot of pool default</a>`)
+	if _, waiting, _ := strings.Cut(text, `id="h-waiting"`); !strings.Contains(waiting[:min(len(waiting), 600)], ">5</td>") {
+		t.Errorf("got %s, want five waiting runs", waiting[:min(len(waiting), 600)])
+	}
+}
