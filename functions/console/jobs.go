@@ -197,7 +197,7 @@ func formLabels(form url.Values) (labels.Change, error) {
 	if err != nil {
 		return nil, fault.Invalid("labels", "%v", err)
 	}
-	for _, problem := range labels.Check(change.Apply(nil)) {
+	for _, problem := range change.Check() {
 		return nil, fault.Invalid("labels", "%s", problem.Text)
 	}
 	return change, nil

@@ -119,7 +119,7 @@ func decodeLabels(w http.ResponseWriter, r *http.Request, v any, labels *map[str
 	if len(*labels) == 0 {
 		return fault.Invalid("labels", "no labels, want new values by key; null removes a label")
 	}
-	for _, problem := range label.Check(label.Change(*labels).Apply(nil)) {
+	for _, problem := range label.Change(*labels).Check() {
 		return fault.Invalid(run.LabelField(problem.Key), "%s", problem.Text)
 	}
 	return nil

@@ -118,6 +118,7 @@ func TestLabelsAreProtected(t *testing.T) {
 		{one, `{"labels":{"a":"1","a":"2"}}`, 400, "labels.a"},
 		{one, `{"labels":{"a b":"1"}}`, 400, "labels.a b"},
 		{one, `{"labels":{"<script>":"1"}}`, 400, "labels.<script>"},
+		{one, `{"labels":{"<script>":null}}`, 400, "labels.<script>"},
 		{one, `{"labels":{"a":"<b>"}}`, 400, "labels.a"},
 		{one, `{"labels":{"a":"\u0000"}}`, 400, "labels.a"},
 		{one, `{"labels":{"a":"\u202e"}}`, 400, "labels.a"},

@@ -93,7 +93,11 @@ func (c RetryChanges) check(again run.Run) error {
 			return fault.Invalid(field.name, "%s; leave it out", field.why)
 		}
 	}
-	problems := append(CheckOverride(run.Override{Priority: c.Priority}), CheckLabels(c.Labels.Apply(again.Labels))...)
+	labels := c.Labels.Check()
+	if labels == nil {
+		labels = label.Check(c.Labels.Apply(again.Labels))
+	}
+	problems := append(CheckOverride(run.Override{Priority: c.Priority}), LabelProblems(labels)...)
 	switch {
 	case c.Options != nil:
 		problems = append(problems, exportOf(again.Work, c.Options).Validate()...)

@@ -126,7 +126,7 @@ func validateIdentity(d Definition, adHoc bool, p *problems) {
 	if len(d.Name) > limit.FileName || !limit.Printable(d.Name) {
 		p.bad("name", "malformed name, want at most %d bytes without control characters", limit.FileName)
 	}
-	validateLabels(d.Labels, p)
+	validateLabels(label.Check(d.Labels), p)
 	if d.Pool != "" && !limit.ValidName(d.Pool) {
 		p.bad("pool", "malformed pool %q, %s", limit.Cut(d.Pool, nameLimit), wantName)
 	}
@@ -135,16 +135,16 @@ func validateIdentity(d Definition, adHoc bool, p *problems) {
 	}
 }
 
-func validateLabels(labels map[string]string, p *problems) {
-	for _, problem := range label.Check(labels) {
+func validateLabels(found []label.Problem, p *problems) {
+	for _, problem := range found {
 		p.bad(join("labels", limit.Cut(problem.Key, nameLimit)), "%s", problem.Text)
 	}
 }
 
-// CheckLabels returns the problems of the labels of a run.
-func CheckLabels(labels map[string]string) []Problem {
+// LabelProblems returns problems of the labels of a run as those of a definition.
+func LabelProblems(found []label.Problem) []Problem {
 	p := &problems{}
-	validateLabels(labels, p)
+	validateLabels(found, p)
 	return p.sorted()
 }
 

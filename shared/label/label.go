@@ -102,6 +102,17 @@ func ParseChange(texts []string) (Change, error) {
 	return change, nil
 }
 
+// Check returns the problems of the change itself: those of Check for its keys and values.
+func (c Change) Check() []Problem {
+	labels := make(map[string]string, len(c))
+	for key, value := range c {
+		if labels[key] = ""; value != nil {
+			labels[key] = *value
+		}
+	}
+	return Check(labels)
+}
+
 // Apply returns the labels after the change; nil without labels. It does not modify its argument.
 func (c Change) Apply(labels map[string]string) map[string]string {
 	if len(c) == 0 {

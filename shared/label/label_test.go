@@ -81,6 +81,12 @@ func TestChangesSetAndRemove(t *testing.T) {
 	if got := Text(c.Apply(before)); got != "b=3,c=" || Text(before) != "a=1,b=2" || c.String() != "a-,b=3,c=" {
 		t.Errorf("got %s of %s with %s", got, Text(before), c)
 	}
+	if got := c.Check(); len(got) > 0 {
+		t.Errorf("got %v, want no problem of %s", got, c)
+	}
+	if got := (Change{"a b": nil, "c": new("d e")}).Check(); len(got) != 2 || got[0].Key != "a b" || got[1].Key != "c" {
+		t.Errorf("got %v, want a problem of each label", got)
+	}
 	if got := (Change{"a": nil, "b": nil, "x": nil}).Apply(before); got != nil {
 		t.Errorf("got %v, want nil without labels", got)
 	}

@@ -27,6 +27,8 @@ WORK = "a workload has a prompt or messages, or an input, and a query for a rera
 PLACE = "the id of an event is one that the stream sent"
 UNSUPPORTED = "the engines do not support what the member asks for"
 CHANGE = "a retry takes the changes of the kind of its run"
+SELECTOR = "a selector of labels has a grammar"
+LABELS = "labels have a limit in bytes"
 RANGE = "a range of times must not be empty"
 
 REASONS = {
@@ -40,6 +42,16 @@ REASONS = {
     ("cancelRuns", "cursor"): CURSOR,
     ("retryRuns", "filter"): CODE,
     ("retryRuns", "cursor"): CURSOR,
+    ("listTasks", "label"): SELECTOR,
+    ("listRuns", "label"): SELECTOR,
+    ("listJobs", "label"): SELECTOR,
+    ("listJobRuns", "label"): SELECTOR,
+    ("labelRuns", "filter"): CODE,
+    ("labelRuns", "cursor"): CURSOR,
+    ("labelRuns", "labels"): LABELS,
+    ("labelRun", "labels"): LABELS,
+    ("labelTask", "labels"): LABELS,
+    ("runJob", "labels"): LABELS,
     ("retryTask", ANY): CHANGE,
     ("retryRun", ANY): CHANGE,
     ("planRun", ANY): FORM,

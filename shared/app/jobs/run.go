@@ -89,7 +89,7 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 		return run.Run{}, job.NewDefinitionProblems(problems)
 	}
 	r.Labels = label.Of(in.Labels).Apply(r.Labels)
-	if problems := job.CheckLabels(r.Labels); len(problems) > 0 {
+	if problems := job.LabelProblems(label.Check(r.Labels)); len(problems) > 0 {
 		return run.Run{}, job.NewDefinitionProblems(problems)
 	}
 	r.Exec = in.Identity.May(access.Exec)
