@@ -11,7 +11,6 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/limit"
 )
 
 // Job is a converted job.
@@ -60,8 +59,12 @@ func (j *Job) settle() *Error {
 	if len(d.Schedules) == 1 {
 		d.Schedule, d.Schedules = d.Schedules[0], nil
 	}
-	if text, err := j.YAML(); err != nil || len(text) > limit.JobDocument {
-		return wrong(j.line, "job %s of %d bytes, want at most %d", d.ID, len(text), limit.JobDocument)
+	text, err := j.YAML()
+	if err != nil {
+		return wrong(j.line, "%v", err)
+	}
+	if _, problems := job.Parse(text, nil); len(problems) > 0 { // it is too long, or too much like nested lists
+		return wrong(j.line, "job %s: its file has a problem: %v", d.ID, problems[0])
 	}
 	return nil
 }
