@@ -282,14 +282,18 @@ def test_stream_gives_up() -> None:
 
 def test_page_is_no_stream() -> None:
     """Another server answers with a page: a new connection would get the same."""
-    page = httpx.Response(200, content=b"<html>", headers={"Content-Type": "text/html; charset=utf-8"})
+
+    def other() -> Server:
+        headers = {"Content-Type": "text/html; charset=utf-8"}
+        return Server(httpx.Response(200, content=b"<html>", headers=headers))
+
     for read in (
         lambda one: next(one.events.stream()),
         lambda one: list(one.inference.stream("t")),
         lambda one: list(one.openai.stream_chat({"model": "m", "messages": []})),
-        lambda one: list(one.runs.follow_logs("t")),
+        lambda one: list(one.tasks.follow_logs("t")),
     ):
-        server = Server(page)
+        server = other()
         with pytest.raises(errors.SortieError, match="a page, not a stream"):
             read(client(server))
         assert len(server.requests) == 1
@@ -298,7 +302,7 @@ def test_page_is_no_stream() -> None:
         async with waiting(server).events.stream() as stream:
             await stream.__anext__()
 
-    server = Server(page)
+    server = other()
     with pytest.raises(errors.SortieError, match="a page, not a stream"):
         asyncio.run(first())
     assert len(server.requests) == 1

@@ -35,10 +35,13 @@ def test_long_retry_after_does_not_end_the_tries() -> None:
 
     until = time.monotonic() + 60
     got = repeat(lambda: answers.pop(0), until=until, sleep=sleep, warn=warn, what="completed")
-    assert got.ok and len(slept) == 1 and 50 < slept[0] <= 60
+    assert got.ok
+    assert len(slept) == 1
+    assert 50 < slept[0] <= 60
     late = [Answer(503, b"", 1.0)]
     got = repeat(lambda: late.pop(0), until=time.monotonic(), sleep=sleep, warn=warn, what="completed")
-    assert got.status == 503 and len(slept) == 1
+    assert got.status == 503
+    assert len(slept) == 1
 
 
 def test_success_is_reported(plane: Plane) -> None:
