@@ -100,6 +100,9 @@ const QueuePositions = 1000
 // ConcurrentRuns is the maximum limit of the concurrent runs of a job or a key.
 const ConcurrentRuns = 10_000
 
+// Inputs is the maximum size of the names and values of a run's inputs, in bytes.
+const Inputs = 16 << 10
+
 // NewestRuns is the maximum number of newest runs that a job keeps after their retention.
 const NewestRuns = 1000
 

@@ -89,6 +89,7 @@ func (d *draft) takeOver(newest Run) {
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
 	d.Run = d.Override.apply(newest.Priority, newest.Concurrency, d.Run)
 	d.Work.Program = d.Work.Program.With(d.Parameters)
+	d.Inputs = newest.Inputs
 	d.Slot.Pool, d.PayloadDigest = newest.Slot.Pool, newest.PayloadDigest
 }
 

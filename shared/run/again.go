@@ -1,16 +1,21 @@
 package run
 
 // ForRetry returns a new run with the work of r, for a requested retry. It has the same job
-// version, parameters, labels, pool and lineage. It has no scheduled time, and it is not a replica. It
-// does not require the success of the job's last run, because that run can be r. The caller
-// sets the correlation id, Exec, the trace context and the input.
+// version, parameters, inputs, labels, pool and lineage. It is no firing and no replica, and its
+// program gets the scheduled time of r. It does not require the success of the job's last run,
+// because that run can be r. The caller sets the correlation id, Exec, the trace context and the
+// input.
 func (r Run) ForRetry() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
 		PayloadDigest: r.PayloadDigest, Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters, Labels: r.Labels,
+		Inputs:  r.Inputs,
 		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Parent: r.Parent, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
 		Slot: Slot{Pool: r.ownPool()},
+	}
+	if r.JobID != "" {
+		again.RetriedAt = r.Scheduled()
 	}
 	if again.Constraints != nil {
 		constraints := *again.Constraints

@@ -52,6 +52,11 @@ type Run struct {
 	// Labels are those of the job at the creation of the run, with the run's own; see package
 	// label. Relabelled changes them.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Inputs are the values of the inputs that the job declares. An input without a value is
+	// absent.
+	Inputs map[string]Value `json:"inputs,omitempty"`
+	// RetriedAt is Scheduled of the run of a job that this one retries; zero for other runs.
+	RetriedAt time.Time `json:"retriedAt,omitzero"`
 	// FiredAt is when the firing of the schedule was committed; zero for other triggers.
 	FiredAt time.Time `json:"firedAt,omitzero"`
 	// Lineage lists the jobs whose runs led to this one by trigger_job, oldest first. ParentRun
