@@ -1,6 +1,9 @@
 package contract
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Explanation is the response of GET /v1/runs/{run_id}/explain.
 type Explanation struct {
@@ -17,10 +20,11 @@ type Explanation struct {
 type PlanJobRequest struct {
 	JobID string `json:"jobId"`
 	// The other members are those of JobRunRequest.
-	Parameters     map[string]string `json:"parameters,omitempty"`
-	ScheduledAt    time.Time         `json:"scheduledAt,omitzero"`
-	Priority       string            `json:"priority,omitempty"`
-	ConcurrencyKey string            `json:"concurrencyKey,omitempty"`
+	Parameters     map[string]string          `json:"parameters,omitempty"`
+	Inputs         map[string]json.RawMessage `json:"inputs,omitempty"`
+	ScheduledAt    time.Time                  `json:"scheduledAt,omitzero"`
+	Priority       string                     `json:"priority,omitempty"`
+	ConcurrencyKey string                     `json:"concurrencyKey,omitempty"`
 }
 
 // Plan is the response of POST /v1/runs:plan: the explanation of a run that does not exist yet.

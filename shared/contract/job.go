@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 )
@@ -78,6 +79,8 @@ type JobRunRequest struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Labels are added to those of the job. They override those with the same keys.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Inputs are values of the job's inputs: of the declared type, or strings with such a value.
+	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	// Priority and ConcurrencyKey override those of the job. Absent members do not.
 	Priority       string `json:"priority,omitempty"`
 	ConcurrencyKey string `json:"concurrencyKey,omitempty"`

@@ -64,8 +64,10 @@ type Task struct {
 	Worker         *Worker     `json:"worker,omitempty"`
 	Cancel         *TaskCancel `json:"cancel,omitempty"`
 	Pin            *Pin        `json:"pin,omitempty"`
-	Fault          *Fault      `json:"fault,omitempty"`
-	Output         *Output     `json:"output,omitempty"`
+	// Inputs are the values of the inputs that the job declares.
+	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
+	Fault  *Fault                     `json:"fault,omitempty"`
+	Output *Output                    `json:"output,omitempty"`
 	// Metrics are defined by the worker.
 	Metrics     json.RawMessage `json:"metrics,omitempty"`
 	CreatedAt   time.Time       `json:"createdAt"`
@@ -321,8 +323,10 @@ type RetryRequest struct {
 	Command []string `json:"command,omitempty"`
 	// Parameters are environment variables. They replace those with the same names.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	Options    *ExportOptions    `json:"options,omitempty"`
-	Priority   string            `json:"priority,omitempty"`
+	// Inputs replace values of the job's inputs.
+	Inputs   map[string]json.RawMessage `json:"inputs,omitempty"`
+	Options  *ExportOptions             `json:"options,omitempty"`
+	Priority string                     `json:"priority,omitempty"`
 	// Labels replace those with the same keys. null removes a label.
 	Labels map[string]*string `json:"labels,omitempty"`
 }

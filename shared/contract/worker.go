@@ -43,6 +43,10 @@ type TaskEnvelope struct {
 	// Output and Log are absent if there is no bucket.
 	Output *Upload `json:"output,omitempty"`
 	Log    *Upload `json:"log,omitempty"`
+	// ScheduledAt is the scheduled time of a run of a job, or else that of its creation. Inputs are
+	// the values of the inputs that the job declares.
+	ScheduledAt time.Time                  `json:"scheduledAt,omitzero"`
+	Inputs      map[string]json.RawMessage `json:"inputs,omitempty"`
 	// Program is present for a run of a job. sortie-exec reads it.
 	Program *EnvelopeProgram `json:"program,omitempty"`
 }
@@ -50,6 +54,16 @@ type TaskEnvelope struct {
 // TraceParentVariable is the environment variable with the envelope's trace context. Programs
 // with OpenTelemetry read it.
 const TraceParentVariable = "TRACEPARENT"
+
+// The environment variables of a run of a stored job: the envelope's ScheduledAt; Inputs as a JSON
+// object; the path of a file with that object, which sortie-exec writes; and the prefix of the
+// variables with the single inputs. Those of inputs are absent for a run without values.
+const (
+	ScheduledVariable  = "SORTIE_SCHEDULED_AT"
+	InputsVariable     = "SORTIE_INPUTS"
+	InputsFileVariable = "SORTIE_INPUTS_FILE"
+	InputPrefix        = "SORTIE_INPUT_"
+)
 
 // CompletionVariable is the environment variable of a job's machine that sets how an attempt
 // ends: "exit" or "callback".

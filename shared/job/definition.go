@@ -23,10 +23,12 @@ type Definition struct {
 	Command []string            `json:"command,omitempty"`
 	Env     map[string]Variable `json:"env,omitempty"`
 	// Input is the standard input of the program; empty means no input.
-	Input      string         `json:"input,omitempty"`
-	Output     *Output        `json:"output,omitempty"`
-	Completion run.Completion `json:"completion,omitempty"`
-	ExitCodes  *run.ExitCodes `json:"exitCodes,omitempty"`
+	Input string `json:"input,omitempty"`
+	// Inputs declares values that each run can have, by name.
+	Inputs     map[string]Input `json:"inputs,omitempty"`
+	Output     *Output          `json:"output,omitempty"`
+	Completion run.Completion   `json:"completion,omitempty"`
+	ExitCodes  *run.ExitCodes   `json:"exitCodes,omitempty"`
 
 	// Schedule has the syntax of ParseSchedule; empty means that the job runs only on request.
 	// TimeZone is a name of the IANA database; empty means UTC. Each firing is delayed by a

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Parse reads a definition from a JSON or YAML document and validates it for the deployment;
@@ -87,6 +88,13 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 	switch to.Addr().Interface().(type) {
 	case *Variable:
 		p.variable(n, to, path)
+		return
+	case *run.Value:
+		if n.kind != kindText && n.kind != kindNumber && n.kind != kindBool {
+			p.mismatch(n, path, "a string, a number or a boolean")
+			return
+		}
+		p.decodeAny(n, to, path)
 		return
 	case *json.RawMessage:
 		if n.kind != kindObject {

@@ -21,6 +21,8 @@ type RetryChanges struct {
 	Parameters map[string]string
 	Options    *ExportOptions
 	Priority   run.Priority
+	// Inputs are values of inputs. They replace those of the same names; see Definition.InputValues.
+	Inputs map[string]run.Value `json:",omitempty"`
 	// Labels change the labels of the old run.
 	Labels label.Change `json:",omitempty"`
 }
@@ -102,11 +104,11 @@ func (c RetryChanges) check(again run.Run) error {
 	case c.Options != nil:
 		problems = append(problems, exportOf(again.Work, c.Options).Validate()...)
 	case again.Work.Program != nil:
-		d := Definition{ID: "retry", Image: cmp.Or(c.Image, again.Work.Image), Command: again.Work.Program.Command, Env: map[string]Variable{}}
+		d := Definition{Image: cmp.Or(c.Image, again.Work.Image), Command: again.Work.Program.Command, Env: map[string]Variable{}}
 		if c.Command != nil {
 			d.Command = c.Command
 		}
-		problems = append(problems, d.Validate(nil)...)
+		problems = append(problems, d.Validate(&Deployment{AdHoc: true, Policy: again.Policy})...)
 		for name, v := range again.Work.Program.Env {
 			d.Env[name] = Variable(v)
 		}

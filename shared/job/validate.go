@@ -82,6 +82,10 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	if d.Export != nil {
 		validateExport(d, p)
 	}
+	validateInputs(d, adHoc, p)
+	if !adHoc {
+		validateTemplates(d, p)
+	}
 	validateSchedule(d, adHoc, p)
 	validateConstraints(d, p)
 	validateActions(d, p)

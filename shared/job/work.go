@@ -15,8 +15,10 @@ const defaultHookTime = 10 * time.Second
 // defaults is the policy of the deployment. The run has no identity.
 func (d Definition) Run(defaults run.Policy) run.Run {
 	policy, _ := d.policy(defaults)
+	inputs, _ := d.InputValues(nil)
 	return run.Run{
-		Work: d.work(), Policy: policy, JobID: d.ID, Slot: run.Slot{Pool: d.Pool},
+		Inputs: inputs,
+		Work:   d.work(), Policy: policy, JobID: d.ID, Slot: run.Slot{Pool: d.Pool},
 		Constraints: d.constraints(), Actions: d.runActions(),
 		Priority: d.Priority, Concurrency: d.concurrency(), Labels: d.Labels,
 	}

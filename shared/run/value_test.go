@@ -79,9 +79,9 @@ func TestScheduledTimeOfAProgram(t *testing.T) {
 	t.Parallel()
 	created := epoch.Add(300 * time.Millisecond)
 	fired := run.Run{JobID: "j", CreatedAt: created, ScheduledAt: epoch.Add(-time.Hour), Work: run.Work{Program: &run.Program{}}, Constraints: &run.Constraints{}}
-	again := fired.Again()
+	again := fired.ForRetry()
 	again.CreatedAt = epoch.Add(time.Hour)
-	third := again.Again()
+	third := again.ForRetry()
 	for name, row := range map[string]struct {
 		r    run.Run
 		want time.Time

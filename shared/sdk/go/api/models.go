@@ -348,6 +348,9 @@ type TaskEnvelope struct {
 	Output *Upload `json:"output,omitzero"`
 	// Where to upload the log. Absent if the worker has no bucket.
 	Log *Upload `json:"log,omitzero"`
+	// Scheduled time of a run of a job, or else that of its creation.
+	ScheduledAt time.Time      `json:"scheduledAt,omitzero"`
+	Inputs      map[string]any `json:"inputs,omitzero"`
 	// What a wrapper such as sortie-exec needs to run the program of a job. Absent for an export.
 	Program *TaskEnvelopeProgram `json:"program,omitzero"`
 }
@@ -807,7 +810,8 @@ type Task struct {
 	RetryAt          time.Time `json:"retryAt,omitzero"`
 	// Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
 	// job keeps.
-	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	ExpiresAt time.Time      `json:"expiresAt,omitzero"`
+	Inputs    map[string]any `json:"inputs,omitzero"`
 	// The run is kept until it is unpinned.
 	Pin *TaskPin `json:"pin,omitzero"`
 }
@@ -1007,6 +1011,7 @@ type PlanJobRequest struct {
 	JobID string `json:"jobId"`
 	// As for a run of the job.
 	Parameters map[string]string `json:"parameters,omitzero"`
+	Inputs     map[string]any    `json:"inputs,omitzero"`
 	// As for a run of the job.
 	ScheduledAt time.Time `json:"scheduledAt,omitzero"`
 	// Replaces that of the job for this run. One of interactive, normal, batch; later servers may
@@ -1121,6 +1126,7 @@ type RetryRequest struct {
 	// One of interactive, normal, batch; later servers may add values.
 	Priority string             `json:"priority,omitzero"`
 	Labels   map[string]*string `json:"labels,omitzero"`
+	Inputs   map[string]any     `json:"inputs,omitzero"`
 }
 
 // RunFilter is an object of the API. Selects the runs that match each field. At least one field
@@ -1531,6 +1537,20 @@ type JobFieldsEnvValue2 struct {
 	SecretRef string `json:"secretRef"`
 }
 
+// JobFieldsInputsValue is an object of the API.
+type JobFieldsInputsValue struct {
+	// date is such as 2027-03-01, time such as 2027-03-01T08:00:00Z. One of string, integer,
+	// number, boolean, date, time; later servers may add values.
+	Type        string `json:"type,omitzero"`
+	Description string `json:"description,omitzero"`
+	// Each request needs a value. It has no default and no schedule.
+	Required *bool `json:"required,omitzero"`
+	// The value without one in the request.
+	Default any `json:"default,omitzero"`
+	// The allowed values.
+	Choices []any `json:"choices,omitzero"`
+}
+
 // JobFieldsOutput is an object of the API. A file that the program writes. It is kept and can
 // be downloaded.
 type JobFieldsOutput struct {
@@ -1641,6 +1661,10 @@ type JobFields struct {
 	Env map[string]any `json:"env,omitzero"`
 	// Standard input of the program.
 	Input string `json:"input,omitzero"`
+	// Values that each run can have, by name. The program gets them as variables, as a file and in
+	// its envelope. In command and env of a stored job {{inputs.NAME}}, {{scheduledAt}} and
+	// {{runId}} are replaced, and {{{{ is a literal {{. Other names after {{ are refused.
+	Inputs map[string]JobFieldsInputsValue `json:"inputs,omitzero"`
 	// A file that the program writes. It is kept and can be downloaded.
 	Output *JobFieldsOutput `json:"output,omitzero"`
 	// What ends an attempt: the exit code of the program, or a report of the worker. One of exit,
@@ -1732,6 +1756,10 @@ type JobDefinition struct {
 	Env map[string]any `json:"env,omitzero"`
 	// Standard input of the program.
 	Input string `json:"input,omitzero"`
+	// Values that each run can have, by name. The program gets them as variables, as a file and in
+	// its envelope. In command and env of a stored job {{inputs.NAME}}, {{scheduledAt}} and
+	// {{runId}} are replaced, and {{{{ is a literal {{. Other names after {{ are refused.
+	Inputs map[string]JobFieldsInputsValue `json:"inputs,omitzero"`
 	// A file that the program writes. It is kept and can be downloaded.
 	Output *JobFieldsOutput `json:"output,omitzero"`
 	// What ends an attempt: the exit code of the program, or a report of the worker. One of exit,
@@ -1824,6 +1852,10 @@ type RunDefinition struct {
 	Env map[string]any `json:"env,omitzero"`
 	// Standard input of the program.
 	Input string `json:"input,omitzero"`
+	// Values that each run can have, by name. The program gets them as variables, as a file and in
+	// its envelope. In command and env of a stored job {{inputs.NAME}}, {{scheduledAt}} and
+	// {{runId}} are replaced, and {{{{ is a literal {{. Other names after {{ are refused.
+	Inputs map[string]JobFieldsInputsValue `json:"inputs,omitzero"`
 	// A file that the program writes. It is kept and can be downloaded.
 	Output *JobFieldsOutput `json:"output,omitzero"`
 	// What ends an attempt: the exit code of the program, or a report of the worker. One of exit,
@@ -1931,6 +1963,10 @@ type Job struct {
 	Env map[string]any `json:"env,omitzero"`
 	// Standard input of the program.
 	Input string `json:"input,omitzero"`
+	// Values that each run can have, by name. The program gets them as variables, as a file and in
+	// its envelope. In command and env of a stored job {{inputs.NAME}}, {{scheduledAt}} and
+	// {{runId}} are replaced, and {{{{ is a literal {{. Other names after {{ are refused.
+	Inputs map[string]JobFieldsInputsValue `json:"inputs,omitzero"`
 	// A file that the program writes. It is kept and can be downloaded.
 	Output *JobFieldsOutput `json:"output,omitzero"`
 	// What ends an attempt: the exit code of the program, or a report of the worker. One of exit,
@@ -2034,6 +2070,10 @@ type JobVersion struct {
 	Env map[string]any `json:"env,omitzero"`
 	// Standard input of the program.
 	Input string `json:"input,omitzero"`
+	// Values that each run can have, by name. The program gets them as variables, as a file and in
+	// its envelope. In command and env of a stored job {{inputs.NAME}}, {{scheduledAt}} and
+	// {{runId}} are replaced, and {{{{ is a literal {{. Other names after {{ are refused.
+	Inputs map[string]JobFieldsInputsValue `json:"inputs,omitzero"`
 	// A file that the program writes. It is kept and can be downloaded.
 	Output *JobFieldsOutput `json:"output,omitzero"`
 	// What ends an attempt: the exit code of the program, or a report of the worker. One of exit,
@@ -2160,6 +2200,7 @@ type JobRunRequest struct {
 	Parameters map[string]string `json:"parameters,omitzero"`
 	// Added to the labels of the job. They replace those with the same keys.
 	Labels map[string]string `json:"labels,omitzero"`
+	Inputs map[string]any    `json:"inputs,omitzero"`
 	// Replaces that of the job for this run. One of interactive, normal, batch; later servers may
 	// add values.
 	Priority string `json:"priority,omitzero"`
