@@ -46,7 +46,7 @@ func start(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	created, existing, err := svc.RunJob(r.Context(), jobs.RunRequest{
-		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, Labels: request.Labels, ScheduledAt: request.ScheduledAt, Backfill: request.Backfill,
+		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, Labels: request.Labels, Inputs: api.Inputs(request.Inputs), ScheduledAt: request.ScheduledAt, Backfill: request.Backfill,
 		Override:       run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r),

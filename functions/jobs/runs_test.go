@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -201,5 +202,91 @@ func TestLaunchHasTheInputAndResources(t *testing.T) {
 	}
 	if program := stage.Envelope(t, accepted.TaskID).Program; program == nil || program.Input == nil || program.Input.Size != 5 {
 		t.Errorf("got program %+v in the envelope, want an input of 5 bytes", program)
+	}
+}
+
+const asksInputs = `{"image": "app", "command": ["{{inputs.day}}", "{{scheduledAt}}"], "env": {"TEXT": "<{{inputs.text}}>"},
+	"inputs": {"day": {"type": "date", "required": true}, "text": {"default": "none"}, "count": {"type": "integer", "choices": [1, 2]}}}`
+
+// TestInputsOfARun starts, repeats and retries a run with inputs, and looks at what its program gets.
+func TestInputsOfARun(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, asksInputs, 201)
+	const hostile = `"a\n\"'$(id){{runId}}{{inputs.day}}<b>"`
+	body := `{"inputs": {"day": "2027-03-01", "count": "2", "text": ` + hostile + `}}`
+	first, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 202, "Idempotency-Key", "k")
+	apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", body, 200, "Idempotency-Key", "k")
+	apitest.Decoded[contract.Problem](t, stage, "POST", path+"/runs", `{"inputs": {"day": "2027-03-02"}}`, 422, "Idempotency-Key", "k")
+	const text = "a\n\"'$(id){{runId}}{{inputs.day}}<b>"
+	stage.Start(t, first.TaskID)
+	at := stage.Run(t, first.TaskID).CreatedAt.Format(time.RFC3339)
+	env, envelope := stage.Environment(t, first.TaskID), stage.Envelope(t, first.TaskID)
+	for name, want := range map[string]string{
+		"SORTIE_INPUT_day": "2027-03-01", "SORTIE_INPUT_count": "2", "SORTIE_INPUT_text": text, "TEXT": "<" + text + ">", "SORTIE_SCHEDULED_AT": at,
+	} {
+		if env[name] != want {
+			t.Errorf("got %s %q, want %q", name, env[name], want)
+		}
+	}
+	var all map[string]any
+	if err := json.Unmarshal([]byte(env["SORTIE_INPUTS"]), &all); err != nil || all["text"] != text || all["count"] != 2.0 || len(all) != 3 {
+		t.Errorf("got %s, want the inputs as JSON", env["SORTIE_INPUTS"])
+	}
+	if string(envelope.Inputs["count"]) != "2" || envelope.ScheduledAt.Format(time.RFC3339) != at {
+		t.Errorf("got inputs %s and time %s in the envelope", envelope.Inputs, envelope.ScheduledAt)
+	}
+	shown, _ := apitest.Decoded[contract.Task](t, stage, "GET", "/v1/runs/"+first.RunID, "", 200)
+	if string(shown.Inputs["count"]) != "2" || shown.Program.Command[0] != "{{inputs.day}}" {
+		t.Errorf("got inputs %s and command %q", shown.Inputs, shown.Program.Command)
+	}
+	apitest.Decoded[contract.CancelAnswer](t, stage, "POST", "/v1/runs/"+first.RunID+"/cancel", "", 202)
+	stage.LoseMachine(t, first.TaskID)
+	stage.Settle(t, first.TaskID)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, `{"image": "other"}`, 200)
+	for changes, want := range map[string]string{"": "2027-03-01", `{"inputs": {"day": "2027-04-01"}}`: "2027-04-01"} {
+		again, _ := apitest.Decoded[contract.RetryAccepted](t, stage, "POST", "/v1/runs/"+first.RunID+"/retry", changes, 202)
+		if r := stage.Run(t, again.TaskID); r.Inputs["day"].Text() != want || r.Inputs["text"].Text() != text || r.Scheduled().Format(time.RFC3339) != at {
+			t.Errorf("%s: got inputs %q at %s, want the day %s at the time of the first run", changes, r.Inputs, r.Scheduled(), want)
+		}
+	}
+	p, _ := apitest.Decoded[contract.Problem](t, stage, "POST", "/v1/runs/"+first.RunID+"/retry", `{"inputs": {"count": 3}}`, 400)
+	if p.Field != "inputs.count" || !strings.Contains(p.Detail, "want one of 1, 2") {
+		t.Errorf("got %+v, want the input named", p)
+	}
+}
+
+// TestInputAttacks sends values that must be refused, with the name of the field.
+func TestInputAttacks(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	apitest.Decoded[api.JobAnswer](t, stage, "PUT", path, asksInputs, 201)
+	const day = `"day": "2027-03-01"`
+	for name, row := range map[string]struct {
+		body, field string
+		status      int
+	}{
+		"none":                {``, "inputs.day", 400},
+		"no object":           {`{"inputs": []}`, "inputs", 400},
+		"null":                {`{"inputs": {"day": null}}`, "inputs.day", 400},
+		"an object":           {`{"inputs": {"day": {"$ref": "x"}}}`, "inputs.day", 400},
+		"a list":              {`{"inputs": {"day": ["2027-03-01"]}}`, "inputs.day", 400},
+		"twice":               {`{"inputs": {"day": "2027-03-01", "day": "2027-03-02"}}`, "", 400},
+		"a NUL":               {`{"inputs": {` + day + `, "text": "a\u0000b"}}`, "inputs.text", 400},
+		"huge":                {`{"inputs": {` + day + `, "text": "` + strings.Repeat("x", 17<<10) + `"}}`, "inputs", 400},
+		"larger":              {`{"inputs": {` + day + `, "text": "` + strings.Repeat("x", 3<<20) + `"}}`, "", 413},
+		"no choice":           {`{"inputs": {` + day + `, "count": 3}}`, "inputs.count", 400},
+		"another's name":      {`{"inputs": {` + day + `, "PATH": "/evil"}}`, "inputs.PATH", 400},
+		"a variable's name":   {`{"inputs": {` + day + `, "LD_PRELOAD=x": "y"}}`, "", 400},
+		"a reserved variable": {`{"inputs": {` + day + `}, "parameters": {"SORTIE_INPUT_day": "x"}}`, "parameters.SORTIE_INPUT_day", 400},
+	} {
+		answer := stage.Call(t, "POST", path+"/runs", row.body, "Content-Type", "application/json")
+		var p contract.Problem
+		if err := json.Unmarshal([]byte(answer.Body), &p); err != nil || answer.Status != row.status || row.field != "" && p.Field != row.field {
+			t.Errorf("%s: got %d %.300s, want %d with the field %s", name, answer.Status, answer.Body, row.status, row.field)
+		}
+	}
+	if list, _ := apitest.Decoded[contract.JobRuns](t, stage, "GET", path+"/runs", "", 200); len(list.Runs) != 0 {
+		t.Errorf("got %d runs of refused requests", len(list.Runs))
 	}
 }

@@ -42,7 +42,7 @@ func planOf(svc *jobs.Explanations, r *http.Request, body []byte) (contract.Plan
 			return contract.Plan{}, err
 		}
 		planned, err := svc.PlanJob(r.Context(), jobs.RunRequest{
-			Identity: who, JobID: request.JobID, Parameters: request.Parameters, ScheduledAt: request.ScheduledAt,
+			Identity: who, JobID: request.JobID, Parameters: request.Parameters, Inputs: api.Inputs(request.Inputs), ScheduledAt: request.ScheduledAt,
 			Override: run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
 		})
 		return api.Plan(planned), err

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/fault"
 	"github.com/sortie-dev/sortie/shared/httpkit"
@@ -81,6 +82,7 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 		Changes: job.RetryChanges{
 			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
 			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority), Labels: request.Labels,
+			Inputs: api.Inputs(request.Inputs),
 		},
 	})
 	if err != nil {

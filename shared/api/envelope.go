@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/contract"
@@ -67,6 +68,16 @@ func jobVariables(a orchestrator.Assignment) map[string]string {
 	if a.Run.Work.Program.Completion == run.CompletionCallback {
 		env["CALLBACK_URL"] = a.CallbackURL
 	}
+	if at := scheduledOf(a.Run); !at.IsZero() {
+		env[contract.ScheduledVariable] = at.Format(time.RFC3339)
+	}
+	for name, v := range a.Run.Inputs {
+		env[contract.InputPrefix+name] = v.Text()
+	}
+	if len(a.Run.Inputs) > 0 {
+		text, _ := json.Marshal(a.Run.Inputs) //nolint:errchkjson // a map of JSON values
+		env[contract.InputsVariable] = string(text)
+	}
 	addParent(env, a)
 	return env
 }
@@ -115,6 +126,38 @@ func programOutput(o *run.ProgramOutput) *contract.ProgramOutput {
 	return &contract.ProgramOutput{Path: o.Path, FileName: o.FileName, ContentType: o.ContentType}
 }
 
+// inputsOf returns the wire form of the inputs of a run.
+func inputsOf(r run.Run) map[string]json.RawMessage {
+	if len(r.Inputs) == 0 {
+		return nil
+	}
+	values := make(map[string]json.RawMessage, len(r.Inputs))
+	for name, v := range r.Inputs {
+		values[name] = json.RawMessage(v)
+	}
+	return values
+}
+
+// Inputs returns the values of inputs in a request.
+func Inputs(values map[string]json.RawMessage) map[string]run.Value {
+	if values == nil {
+		return nil
+	}
+	inputs := make(map[string]run.Value, len(values))
+	for name, v := range values {
+		inputs[name] = run.Value(v)
+	}
+	return inputs
+}
+
+// scheduledOf returns the scheduled time in the envelope; zero for a run without a job.
+func scheduledOf(r run.Run) time.Time {
+	if r.JobID == "" {
+		return time.Time{}
+	}
+	return r.Scheduled()
+}
+
 func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 	r := a.Run
 	renewal := Renewal(&a.Grant)
@@ -132,6 +175,7 @@ func envelope(a orchestrator.Assignment) contract.TaskEnvelope {
 			CPUMillicores: int64(a.CPUs) * 1000, MemoryBytes: int64(a.MemoryMB) << 20,
 			TimeoutMS: r.Policy.TimeLimit.Milliseconds(),
 		},
+		ScheduledAt: scheduledOf(r), Inputs: inputsOf(r),
 		EnqueuedAt: r.CreatedAt, Deadline: r.Deadline(), CallbackBaseURL: a.PublicURL,
 		TaskToken: renewal.TaskToken, TokenExpiresAt: renewal.TokenExpiresAt,
 		HeartbeatIntervalMS: r.Policy.HeartbeatInterval.Milliseconds(),

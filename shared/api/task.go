@@ -56,7 +56,7 @@ func Task(v orchestrator.View) contract.Task {
 	if r.Cancel != nil {
 		task.Cancel = &contract.TaskCancel{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}
 	}
-	task.Pin = (*contract.Pin)(r.Pin)
+	task.Pin, task.Inputs = (*contract.Pin)(r.Pin), inputsOf(r)
 	if r.Attempt.Report != nil {
 		task.Metrics = r.Attempt.Report.Metrics
 	}

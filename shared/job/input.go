@@ -250,7 +250,7 @@ func (i Input) validate(d Definition, at string, p *problems) {
 	switch {
 	case i.Default != nil && required:
 		p.addConflict(join(at, "required"), "an input with a default is never missing; leave one out")
-	case required && d.Schedule != "":
+	case required && d.Scheduled():
 		p.addConflict(join(at, "required"), "the schedule has no value for it; add a default, or leave the schedule out")
 	}
 	if i.Default != nil {

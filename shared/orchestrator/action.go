@@ -230,7 +230,11 @@ func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, ke
 	if problems := stored.Definition.CheckParameters(parameters); len(problems) > 0 {
 		return nil, fmt.Sprintf("the job %s refuses the parameters: %v", a.JobID, job.NewDefinitionProblems(problems)), nil
 	}
-	r := s.host.NewRun(stored, s.policy, parameters, run.Override{})
+	inputs, problems := stored.Definition.InputValues(nil)
+	if len(problems) > 0 {
+		return nil, fmt.Sprintf("the job %s cannot be triggered: %v", a.JobID, job.NewDefinitionProblems(problems)), nil
+	}
+	r := s.host.NewRun(stored, s.policy, parameters, inputs, run.Override{})
 	if r.Exec = from.MayTriggerExec(); s.host.NeedsExec(r.Work) && !r.Exec {
 		return nil, fmt.Sprintf("the job %s is of a program of the host: the run and the job that trigger it need the scope exec", a.JobID), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/job"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -50,8 +51,8 @@ func (s *Admission) Admit(ctx context.Context, in StepInput) (run.Route, error) 
 }
 
 // newest returns r as the newest definition of its job would create it. It returns nil if r is
-// not in PreRun, if the job was deleted (even if another job has its id), or if the definition
-// needs the scope exec and r lacks it.
+// not in PreRun, if the job was deleted (even if another job has its id), if the definition
+// needs the scope exec and r lacks it, or if r lacks values for its inputs.
 func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if r.State != run.PreRun || r.JobID == "" {
 		return nil, nil
@@ -66,7 +67,11 @@ func (s *Admission) newest(ctx context.Context, r run.Run) (*run.Run, error) {
 	if !stored.OwnsVersion(r.JobVersion) {
 		return nil, nil
 	}
-	newest := s.host.NewRun(stored, s.policy, r.Parameters, r.Override)
+	inputs, ok := stored.Definition.FitInputs(r.Inputs)
+	newest := s.host.NewRun(stored, s.policy, r.Parameters, inputs, r.Override)
+	if !ok || len(job.CheckExpanded(newest)) > 0 {
+		return nil, nil // the run has no values for the newest definition
+	}
 	if s.host.NeedsExec(newest.Work) && !r.Exec {
 		return nil, nil // the creator of the run lacks the scope exec
 	}

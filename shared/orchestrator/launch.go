@@ -190,6 +190,7 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // the run was created while the deployment had an entity API
 		return port.LaunchSpec{}, fault.New(fault.LaunchRefused, "this deployment has no entity API to export from")
 	}
+	r.Work.Program = r.Expanded()
 	size := r.Work.Resources
 	assignment := Assignment{
 		Run: r, PublicURL: s.config.PublicURL, SourceURL: s.config.SourceURL,

@@ -2,8 +2,10 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 
 	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/change"
@@ -62,6 +64,14 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	if r, err = in.Changes.Of(old.ForRetry()); err != nil {
 		return r, false, err
 	}
+	if len(in.Changes.Inputs) > 0 {
+		if r.Inputs, err = s.changedInputs(ctx, r, in.Changes.Inputs); err != nil {
+			return r, false, err
+		}
+	}
+	if problems := job.CheckExpanded(r); len(problems) > 0 {
+		return r, false, job.NewDefinitionProblems(problems)
+	}
 	if err := s.host.Check(in.Identity, r.Work); err != nil {
 		return r, false, err
 	}
@@ -75,6 +85,37 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	r.CorrelationID, r.CreatedBy = in.CorrelationID, in.Identity.Actor()
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
 	return s.createWithInput(ctx, r, in.IdempotencyKey, in.Changes.Digest(old.TaskID), input)
+}
+
+// changedInputs returns the inputs of a run of a job with other values. Faults: InvalidRequest for
+// a run without a job, Unprocessable if the version of the job is not stored any more,
+// DefinitionProblems.
+func (s *Runs) changedInputs(ctx context.Context, r run.Run, other map[string]run.Value) (map[string]run.Value, error) {
+	if r.JobID == "" {
+		return nil, fault.Invalid("inputs", "only a run of a job has inputs; leave them out")
+	}
+	j, err := s.store.LoadJob(ctx, r.Tenant, r.JobID)
+	if err == nil && j.Version != r.JobVersion {
+		j, err = s.store.JobVersion(ctx, r.Tenant, r.JobID, r.JobVersion)
+	}
+	if errors.Is(err, port.ErrNotFound) {
+		f := fault.New(fault.Unprocessable, "version %d of the job is not stored any more; leave the inputs out, or run the job", r.JobVersion)
+		f.Field = "inputs"
+		return nil, f
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the job: %w", err)
+	}
+	all := maps.Clone(r.Inputs)
+	if all == nil {
+		all = map[string]run.Value{}
+	}
+	maps.Copy(all, other)
+	values, problems := j.Definition.InputValues(all)
+	if len(problems) > 0 {
+		return nil, job.NewDefinitionProblems(problems)
+	}
+	return values, nil
 }
 
 // inputOf reads the stored input of a run's program; nil without one.

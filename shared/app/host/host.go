@@ -85,27 +85,32 @@ func (h Programs) Run(j job.Job, defaults run.Policy) run.Run {
 	return r.TriggersExec(r.Exec)
 }
 
-// NewRun is like Run, and sets parameters, the override and the PayloadDigest.
-func (h Programs) NewRun(j job.Job, defaults run.Policy, parameters map[string]string, o run.Override) run.Run {
+// NewRun is like Run, and sets parameters, inputs, the override and the PayloadDigest. inputs are
+// values of job.Definition.InputValues; nil means the defaults.
+func (h Programs) NewRun(j job.Job, defaults run.Policy, parameters map[string]string, inputs map[string]run.Value, o run.Override) run.Run {
 	r := h.Run(j, defaults).With(o)
+	if inputs != nil {
+		r.Inputs = inputs
+	}
 	r.Parameters, r.Work.Program = parameters, r.Work.Program.With(parameters)
-	r.PayloadDigest = payloadDigest(j, parameters, o)
+	r.PayloadDigest = payloadDigest(j, parameters, r.Inputs, o)
 	return r
 }
 
 // payloadDigest returns run.Run.PayloadDigest for a run of a stored job; empty for a definition
 // without a canonical form.
-func payloadDigest(j job.Job, parameters map[string]string, o run.Override) string {
+func payloadDigest(j job.Job, parameters map[string]string, inputs map[string]run.Value, o run.Override) string {
 	d := j.Definition
 	d.Priority, d.ConcurrencyKey = cmp.Or(o.Priority, d.Priority), cmp.Or(o.Key, d.ConcurrencyKey)
 	if parameters == nil {
 		parameters = map[string]string{}
 	}
 	document, err := json.Marshal(struct {
-		Definition job.Definition    `json:"definition"`
-		Version    int64             `json:"definitionVersion"`
-		Parameters map[string]string `json:"parameters"`
-	}{d, j.Version, parameters})
+		Definition job.Definition       `json:"definition"`
+		Version    int64                `json:"definitionVersion"`
+		Parameters map[string]string    `json:"parameters"`
+		Inputs     map[string]run.Value `json:"inputs,omitempty"`
+	}{d, j.Version, parameters, inputs})
 	if err != nil {
 		return ""
 	}

@@ -29,6 +29,8 @@ type RunRequest struct {
 	Parameters map[string]string
 	// Labels are added to those of the job, and replace those with the same keys.
 	Labels map[string]string
+	// Inputs are values of the inputs that the job declares.
+	Inputs map[string]run.Value
 	// Override replaces the priority and the key of the job for this run.
 	Override run.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
@@ -78,11 +80,18 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 		}
 		in = in.backfill()
 	}
-	r = s.config.Host.NewRun(j, s.config.Policy, in.Parameters, in.Override)
+	inputs, problems := j.Definition.InputValues(in.Inputs)
+	if len(problems) > 0 {
+		return r, job.NewDefinitionProblems(problems)
+	}
+	r = s.config.Host.NewRun(j, s.config.Policy, in.Parameters, inputs, in.Override)
 	if err := s.config.Host.Check(in.Identity, r.Work); err != nil {
 		return run.Run{}, err
 	}
 	if problems := j.Definition.CheckParameters(in.Parameters); len(problems) > 0 {
+		return run.Run{}, job.NewDefinitionProblems(problems)
+	}
+	if problems := job.CheckExpanded(r); len(problems) > 0 {
 		return run.Run{}, job.NewDefinitionProblems(problems)
 	}
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
@@ -135,7 +144,7 @@ func (s *Definitions) checkBackfill(j job.Job, in RunRequest) error {
 }
 
 // fired returns the existing firing at the time of the wanted run. Fault: IdempotencyMismatch
-// if that has other parameters, lacks one of the requested labels, or has another override. A
+// if that has other parameters or inputs, lacks one of the requested labels, or has another override. A
 // backfill accepts any firing.
 func (s *Jobs) fired(ctx context.Context, wanted run.Run, in RunRequest) (r run.Run, existing bool, err error) {
 	r, err = s.store.Load(ctx, wanted.Ref())
@@ -145,8 +154,8 @@ func (s *Jobs) fired(ctx context.Context, wanted run.Run, in RunRequest) (r run.
 	if in.Backfill != "" {
 		return r, true, nil
 	}
-	if !maps.Equal(r.Parameters, wanted.Parameters) || r.Override != wanted.Override || !maps.Equal(label.Of(in.Labels).Apply(r.Labels), r.Labels) {
-		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, labels, priority or key; cancel it, or use another time")
+	if !maps.Equal(r.Parameters, wanted.Parameters) || !maps.Equal(r.Inputs, wanted.Inputs) || r.Override != wanted.Override || !maps.Equal(label.Of(in.Labels).Apply(r.Labels), r.Labels) {
+		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, inputs, labels, priority or key; cancel it, or use another time")
 	}
 	return r, true, nil
 }
@@ -167,6 +176,10 @@ func (s *Definitions) checkTime(at time.Time) error {
 func (in RunRequest) digest() string {
 	parameters, _ := json.Marshal(in.Parameters) //nolint:errchkjson // a map of strings
 	text := fmt.Appendf(nil, "run of job %q %q %d", in.JobID, parameters, in.ScheduledAt.Unix())
+	if len(in.Inputs) > 0 {
+		inputs, _ := json.Marshal(in.Inputs) //nolint:errchkjson // a map of JSON values
+		text = fmt.Appendf(text, " with inputs %q", inputs)
+	}
 	if in.Override != (run.Override{}) {
 		text = fmt.Appendf(text, " %q %q", in.Override.Priority, in.Override.Key)
 	}

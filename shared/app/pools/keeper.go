@@ -209,7 +209,7 @@ func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set fleet.Replic
 	if err != nil {
 		return run.Run{}, err
 	}
-	is := k.config.Host.NewRun(j, k.config.Policy, set.Environment(r, k.hostOf(where), engineModel), run.Override{})
+	is := k.config.Host.NewRun(j, k.config.Policy, set.Environment(r, k.hostOf(where), engineModel), nil, run.Override{})
 	is.Exec = is.Exec && (p.Engine != nil && p.Engine.Machines != nil && p.Engine.Machines.Exec || k.config.Host.Owns(p.UpdatedBy))
 	if is.Work.Program == nil {
 		known, _, err := k.runs.Refuse(ctx, p.Tenant, key, fault.New(fault.Unprocessable, "the job %s has no program, want the program of a server", r.Job))

@@ -211,3 +211,20 @@ func TestOutputOfAJobIsBelowItsFolder(t *testing.T) {
 		})
 	}
 }
+
+// TestInputsAreAFile gives a program its inputs as a file that ends with it.
+func TestInputsAreAFile(t *testing.T) {
+	t.Parallel()
+	s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}})
+	const inputs = `{"text":"a'\"$(id)\n{{runId}}"}`
+	s.env = append(s.env, contract.InputsVariable+"="+inputs)
+	path := file(t, "path")
+	got := s.run("sh", "-c", `cat "$SORTIE_INPUTS_FILE"; ls -l "$SORTIE_INPUTS_FILE" | cut -c1-10 >&2; printf %s "$SORTIE_INPUTS_FILE" > `+path)
+	if got.stdout != inputs || !strings.Contains(got.stderr, "-rw-------") {
+		t.Errorf("got %q with the mode %q, want %q of this user alone", got.stdout, got.stderr, inputs)
+	}
+	name, err := os.ReadFile(path)
+	if _, gone := os.Stat(string(name)); err != nil || !os.IsNotExist(gone) {
+		t.Errorf("got %v and %v, want no file after the end", err, gone)
+	}
+}
