@@ -86,7 +86,8 @@ func (d jobData) form(l *layout) Node {
 	return Section(
 		Class("card"), ID("run"), Aria("labelledby", "h-run"), H2(ID("h-run"), Text("Run now")),
 		l.post(
-			jobPath(j.ID)+"/run", hiddenField("key", d.Key), parameters,
+			jobPath(j.ID)+"/run", hiddenField("key", d.Key),
+			If(len(j.Inputs) > 0, Div(Class("fields"), inputFields(j.Inputs))), parameters,
 			Details(Summary(Text("More")), Div(
 				Class("fields"),
 				Label(label("Priority"), Select(Name("priority"), Option(Value(""), Text("of the job")), priorities)),

@@ -254,3 +254,47 @@ func TestListOfJobsReadsNoOperationPerJob(t *testing.T) {
 		t.Errorf("got %d requests for four jobs and %d for one, want 1", many, one)
 	}
 }
+
+// TestRunNowHasAFieldForEachInput runs a job with its form, with what the form has and what it
+// does not.
+func TestRunNowHasAFieldForEachInput(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.job(t, "day", `{"image": "a", "inputs": {"day": {"type": "date", "required": true, "description": "<b>which</b>"}, "level": {"choices": ["info", "\"><script>"], "default": "info"},
+		"count": {"type": "integer", "default": 3}, "dry": {"type": "boolean"}, "text": {"default": "a\nb"}}}`)
+	b := h.signedIn(t, ownerToken)
+	text := b.page("/console/jobs/day", `name="input.day" required type="date"`, "&lt;b&gt;which&lt;/b&gt;", `<select name="input.level">`, `value="&#34;&gt;&lt;script&gt;"`,
+		`name="input.count" type="number" step="any" value="3"`, `<select name="input.dry"><option value="">none</option><option value="true">`)
+	if strings.Contains(text, `name="input.text"`) || strings.Contains(text, "<b>which") || strings.Contains(text, "<script>\"") {
+		t.Error("got a field for a value of two lines, or markup of the job")
+	}
+	for name, row := range map[string]struct {
+		fields []string
+		status int
+	}{
+		"no day":         {[]string{"input.day", ""}, http.StatusBadRequest},
+		"no date":        {[]string{"input.day", "<script>"}, http.StatusBadRequest},
+		"unknown input":  {[]string{"input.day", "2027-03-01", "input.none", "x"}, http.StatusBadRequest},
+		"another choice": {[]string{"input.day", "2027-03-01", "input.level", "debug"}, http.StatusBadRequest},
+		"valid":          {[]string{"input.day", "2027-03-01", "input.level", `"><script>`, "input.count", "", "input.dry", "true"}, http.StatusSeeOther},
+	} {
+		answer := b.post("/console/jobs/day/run", row.fields...)
+		if answer.Status != row.status || strings.Contains(answer.Body, "<script>\"") {
+			t.Errorf("%s: got %d %s, want %d", name, answer.Status, mainPart(answer.Body), row.status)
+		}
+		if row.status != http.StatusSeeOther {
+			continue
+		}
+		id, _, _ := strings.Cut(strings.TrimPrefix(answer.Header.Get("Location"), "/console/runs/"), "?")
+		if r := h.Run(t, id); r.Inputs["day"].Text() != "2027-03-01" || r.Inputs["count"] != "3" || r.Inputs["dry"] != "true" || r.Inputs["level"].Text() != `"><script>` {
+			t.Errorf("got inputs %q", r.Inputs)
+		}
+		h.Call(t, http.MethodPost, "/v1/runs/"+id+"/cancel", "", bearer...)
+		b.page("/console/runs/"+id, "2027-03-01", "&#34;&gt;&lt;script&gt;")
+		b.page("/console/runs/"+id+"/changes", `name="input.day" type="text" value="2027-03-01"`)
+		checked := b.post("/console/runs/"+id+"/changes", "step", "check", "input.day", "2027-03-02", "input.count", "3")
+		if !strings.Contains(checked.Body, "input day") || strings.Contains(checked.Body, "input count") || !strings.Contains(checked.Body, "--input day=2027-03-02") {
+			t.Errorf("got %s, want the changed input", mainPart(checked.Body))
+		}
+	}
+}

@@ -148,6 +148,9 @@ func runJob(v *visit) (string, error) {
 		return "", err
 	}
 	request.Labels = change.Apply(nil)
+	if request.Inputs, err = formInputs(form); err != nil {
+		return "", err
+	}
 	if at := form.Get("at"); at != "" {
 		moment, err := time.Parse(formTime, at)
 		if err != nil {

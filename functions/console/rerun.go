@@ -42,8 +42,10 @@ type rerunData struct {
 	More              string
 	NewOptions        contract.ExportOptions
 	NewPriority       string
-	NewLabels         string
-	Key               string
+	// NewInputs are the values of the inputs of the run.
+	NewInputs map[string]string
+	NewLabels string
+	Key       string
 	// Changes are those of the form. Checked: they are shown, and their digest is Shown.
 	Changes []job.Change
 	Checked bool
@@ -81,6 +83,9 @@ func (d rerunData) command() string {
 	for _, text := range labels.Change(d.request.Labels).Texts() {
 		arguments = append(arguments, "--label", text)
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.request.Inputs)) {
+		arguments = append(arguments, "--input", name+"="+inputText(d.request.Inputs[name]))
+	}
 	for _, flag := range [][2]string{{"--image", d.request.Image}, {"--priority", d.request.Priority}} {
 		if flag[1] != "" {
 			arguments = append(arguments, flag[0], flag[1])
@@ -99,7 +104,10 @@ func (v *visit) readRerun() (d rerunData, err error) {
 	}
 	d.What, _ = whatOf(d.Task)
 	d.Ended, d.Key = run.State(d.State).Terminal(), v.formKey(d.RunID)
-	d.NewPriority = d.priority()
+	d.NewPriority, d.NewInputs = d.priority(), map[string]string{}
+	for name, value := range d.Inputs {
+		d.NewInputs[name] = inputText(value)
+	}
 	if p := d.Program; p != nil {
 		d.NewImage, d.Command = p.Image, strings.Join(p.Command, "\n")
 		d.HasCommand = d.JobID == "" && !slices.ContainsFunc(p.Command, func(argument string) bool { return !fits(argument) || strings.Contains(argument, "\n") })
@@ -200,6 +208,9 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 			return request, err
 		}
 	}
+	if err := d.takeInputs(form, &request); err != nil {
+		return request, err
+	}
 	d.NewPriority = cmp.Or(form.Get("priority"), d.priority())
 	if d.change("priority", d.priority(), d.NewPriority) {
 		request.Priority = d.NewPriority
@@ -211,6 +222,24 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 	d.change("labels", labels.Text(d.Labels), labels.Text(labels.Change(request.Labels).Apply(d.Labels)))
 	slices.SortFunc(d.Changes, func(a, b job.Change) int { return strings.Compare(a.Field, b.Field) })
 	return request, nil
+}
+
+// takeInputs takes the values of the inputs of the run that the form has.
+func (d *rerunData) takeInputs(form url.Values, request *contract.RetryRequest) error {
+	given, err := formInputs(form)
+	if err != nil {
+		return err
+	}
+	for name, before := range d.Inputs {
+		if after, ok := given[name]; ok && d.change("input "+name, inputText(before), inputText(after)) {
+			if request.Inputs == nil {
+				request.Inputs = map[string]json.RawMessage{}
+			}
+			request.Inputs[name] = after
+			d.NewInputs[name] = inputText(after)
+		}
+	}
+	return nil
 }
 
 // takeOptions takes the options of an export.

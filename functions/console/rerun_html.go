@@ -1,10 +1,14 @@
 package console
 
 import (
+	"maps"
+	"slices"
+
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
 	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/job"
 	limits "github.com/sortie-dev/sortie/shared/limit"
 	"github.com/sortie-dev/sortie/shared/run"
 )
@@ -47,6 +51,7 @@ func (d rerunData) program(p *contract.Program) Node {
 		// Browsers remove the first line break of a text area.
 		If(d.HasCommand, Label(label("Command, an argument on each line"), Textarea(Name("command"), Rows("4"), attr("spellcheck", "false"), Text("\n"+d.Command)))),
 		If(!d.HasCommand && d.JobID == "", Div(label("Command"), Code(Class("quiet"), Text(short(200, joined(p.Command)))))),
+		Map(slices.Sorted(maps.Keys(d.NewInputs)), func(name string) Node { return inputField(name, job.Input{}, d.NewInputs[name]) }),
 		Map(d.Parameters, parameter.field),
 		Label(label("Other variables"), Textarea(Name("more"), Rows("2"), Placeholder("NAME=VALUE, one a line"), Text("\n"+d.More))),
 	}

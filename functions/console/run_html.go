@@ -204,6 +204,9 @@ func (d runData) input() Node {
 	visibleTerm := func(name, value string) Node { return If(value != "", term(name, Text(visible(value)))) }
 	return card("input", "Input", Dl(
 		with(d.Program, programTerms),
+		Map(slices.Sorted(maps.Keys(d.Inputs)), func(name string) Node {
+			return Group{Dt(code(visible(name))), Dd(code(short(300, inputText(d.Inputs[name]))))}
+		}),
 		If(d.PI != "", term("Entity", code(visible(d.PI)))),
 		visibleTerm("Format", d.Format),
 		If(len(d.Options) > 0, term("Options", code(visible(string(d.Options))))),

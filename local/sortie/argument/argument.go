@@ -2,6 +2,7 @@
 package argument
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +31,21 @@ func Assignments(flag string, texts []string) (map[string]string, error) {
 			return nil, Invalid("--%s: malformed value %q, want NAME=VALUE", flag, text)
 		}
 		values[name] = value
+	}
+	return values, nil
+}
+
+// Inputs returns the values of --input. The server reads each text as the declared type.
+func Inputs(texts []string) (map[string]json.RawMessage, error) {
+	given, err := Assignments("input", texts)
+	if len(given) == 0 {
+		return nil, err
+	}
+	values := make(map[string]json.RawMessage, len(given))
+	for name, text := range given {
+		if values[name], err = json.Marshal(text); err != nil {
+			return nil, fmt.Errorf("cannot encode the input %s: %w", name, err)
+		}
 	}
 	return values, nil
 }

@@ -75,7 +75,7 @@ retention is. Both commands are idempotent.`,
 
 func (a *app) retry() *cobra.Command {
 	var key string
-	var given, labels []string
+	var given, labels, inputs []string
 	var changes contract.RetryRequest
 	c := &cobra.Command{
 		Use:   "retry RUN",
@@ -90,10 +90,14 @@ output has the id of the new run.`,
 	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	flags.StringArrayVar(&given, "param", nil, "other value of an environment variable, NAME=VALUE (repeatable)")
 	flags.StringArrayVar(&labels, "label", nil, "other label, KEY=VALUE, or KEY- to remove it (repeatable)")
+	flags.StringArrayVar(&inputs, "input", nil, "other value of an input, NAME=VALUE (repeatable)")
 	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
 	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
 	c.RunE = does(func(ctx context.Context, args []string) (err error) {
 		if changes.Parameters, err = argument.Assignments("param", given); err != nil {
+			return err
+		}
+		if changes.Inputs, err = argument.Inputs(inputs); err != nil {
 			return err
 		}
 		if changes.Labels, err = labelChange(labels); err != nil {

@@ -149,7 +149,7 @@ func (a *app) showDefinition(answer any, d job.Definition, comments ...string) e
 }
 
 func (a *app) jobsRun() *cobra.Command {
-	var given, labels []string
+	var given, labels, inputs []string
 	var at, key, priority, concurrencyKey string
 	var plan, wait bool
 	c := &cobra.Command{
@@ -158,11 +158,13 @@ func (a *app) jobsRun() *cobra.Command {
 the firing of the job at that time, of which there is one. With --wait the exit code
 is the outcome of the run; Ctrl-C leaves it alone.`,
 		Example: "  sortie jobs run nightly-report --wait\n" +
-			"  sortie jobs run nightly-report --param LEVEL=debug --at 2027-03-01T08:00:00Z",
+			"  sortie jobs run nightly-report --param LEVEL=debug --at 2027-03-01T08:00:00Z\n" +
+			"  sortie jobs run day-report --input day=2027-03-01 --input format=json",
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&given, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
 	labelFlag(flags, &labels, "label of this run, beside those of the job")
+	flags.StringArrayVar(&inputs, "input", nil, "value of an input that the job declares, NAME=VALUE (repeatable)")
 	flags.StringVar(&priority, "priority", "", "priority of this run: interactive, normal or batch; by default that of the job")
 	flags.StringVar(&concurrencyKey, "concurrency-key", "", "concurrency key of this run; by default that of the job")
 	flags.StringVar(&at, "at", "", "time of the run, RFC 3339, at most 30 days ahead; by default now")
@@ -178,6 +180,9 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 		if request.Labels, err = argument.Assignments("label", labels); err != nil {
 			return err
 		}
+		if request.Inputs, err = argument.Inputs(inputs); err != nil {
+			return err
+		}
 		if request.ScheduledAt, err = timeFlag("at", at, time.Time{}); err != nil {
 			return err
 		}
@@ -187,7 +192,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 		}
 		if plan {
 			p, err := c.Plan(ctx, contract.PlanJobRequest{
-				JobID: args[0], Parameters: parameters, ScheduledAt: request.ScheduledAt, Priority: priority, ConcurrencyKey: concurrencyKey,
+				JobID: args[0], Parameters: parameters, Inputs: request.Inputs, ScheduledAt: request.ScheduledAt, Priority: priority, ConcurrencyKey: concurrencyKey,
 			})
 			if err != nil {
 				return err
