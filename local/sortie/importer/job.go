@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -46,6 +47,14 @@ func (j *Job) unique(ids map[string]int) {
 // field that a job needs.
 func (j *Job) settle() *Error {
 	d := &j.Definition
+	d.Command = slices.Clone(d.Command) // other jobs of the file may share it
+	for i, argument := range d.Command {
+		d.Command[i] = literal(argument)
+	}
+	for name, v := range d.Env {
+		v.Value = literal(v.Value)
+		d.Env[name] = v
+	}
 	for problems := d.Validate(nil); len(problems) > 0; problems = d.Validate(nil) {
 		p, number := problems[0], 0
 		if _, err := fmt.Sscanf(p.Field, "schedules.%d", &number); err == nil {
@@ -68,6 +77,9 @@ func (j *Job) settle() *Error {
 	}
 	return nil
 }
+
+// literal returns a text that is no template.
+func literal(text string) string { return strings.ReplaceAll(text, "{{", "{{{{") }
 
 // remove removes an optional field: a variable, or what has it at the top level. It returns
 // the value as JSON.
