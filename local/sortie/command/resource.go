@@ -35,14 +35,14 @@ func (a *app) withClient(action func(context.Context, *client.Client, []string) 
 // query asks a server for the result of a command.
 type query[T any] = func(ctx context.Context, c *client.Client, args []string) (T, error)
 
-// printed adapts a query whose result is printed.
-func printed[T any](a *app, ask query[T], print func(T) error) runner {
+// printed adapts a query to a command that shows its result.
+func printed[T any](a *app, ask query[T], show func(T) error) runner {
 	return a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
 		v, err := ask(ctx, c, args)
 		if err != nil {
 			return err
 		}
-		return print(v)
+		return show(v)
 	})
 }
 

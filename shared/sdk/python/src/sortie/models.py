@@ -85,6 +85,7 @@ __all__ = [
     "HookBodyConstraint",
     "HookBodyJob",
     "InferenceDetails",
+    "InputValues",
     "Job",
     "JobAction",
     "JobActionParameters",
@@ -102,6 +103,7 @@ __all__ = [
     "JobFieldsEnvValue",
     "JobFieldsExitCodes",
     "JobFieldsExport",
+    "JobFieldsInputsValue",
     "JobFieldsOutput",
     "JobFieldsPolicy",
     "JobFieldsResources",
@@ -375,6 +377,10 @@ RunReason: TypeAlias = Union[
     ],
     str,
 ]
+
+#: Values of the inputs that the job declares, of the declared types, or strings with such values.
+#: At most 16 KiB.
+InputValues: TypeAlias = Union[dict[str, str, float, bool]]
 
 JobName: TypeAlias = str
 
@@ -812,6 +818,7 @@ class TaskEnvelope(Object):
         "heartbeat_interval_ms": "heartbeatIntervalMs",
         "heartbeat_timeout_ms": "heartbeatTimeoutMs",
         "cancel_grace_period_ms": "cancelGracePeriodMs",
+        "scheduled_at": "scheduledAt",
     }
 
     #: Id in the URLs of the worker's calls.
@@ -845,6 +852,9 @@ class TaskEnvelope(Object):
     output: Upload | None = None
     #: Where to upload the log. Absent if the worker has no bucket.
     log: Upload | None = None
+    #: Scheduled time of a run of a job, or else that of its creation.
+    scheduled_at: Time | None = None
+    inputs: InputValues | None = None
     #: What a wrapper such as sortie-exec needs to run the program of a job. Absent for an export.
     program: TaskEnvelopeProgram | None = None
 
@@ -1494,6 +1504,7 @@ class Task(Object):
     #: Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
     #: job keeps.
     expires_at: Time | None = None
+    inputs: InputValues | None = None
     #: The run is kept until it is unpinned.
     pin: TaskPin | None = None
 
@@ -1711,6 +1722,7 @@ class PlanJobRequest(Object):
     job_id: str
     #: As for a run of the job.
     parameters: dict[str, str] | None = None
+    inputs: InputValues | None = None
     #: As for a run of the job.
     scheduled_at: Time | None = None
     #: Replaces that of the job for this run.
@@ -1859,6 +1871,7 @@ class RetryRequest(Object):
     options: ExportOptions | None = None
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     labels: LabelChange | None = None
+    inputs: InputValues | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2432,6 +2445,21 @@ class JobFieldsEnvValue(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsInputsValue(Object):
+    """JobFieldsInputsValue."""
+
+    #: `date` is such as 2027-03-01, `time` such as 2027-03-01T08:00:00Z.
+    type: Literal["string", "integer", "number", "boolean", "date", "time"] | str | None = None
+    description: str | None = None
+    #: Each request needs a value. It has no default and no schedule.
+    required: bool | None = None
+    #: The value without one in the request.
+    default: str | float | bool | None = None
+    #: The allowed values.
+    choices: list[str | float | bool] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsOutput(Object):
     """A file that the program writes.
 
@@ -2602,6 +2630,11 @@ class JobFields(Object):
     env: dict[str, str | JobFieldsEnvValue] | None = None
     #: Standard input of the program.
     input: str | None = None
+    #: Values that each run can have, by name. The program gets them as variables, as a file and in
+    #: its envelope. In `command` and `env` of a stored job `{{inputs.NAME}}`, `{{scheduledAt}}`
+    #: and `{{runId}}` are replaced, and `{{{{` is a literal `{{`. Other names after `{{` are
+    #: refused.
+    inputs: dict[str, JobFieldsInputsValue] | None = None
     #: A file that the program writes. It is kept and can be downloaded.
     output: JobFieldsOutput | None = None
     #: What ends an attempt: the exit code of the program, or a report of the worker.
@@ -2706,6 +2739,11 @@ class JobDefinition(Object):
     env: dict[str, str | JobFieldsEnvValue] | None = None
     #: Standard input of the program.
     input: str | None = None
+    #: Values that each run can have, by name. The program gets them as variables, as a file and in
+    #: its envelope. In `command` and `env` of a stored job `{{inputs.NAME}}`, `{{scheduledAt}}`
+    #: and `{{runId}}` are replaced, and `{{{{` is a literal `{{`. Other names after `{{` are
+    #: refused.
+    inputs: dict[str, JobFieldsInputsValue] | None = None
     #: A file that the program writes. It is kept and can be downloaded.
     output: JobFieldsOutput | None = None
     #: What ends an attempt: the exit code of the program, or a report of the worker.
@@ -2809,6 +2847,11 @@ class RunDefinition(Object):
     env: dict[str, str | JobFieldsEnvValue] | None = None
     #: Standard input of the program.
     input: str | None = None
+    #: Values that each run can have, by name. The program gets them as variables, as a file and in
+    #: its envelope. In `command` and `env` of a stored job `{{inputs.NAME}}`, `{{scheduledAt}}`
+    #: and `{{runId}}` are replaced, and `{{{{` is a literal `{{`. Other names after `{{` are
+    #: refused.
+    inputs: dict[str, JobFieldsInputsValue] | None = None
     #: A file that the program writes. It is kept and can be downloaded.
     output: JobFieldsOutput | None = None
     #: What ends an attempt: the exit code of the program, or a report of the worker.
@@ -2948,6 +2991,11 @@ class Job(Object):
     env: dict[str, str | JobFieldsEnvValue] | None = None
     #: Standard input of the program.
     input: str | None = None
+    #: Values that each run can have, by name. The program gets them as variables, as a file and in
+    #: its envelope. In `command` and `env` of a stored job `{{inputs.NAME}}`, `{{scheduledAt}}`
+    #: and `{{runId}}` are replaced, and `{{{{` is a literal `{{`. Other names after `{{` are
+    #: refused.
+    inputs: dict[str, JobFieldsInputsValue] | None = None
     #: A file that the program writes. It is kept and can be downloaded.
     output: JobFieldsOutput | None = None
     #: What ends an attempt: the exit code of the program, or a report of the worker.
@@ -3058,6 +3106,11 @@ class JobVersion(Object):
     env: dict[str, str | JobFieldsEnvValue] | None = None
     #: Standard input of the program.
     input: str | None = None
+    #: Values that each run can have, by name. The program gets them as variables, as a file and in
+    #: its envelope. In `command` and `env` of a stored job `{{inputs.NAME}}`, `{{scheduledAt}}`
+    #: and `{{runId}}` are replaced, and `{{{{` is a literal `{{`. Other names after `{{` are
+    #: refused.
+    inputs: dict[str, JobFieldsInputsValue] | None = None
     #: A file that the program writes. It is kept and can be downloaded.
     output: JobFieldsOutput | None = None
     #: What ends an attempt: the exit code of the program, or a report of the worker.
@@ -3200,6 +3253,7 @@ class JobRunRequest(Object):
     parameters: dict[str, str] | None = None
     #: Added to the labels of the job. They replace those with the same keys.
     labels: Labels | None = None
+    inputs: InputValues | None = None
     #: Replaces that of the job for this run.
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     #: Replaces that of the job for this run. The limits are those of the job, or one run.

@@ -1055,6 +1055,9 @@ pub struct PlanJobRequest {
     /// Replaces that of the job for this run. The limits are those of the job, or one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
+    /// The member `inputs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<BTreeMap<String, Value>>,
     /// The member `jobId`.
     pub job_id: String,
     /// As for a run of the job.
@@ -1347,6 +1350,9 @@ pub struct RetryRequest {
     /// The member `image`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// The member `inputs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<BTreeMap<String, Value>>,
     /// The member `labels`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, Option<String>>>,
@@ -1751,6 +1757,7 @@ values! {
         Manual = "manual",
         Schedule = "schedule",
         CatchUp = "catch_up",
+        Backfill = "backfill",
         TriggerJob = "trigger_job",
         Pool = "pool",
     }
@@ -1969,6 +1976,9 @@ pub struct Task {
     /// The member `inference`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inference: Option<InferenceDetails>,
+    /// The member `inputs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<BTreeMap<String, Value>>,
     /// Id of the stored job that the run is of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
@@ -2255,6 +2265,7 @@ values! {
         Manual = "manual",
         Schedule = "schedule",
         CatchUp = "catch_up",
+        Backfill = "backfill",
         TriggerJob = "trigger_job",
         Pool = "pool",
     }

@@ -386,6 +386,9 @@ export interface components {
             output?: components["schemas"]["Upload"];
             /** @description Where to upload the log. Absent if the worker has no bucket. */
             log?: components["schemas"]["Upload"];
+            /** @description Scheduled time of a run of a job, or else that of its creation. */
+            scheduledAt?: components["schemas"]["Time"];
+            inputs?: components["schemas"]["InputValues"];
             /** @description What a wrapper such as sortie-exec needs to run the program of a job. Absent for an export. */
             program?: {
                 /** @description The standard input of the program. Absent if it is empty. */
@@ -833,6 +836,7 @@ export interface components {
             retryAt?: components["schemas"]["Time"];
             /** @description Absent until the run ends, and while it is held: pinned, or one of the newest runs that its job keeps. */
             expiresAt?: components["schemas"]["Time"];
+            inputs?: components["schemas"]["InputValues"];
             /** @description The run is kept until it is unpinned. */
             pin?: {
                 at: components["schemas"]["Time"];
@@ -997,6 +1001,7 @@ export interface components {
             parameters?: {
                 [key: string]: string;
             };
+            inputs?: components["schemas"]["InputValues"];
             /** @description As for a run of the job. */
             scheduledAt?: components["schemas"]["Time"];
             /**
@@ -1102,6 +1107,11 @@ export interface components {
             /** @enum {string} */
             priority?: "interactive" | "normal" | "batch";
             labels?: components["schemas"]["LabelChange"];
+            inputs?: components["schemas"]["InputValues"];
+        };
+        /** @description Values of the inputs that the job declares, of the declared types, or strings with such values. At most 16 KiB. */
+        InputValues: {
+            [key: string]: string | number | boolean;
         };
         /** @description Selects the runs that match each field. At least one field is required. */
         RunFilter: {
@@ -1521,6 +1531,30 @@ export interface components {
             };
             /** @description Standard input of the program. */
             input?: string;
+            /**
+             * @description Values that each run can have, by name. The program gets them as variables, as a file and in its envelope. In `command`
+             *     and `env` of a stored job `{{inputs.NAME}}`, `{{scheduledAt}}` and `{{runId}}` are replaced, and `{{{{` is a literal `{{`. Other names after `{{` are refused.
+             */
+            inputs?: {
+                [key: string]: {
+                    /**
+                     * @description `date` is such as 2027-03-01, `time` such as 2027-03-01T08:00:00Z.
+                     * @default string
+                     * @enum {string}
+                     */
+                    type?: "string" | "integer" | "number" | "boolean" | "date" | "time";
+                    description?: string;
+                    /**
+                     * @description Each request needs a value. It has no default and no schedule.
+                     * @default false
+                     */
+                    required?: boolean;
+                    /** @description The value without one in the request. */
+                    default?: string | number | boolean;
+                    /** @description The allowed values. */
+                    choices?: (string | number | boolean)[];
+                };
+            };
             /** @description A file that the program writes. It is kept and can be downloaded. */
             output?: {
                 /** @description A regular file below the working directory of the program: a relative path, or an absolute one of that folder, which only a machine that is no process of the server's host can have. A path with `..` that leaves the folder is refused, and a symbolic or hard link is no output. */
@@ -1756,6 +1790,7 @@ export interface components {
             };
             /** @description Added to the labels of the job. They replace those with the same keys. */
             labels?: components["schemas"]["Labels"];
+            inputs?: components["schemas"]["InputValues"];
             /**
              * @description Replaces that of the job for this run.
              * @enum {string}

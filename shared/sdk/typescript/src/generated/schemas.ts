@@ -68,6 +68,7 @@ export type JobFiring = components["schemas"]["JobFiring"];
 export type RunUpdates = components["schemas"]["RunUpdates"];
 export type RunUpdate = components["schemas"]["RunUpdate"];
 export type RetryRequest = components["schemas"]["RetryRequest"];
+export type InputValues = components["schemas"]["InputValues"];
 export type RunFilter = components["schemas"]["RunFilter"];
 export type LabelRequest = components["schemas"]["LabelRequest"];
 export type BulkLabelRequest = components["schemas"]["BulkLabelRequest"];
