@@ -54,24 +54,29 @@ func TestLostSettingNeedsAWord(t *testing.T) {
 	}{
 		"buckets, keys, firewall and apps": {
 			map[string]any{"outputs": nil, "outputsKeys": nil, "signingKeys": nil, "firewall": nil, "clientLimit": nil, "flyApps": "two"},
-			[]string{"firewall", "flyApps", "outputs", "outputsKeys", "signingKeys"}, []string{"outputs"},
+			[]string{"firewall", "flyApps", "outputs", "outputsKeys", "signingKeys"},
+			[]string{"outputs"},
 		},
 		"domain and some of the keys": {
 			map[string]any{"domain": nil, "certificate": nil, "signingKeys": "2", "outputsKeys": "2", "backup": nil, "budget": nil, "kubernetesNamespaces": "more"},
-			[]string{"backup", "budget", "domain", "kubernetes", "outputsKeys", "signingKeys"}, []string{"address"},
+			[]string{"backup", "budget", "domain", "kubernetes", "outputsKeys", "signingKeys"},
+			[]string{"address"},
 		},
 		"another domain, alarms and traces": {
 			map[string]any{"domain": "other.example.org", "alarmEmail": nil, "budget": nil, "gradual": nil, "traceHeaders": nil, "origins": nil},
-			[]string{"alarmEmail", "budget", "domain", "gradual", "origins", "secrets"}, []string{"domain"},
+			[]string{"alarmEmail", "budget", "domain", "gradual", "origins", "secrets"},
+			[]string{"domain"},
 		},
 		"another address of alarms, logs and a cluster": {
 			map[string]any{"alarmEmail": "other@example.org", "logDays": nil, "kubernetesCluster": nil},
-			[]string{"alarmEmail", "budget", "kubernetes", "logs", "secrets"}, []string{"alarmEmail", "budget"},
+			[]string{"alarmEmail", "budget", "kubernetes", "logs", "secrets"},
+			[]string{"alarmEmail", "budget"},
 		},
 		"retain": {map[string]any{"retain": false}, []string{"retain"}, nil},
 		"canary and a restored table": {
 			map[string]any{"canary": nil, "tableStream": restored},
-			[]string{"alarms", "gradual", "logs", "schedules", "secrets", "table"}, []string{"tableStream"},
+			[]string{"alarms", "gradual", "logs", "schedules", "secrets", "table"},
+			[]string{"tableStream"},
 		},
 		"harmless ones": {map[string]any{
 			"signingKeys": "1,2", "outputsKeys": "2,1", "clientRate": 7, "workerRate": 8, "readers": 9, "tracing": true, "memory": "sweep=512",
