@@ -72,7 +72,8 @@ func (c *Client) once(ctx context.Context, what call, to any) (http.Header, erro
 	if err != nil {
 		return nil, err
 	}
-	defer c.probing(ctx)()
+	stopProbing := c.probing(ctx)
+	defer stopProbing()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.failure(ctx, req.URL, err)

@@ -125,7 +125,8 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 			}
 		}
 	})
-	defer c.probing(ctx)()
+	stopProbing := c.probing(ctx)
+	defer stopProbing()
 	err = connection.Connect()
 	switch {
 	case failed != nil:

@@ -134,7 +134,8 @@ func (c *Client) streamLog(ctx context.Context, taskID string, from *LogPosition
 		return err
 	}
 	req.Header.Set("Accept", typeLines)
-	defer c.probing(ctx)()
+	stopProbing := c.probing(ctx)
+	defer stopProbing()
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.failure(ctx, req.URL, err)
