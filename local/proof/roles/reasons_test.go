@@ -38,6 +38,7 @@ var reasons = []reason{
 	{"constrain sweep tasks terminate", "states:StopExecution", ":execution:", "only the run that is ended while it waits for a retry has an execution to stop"},
 	{"supervise", "states:StartExecution", ":stateMachine:", "the state Reconciling, which a step enters that has failed, may hand the run over to a new execution"},
 	{"fire", "scheduler:CreateSchedule", ":schedule/", "the wake-up of a job exists unless someone has removed it"},
+	{"sweep", "states:StartExecution", "", "the sweep starts the executions that were lost"},
 	{"sweep", "scheduler: iam:PassRole", "", "the sweep sets the wake-ups that were lost"},
 	{"sweep", "secretsmanager:GetSecretValue", "", "the sweep repeats actions of jobs, and deletes expired outputs"},
 	{"control dispatch inference sweep tasks", "lambda:InvokeFunction", "sortie-dev-dispatch", "a commit calls a dispatcher if its pool has none"},
@@ -54,7 +55,9 @@ var reasons = []reason{
 var also = []string{
 	"a browser signs in to the console and looks at a run", "hook before the run decides", "secret reaches its program and nothing else",
 	"success, failure and skip have their own actions", "schedule fires at its times", "runs of a job are cancelled and retried by a filter",
-	"failed delivery is attempted again", "export has a webhook of its own",
+	"failed delivery is attempted again", "export has a webhook of its own", "one-shot schedule fires once",
+	"scheduled run of a job exists once", "callback token is valid for one task only", "lost worker is retried up to three attempts",
+	"clients without a valid token get 401", "ticket is for streams alone", "exported stream is proved complete",
 }
 
 // covers reports whether the reason applies to a permission.
