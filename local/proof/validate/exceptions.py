@@ -29,6 +29,7 @@ UNSUPPORTED = "the engines do not support what the member asks for"
 CHANGE = "a retry takes the changes of the kind of its run"
 SELECTOR = "a selector of labels has a grammar"
 LABELS = "labels have a limit in bytes"
+ORDER = "the order of the next firings has one page without a filter"
 RANGE = "a range of times must not be empty"
 
 REASONS = {
@@ -45,6 +46,7 @@ REASONS = {
     ("listTasks", "label"): SELECTOR,
     ("listRuns", "label"): SELECTOR,
     ("listJobs", "label"): SELECTOR,
+    ("listJobs", "order"): ORDER,
     ("listJobRuns", "label"): SELECTOR,
     ("labelRuns", "filter"): CODE,
     ("labelRuns", "cursor"): CURSOR,
