@@ -23,10 +23,11 @@ type Tree struct {
 }
 
 // pause is how long Kill waits for the processes of a tree to end before it kills again.
-// patience is the time without the end of a process after which Kill gives up.
+// patience is the time without the end of a process after which Kill gives up. A killed process
+// ends when it is scheduled, which takes seconds on a host with thousands of runnable processes.
 const (
 	pause    = time.Millisecond
-	patience = 10 * time.Second
+	patience = 30 * time.Second
 )
 
 // Start starts a program in its own process group, and in the cgroup unless it is nil.
