@@ -89,7 +89,8 @@ func TestSchemaDescribesEveryMember(t *testing.T) {
 	}
 	h := startTask(t)
 	envelope := h.stage.Envelope(t, h.task)
-	envelope.Program = &contract.EnvelopeProgram{} // an export has none
+	envelope.Program = &contract.EnvelopeProgram{} // an export has none of these
+	envelope.ScheduledAt, envelope.Inputs = envelope.EnqueuedAt, map[string]json.RawMessage{"a": json.RawMessage("1")}
 	text, err := json.Marshal(envelope)
 	if err != nil {
 		t.Fatal(err)

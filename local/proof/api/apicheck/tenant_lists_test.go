@@ -213,6 +213,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 	"GET /v1/tasks":        separateLists,
 	"GET /v1/runs":         separateLists,
 	"POST /v1/runs:cancel": separateBulk,
+	"PATCH /v1/runs":       separateBulk,
 	"POST /v1/runs:retry":  separateBulk,
 }
 

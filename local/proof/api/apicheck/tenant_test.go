@@ -235,6 +235,7 @@ func callWith(t *testing.T, stage *apitest.Stage, op apicheck.Operation, path, t
 	body := map[string]string{
 		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
 		"POST /v1/runs": `{"image":"a"}`, "POST /v1/runs:plan": `{"jobId":"` + ownJob + `"}`,
+		"PATCH /v1/tasks/{task_id}": `{"labels":{"a":"b"}}`, "PATCH /v1/runs/{run_id}": `{"labels":{"a":"b"}}`, "PATCH /v1/runs": strings.TrimSuffix(bulkOfExports, "}") + `,"labels":{"a":"b"}}`,
 		"POST /v1/machines:report": `{"cluster":"a","machines":[{"runId":"` + task + `","attempt":1,"namespace":"a","machineId":"a.1"}]}`,
 		"POST /v1/runs:cancel":     bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
 		"PUT /v1/pools/{pool_id}": `{"limit":1}`, "POST /v1/webhooks": `{"url":"https://127.0.0.1:1/"}`, "PATCH /v1/webhooks/{webhook_id}": `{}`,
