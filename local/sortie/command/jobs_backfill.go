@@ -94,7 +94,10 @@ Without --yes the command shows what it would start, and changes nothing.`,
 		if j.ConcurrencyKey != "" && flags.Changed("max-parallel") {
 			return wrong("--max-parallel: the job has the concurrencyKey %q, whose limit applies; leave the flag out", j.ConcurrencyKey)
 		}
-		plan, err := planBackfill(j.Definition, begin, earliest(end, now.Add(time.Second)))
+		if latest := now.Add(time.Second); end.After(latest) {
+			end = latest
+		}
+		plan, err := planBackfill(j.Definition, begin, end)
 		if err != nil {
 			return err
 		}
@@ -112,13 +115,6 @@ Without --yes the command shows what it would start, and changes nothing.`,
 		return errors.Join(a.showBackfill(plan), err)
 	})
 	return c
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // backfillName returns the default name, at most 63 bytes.
