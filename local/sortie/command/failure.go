@@ -64,7 +64,10 @@ func (a *app) runEnded(status contract.Status) error {
 		reason += " (" + strings.TrimSuffix(status.ErrorCode+", "+status.ErrorCategory, ", ") + ")"
 	}
 	hint := fmt.Sprintf("%q shows what happened", a.Name+" events "+status.TaskID)
-	if status.ErrorCode == string(fault.WorkerLost) {
+	switch status.ErrorCode {
+	case string(fault.ProgramExit):
+		hint = fmt.Sprintf("%q shows what the program wrote", a.Name+" logs "+status.TaskID)
+	case string(fault.WorkerLost):
 		hint = fmt.Sprintf("%q shows what the program wrote. A program that does not call Sortie itself runs in sortie-exec:\n"+
 			"%s dev --image IMAGE='sortie-exec PROGRAM ARG...'", a.Name+" logs "+status.TaskID, a.Name)
 	}

@@ -88,15 +88,18 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestLostWorkerHint checks the hint for a program that does not call Sortie.
-func TestLostWorkerHint(t *testing.T) {
+// TestHintOfAProgramIsItsLog checks the hints for a program that does not call Sortie, and for
+// one that failed.
+func TestHintOfAProgramIsItsLog(t *testing.T) {
 	t.Parallel()
-	lost := failed()
-	lost.Error, lost.ErrorCode, lost.ErrorCategory = "the worker exited with code 0 before it reported", "WORKER_LOST", "INFRASTRUCTURE"
-	got := sortie(t, (&api{status: lost}).start(t), "", "export", "mods", "--pi", pi)
-	for _, want := range []string{"WORKER_LOST", "sortie logs " + taskID, "sortie-exec"} {
-		if got.code != 1 || !strings.Contains(got.stderr, want) {
-			t.Errorf("got %d and\n%s\nwant %q", got.code, got.stderr, want)
+	for code, more := range map[string]string{"WORKER_LOST": "sortie-exec", "PROGRAM_EXIT": "what the program wrote"} {
+		lost := failed()
+		lost.Error, lost.ErrorCode, lost.ErrorCategory = "the worker exited with code 0 before it reported", code, "INFRASTRUCTURE"
+		got := sortie(t, (&api{status: lost}).start(t), "", "export", "mods", "--pi", pi)
+		for _, want := range []string{code, "sortie logs " + taskID, more} {
+			if got.code != 1 || !strings.Contains(got.stderr, want) {
+				t.Errorf("got %d and\n%s\nwant %q", got.code, got.stderr, want)
+			}
 		}
 	}
 }
