@@ -32,7 +32,7 @@ var reasons = []reason{
 	{"act admit callback constrain control fire jobs launch supervise sweep tasks terminate", "states:SendTaskFailure states:SendTaskSuccess", ":stateMachine:", "a token fails if the state of its run has no transition to that of the record"},
 	{"act admit constrain export fire jobs supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
 	{"act admit constrain dispatch jobs", "dynamodb:Query", "/index/(list|jobs)$", "a prediction reads the runs of a pool or a job, but only once in some minutes"},
-	{"console metrics relay sweep", "dynamodb:Query dynamodb:Scan", "/index/(due|machines)$", "the pages of an index are queried or scanned, as its last size says"},
+	{"console jobs metrics relay sweep", "dynamodb:Query dynamodb:Scan", "/index/(due|machines)$", "the pages of an index are queried or scanned, as its last size says"},
 
 	// Calls that repair something, or that end something in a rare state.
 	{"constrain sweep tasks terminate", "states:StopExecution", ":execution:", "only the run that is ended while it waits for a retry has an execution to stop"},
