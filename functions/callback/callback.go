@@ -13,18 +13,18 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/logs"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // Routes returns the routes of workers. output takes what they send of their output.
-func Routes(svc *orchestrator.Workers, output *logs.Intake) []httpkit.Route {
-	call := func(name string, handle func(*orchestrator.Workers, http.ResponseWriter, *http.Request) error) httpkit.Route {
+func Routes(svc *runs.Workers, output *logs.Intake) []httpkit.Route {
+	call := func(name string, handle func(*runs.Workers, http.ResponseWriter, *http.Request) error) httpkit.Route {
 		return httpkit.Route{
 			Method: http.MethodPost, Pattern: "/v1/tasks/{task_id}/" + name, Access: httpkit.ForWorkers,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return handle(svc, w, r) },
@@ -36,13 +36,13 @@ func Routes(svc *orchestrator.Workers, output *logs.Intake) []httpkit.Route {
 			Query:  []string{"token"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return callback(svc, w, r) },
 		},
-		call("started", started), call("heartbeat", heartbeat), call("logs", func(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+		call("started", started), call("heartbeat", heartbeat), call("logs", func(svc *runs.Workers, w http.ResponseWriter, r *http.Request) error {
 			return takeOutput(svc, output, w, r)
 		}), call("completed", completed),
 	}
 }
 
-func callback(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+func callback(svc *runs.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, err := svc.AuthenticateCallback(r.Context(), tokenOf(r), r.PathValue("task_id"))
 	if err != nil {
 		return fmt.Errorf("cannot authenticate the worker: %w", err)
@@ -73,7 +73,7 @@ func tokenOf(r *http.Request) string {
 }
 
 // decode decodes the body of a worker's call and logs which of its fields are ignored.
-func decode[T any](w http.ResponseWriter, r *http.Request, bearer orchestrator.Bearer) (body T, err error) {
+func decode[T any](w http.ResponseWriter, r *http.Request, bearer runs.Bearer) (body T, err error) {
 	ignored, err := httpkit.DecodeReport(w, r, &body)
 	if len(ignored) > 0 {
 		httpkit.Log(r.Context()).LogAttrs(r.Context(), slog.LevelWarn, "unusable optional fields of a worker's call are ignored",

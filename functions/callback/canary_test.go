@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/token"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // TestCanariesAreAuthenticated sends canaries with other tokens, and other calls with
@@ -19,8 +19,8 @@ func TestCanariesAreAuthenticated(t *testing.T) {
 	forge := func(audience, task string) string {
 		return newForger(t, h.stage, h.task, audience).signed(t, nil, map[string]any{"taskId": task, "sub": task})
 	}
-	const canary = "/v1/tasks/" + orchestrator.CanaryTask
-	own := forge(token.AudienceCanary, orchestrator.CanaryTask)
+	const canary = "/v1/tasks/" + runs.CanaryTask
+	own := forge(token.AudienceCanary, runs.CanaryTask)
 	call := func(path, body, text string) apitest.Answer {
 		return h.stage.Call(t, http.MethodPost, path, body, "Authorization", "Bearer "+text)
 	}
@@ -33,7 +33,7 @@ func TestCanariesAreAuthenticated(t *testing.T) {
 	}
 	before, version := recorded(), h.stage.Run(t, h.task).Version
 	for name, text := range map[string]string{
-		"none": "", "a worker's": h.token, "the audience of workers": forge(token.AudienceWorker, orchestrator.CanaryTask),
+		"none": "", "a worker's": h.token, "the audience of workers": forge(token.AudienceWorker, runs.CanaryTask),
 		"another task": forge(token.AudienceCanary, h.task), "a forged one": own + "x",
 	} {
 		if answer := call(canary+"/heartbeat", h.body(1, ""), text); answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden {

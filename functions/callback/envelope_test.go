@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestTokenIsRenewedAtHalfItsLife also checks that the previous token is valid

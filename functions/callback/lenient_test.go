@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // wrongValues are the JSON values that no optional field of these kinds can have. Each

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/logs"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/livelog"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // takeOutput stores a chunk of a worker's output. A 200 means that it is durable.
-func takeOutput(svc *orchestrator.Workers, output *logs.Intake, w http.ResponseWriter, r *http.Request) error {
+func takeOutput(svc *runs.Workers, output *logs.Intake, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskLog](svc, w, r)
 	if err != nil {
 		return err

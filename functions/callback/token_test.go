@@ -18,8 +18,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/token"
+	"github.com/sortie-dev/sortie/shared/app/token"
+	"github.com/sortie-dev/sortie/shared/base/limit"
 )
 
 // forger creates tokens that are almost valid.

@@ -6,15 +6,15 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // authenticate checks the token of a call of the worker contract.
-func authenticate(svc *orchestrator.Workers, r *http.Request) (orchestrator.Bearer, error) {
+func authenticate(svc *runs.Workers, r *http.Request) (runs.Bearer, error) {
 	text, _ := httpkit.BearerToken(r)
 	bearer, err := svc.Authenticate(r.Context(), text, r.PathValue("task_id"))
 	if err != nil {
@@ -24,7 +24,7 @@ func authenticate(svc *orchestrator.Workers, r *http.Request) (orchestrator.Bear
 }
 
 // admit authenticates a worker and decodes its body.
-func admit[T any](svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) (bearer orchestrator.Bearer, body T, err error) {
+func admit[T any](svc *runs.Workers, w http.ResponseWriter, r *http.Request) (bearer runs.Bearer, body T, err error) {
 	if bearer, err = authenticate(svc, r); err != nil {
 		return bearer, body, err
 	}
@@ -36,21 +36,21 @@ func acknowledged(at time.Time) contract.Acknowledged {
 	return contract.Acknowledged{Acknowledged: true, ServerTime: at}
 }
 
-func started(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+func started(svc *runs.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskStarted](svc, w, r)
 	if err != nil {
 		return err
 	}
-	at, err := svc.Started(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID},
-		orchestrator.Abilities{HandlesSigterm: body.HandlesSigterm, SendsOutput: body.SendsOutput})
+	at, err := svc.Started(r.Context(), bearer, runs.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID},
+		runs.Abilities{HandlesSigterm: body.HandlesSigterm, SendsOutput: body.SendsOutput})
 	if err != nil {
 		return fmt.Errorf("cannot record the start: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, acknowledged(at))
 }
 
-func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
-	if r.PathValue("task_id") == orchestrator.CanaryTask {
+func heartbeat(svc *runs.Workers, w http.ResponseWriter, r *http.Request) error {
+	if r.PathValue("task_id") == runs.CanaryTask {
 		return canary(svc, w, r)
 	}
 	bearer, err := authenticate(svc, r)
@@ -62,7 +62,7 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 		svc.SignOfLife(r.Context(), bearer)
 		return err
 	}
-	alive, err := svc.Heartbeat(r.Context(), bearer, orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.ProgressPct, body.Message)
+	alive, err := svc.Heartbeat(r.Context(), bearer, runs.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}, body.ProgressPct, body.Message)
 	if err != nil {
 		return fmt.Errorf("cannot record the heartbeat: %w", err)
 	}
@@ -74,7 +74,7 @@ func heartbeat(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request
 }
 
 // canary serves a heartbeat that Sortie sends to itself. It ignores the body.
-func canary(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+func canary(svc *runs.Workers, w http.ResponseWriter, r *http.Request) error {
 	text, _ := httpkit.BearerToken(r)
 	at, err := svc.ReceiveCanary(r.Context(), text)
 	if err != nil {
@@ -83,12 +83,12 @@ func canary(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) e
 	return httpkit.WriteJSON(w, http.StatusOK, contract.HeartbeatAnswer{Acknowledged: acknowledged(at)})
 }
 
-func completed(svc *orchestrator.Workers, w http.ResponseWriter, r *http.Request) error {
+func completed(svc *runs.Workers, w http.ResponseWriter, r *http.Request) error {
 	bearer, body, err := admit[contract.TaskCompleted](svc, w, r)
 	if err != nil {
 		return err
 	}
-	by := orchestrator.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
+	by := runs.Caller{Attempt: body.Attempt, WorkerID: body.WorkerID}
 	final, at, err := svc.Completed(r.Context(), bearer, by, func() (run.Report, error) { return api.Completion(bearer.TaskID, body) })
 	if err != nil {
 		return fmt.Errorf("cannot record the completion: %w", err)

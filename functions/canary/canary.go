@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // Interval is the time between two invocations, in which an export must complete.

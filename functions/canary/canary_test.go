@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/canary"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 var begin = time.Date(2026, 11, 22, 9, 7, 0, 0, time.UTC)

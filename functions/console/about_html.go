@@ -4,7 +4,7 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 func (d aboutData) content(l *layout) Node {

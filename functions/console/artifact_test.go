@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // artifact stores an artifact of the kind note and returns its id.

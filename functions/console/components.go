@@ -9,8 +9,8 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/sortie-dev/sortie/shared/job"
-	labels "github.com/sortie-dev/sortie/shared/label"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	labels "github.com/sortie-dev/sortie/shared/domain/label"
 )
 
 // badge returns a state as a colour, an icon and a word.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie"
 	"github.com/sortie-dev/sortie/functions/console/docs"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // pathDocs is the folder of the documents, below the console. They need no session.

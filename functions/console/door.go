@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // policy is the Content-Security-Policy of all pages: only the console's own files, no script or

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func TestRootSendsBrowsersToTheConsole(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"strconv"
 
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/app/stream"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // eventPage shows an event with its envelope and its signature. cursor is the cursor after the

@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // utcTime returns the time of day in UTC, for a time that is shown in a zone. It is empty if the

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // histogram is a picture of the runs by the time of their creation and their state.

@@ -10,10 +10,10 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	labels "github.com/sortie-dev/sortie/shared/label"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	labels "github.com/sortie-dev/sortie/shared/domain/label"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // jobsPage lists the jobs by id.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/label"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 )
 
 func TestSelectedRunsGetLabels(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // logView is a part of a log as the page of a run shows it: the end, the lines around one, or

@@ -9,7 +9,7 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
 )
 
 // log returns the log of an attempt, with links to the other attempts.

@@ -14,8 +14,8 @@ import (
 
 	"maragu.dev/gomponents"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func rendered(t testing.TB, node gomponents.Node) string {

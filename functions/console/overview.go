@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // overviewPage answers: is anything wrong, since when, and where. It reads the newest runs of a

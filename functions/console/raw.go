@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // sandbox is the Content-Security-Policy of content that a worker or a client wrote. A page made

@@ -7,10 +7,10 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/job"
-	limits "github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/run"
+	limits "github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func (d rerunData) content(l *layout) Node {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func TestFailedRunShowsItsErrorAndTheEndOfItsLog(t *testing.T) {

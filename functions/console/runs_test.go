@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 func TestEmptyListSaysWhatToDo(t *testing.T) {

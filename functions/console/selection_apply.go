@@ -6,11 +6,11 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	labels "github.com/sortie-dev/sortie/shared/label"
-	limits "github.com/sortie-dev/sortie/shared/limit"
+	limits "github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	labels "github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // applySelection carries out the action, or continues it. Requests at the same time change each

@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 //go:embed static

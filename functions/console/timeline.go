@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // timeline is the picture of a run: a row for each attempt, a bar for each state, to scale.

@@ -4,8 +4,8 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func (d webhookData) content(l *layout) Node {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // webhooksPage lists the webhooks.

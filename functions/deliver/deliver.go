@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // Batch is a batch of messages, as Lambda delivers it.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/deliver"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
 
 // batch returns a batch in the form in which SQS delivers it to Lambda (Using Lambda with

@@ -16,17 +16,17 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 // spent counts the request units of a process.
@@ -53,12 +53,12 @@ func TestTaskCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		objects := fake.NewOutputs(clock.System{}, nil)
-		settings := orchestrator.Config{
+		settings := runs.Config{
 			Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
 		}
 		discard := slog.New(slog.DiscardHandler)
 		// process returns the records and the streams of a process, and its request units.
-		process := func() (*dynamo.Store, *orchestrator.Records, *dynamo.Answers, *spent) {
+		process := func() (*dynamo.Store, *runs.Records, *dynamo.Answers, *spent) {
 			used := &spent{}
 			store, err := dynamo.Open(config, dynamo.Config{Table: "t", Clock: clock.System{}, Consumed: used.consumed})
 			if err != nil {
@@ -68,14 +68,14 @@ func TestTaskCosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return store, orchestrator.NewRecords(store, clock.System{}, discard), answers, used
+			return store, runs.NewRecords(store, clock.System{}, discard), answers, used
 		}
 		// clients returns the use cases of a process for clients.
-		clients := func(store *dynamo.Store, records *orchestrator.Records, answers port.AnswerFeed, call inferences.CallDispatcher) *inferences.Inference {
-			leave := orchestrator.LeaveToSweep{}
-			life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, inferences.NewCalls(call, discard), settings)
+		clients := func(store *dynamo.Store, records *runs.Records, answers port.AnswerFeed, call inferences.CallDispatcher) *inferences.Inference {
+			leave := runs.LeaveToSweep{}
+			life := runs.NewLifecycle(records, runs.NoExecutions{}, leave, leave, inferences.NewCalls(call, discard), settings)
 			models := artifacts.NewModels(store, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
-			requests := orchestrator.NewRequests(life, randomHex, orchestrator.StreamsIn(answers), settings)
+			requests := runs.NewRequests(life, randomHex, runs.StreamsIn(answers), settings)
 			return app.NewInference(requests, randomHex, answers, models, inferences.NoTranscripts{}, series.Discard, settings)
 		}
 		setup, _, _, _ := process()

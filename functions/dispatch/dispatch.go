@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // The limits of an invocation.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/dispatch"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 var now = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

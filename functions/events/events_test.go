@@ -18,9 +18,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/app/stream"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 const (

@@ -13,28 +13,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // accepted is the message that the export contract defines.
 const accepted = "Export job started. Use task_id to check status."
 
 // Routes returns the route of exports.
-func Routes(svc *orchestrator.Requests, webhooks delivery.TaskWebhooks) []httpkit.Route {
+func Routes(svc *runs.Requests, webhooks delivery.TaskWebhooks) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/export/{format}", Access: httpkit.ForClients, Scope: access.RunsWrite,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return export(svc, webhooks, w, r) },
 	}}
 }
 
-func export(svc *orchestrator.Requests, webhooks delivery.TaskWebhooks, w http.ResponseWriter, r *http.Request) error {
+func export(svc *runs.Requests, webhooks delivery.TaskWebhooks, w http.ResponseWriter, r *http.Request) error {
 	format := r.PathValue("format")
 	if !slices.Contains(limit.Formats(), format) {
 		return unknownFormat()

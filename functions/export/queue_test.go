@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // TestFullQueueIsTooManyRequests fills the pool of two machines and its queue.

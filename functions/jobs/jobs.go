@@ -14,17 +14,17 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // Page lengths.
@@ -39,7 +39,7 @@ const (
 )
 
 // Routes returns the routes of jobs.
-func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Explanations) []httpkit.Route {
+func Routes(svc *jobs.Jobs, queries *runs.Queries, explanations *jobs.Explanations) []httpkit.Route {
 	route := func(method, pattern string, scope access.Scope, handle httpkit.Handler, query ...string) httpkit.Route {
 		return httpkit.Route{
 			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query, Handle: handle,
@@ -63,7 +63,7 @@ func Routes(svc *jobs.Jobs, queries *orchestrator.Queries, explanations *jobs.Ex
 		}),
 		route(http.MethodPost, "/v1/jobs/{job_id}/runs", access.RunsWrite, on(start)),
 		route(http.MethodGet, "/v1/jobs/{job_id}/runs", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
-			return runs(svc, queries, w, r)
+			return runsOf(svc, queries, w, r)
 		}, "cursor", "limit", "label"),
 		{
 			Method: http.MethodGet, Pattern: "/schemas/job.json", Access: httpkit.ForAll,

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func TestJobsAreFilteredOrderedAndHaveResults(t *testing.T) {

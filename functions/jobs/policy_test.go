@@ -6,7 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/api"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 // TestChangesOfAJobAreEvents checks that each change is one event with its actor and the

@@ -7,8 +7,8 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestRunHasTheDigestOfWhatItRuns checks that a run of a stored job has the client that sent it

@@ -6,15 +6,15 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // switched pauses or resumes a job, or clears its last result.
@@ -57,7 +57,7 @@ func start(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	return httpkit.WriteAccepted(w, existing, "/v1/runs/"+url.PathEscape(created.ID), api.RunAccepted(created))
 }
 
-func runs(svc *jobs.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+func runsOf(svc *jobs.Jobs, queries *runs.Queries, w http.ResponseWriter, r *http.Request) error {
 	most, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func runs(svc *jobs.Jobs, queries *orchestrator.Queries, w http.ResponseWriter, 
 		return err
 	}
 	who, page := httpkit.CallerOf(r.Context()), port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	list, err := queries.Tasks(r.Context(), who, page, orchestrator.Filter{JobID: idOf(r), Labels: selector})
+	list, err := queries.Tasks(r.Context(), who, page, runs.Filter{JobID: idOf(r), Labels: selector})
 	if err == nil && len(list.Views) == 0 && page.Cursor == "" {
 		_, err = svc.Job(r.Context(), who, idOf(r)) // the runs of a deleted job are shown
 	}

@@ -12,9 +12,9 @@ import (
 	sdkresponses "github.com/openai/openai-go/v3/responses"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/budget"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestBudgetForOneTaskServesOneAfterTheOther has a budget for one task at a time. A client that

@@ -15,8 +15,8 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // TestStopLeavesTheTask disconnects a caller while the process stops. The next process

@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
-	"github.com/sortie-dev/sortie/shared/artifact"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/domain/artifact"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // FunctionLimit is the size in bytes of the largest body in the input of a Lambda function.

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // Decode decodes the new image of a stream record, in DynamoDB's JSON. The change is empty if

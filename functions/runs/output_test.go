@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestOutputIsAnEventOnce checks that each accepted chunk of a program is an event. A chunk

@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // MaxWait is the longest wait of a request.
@@ -28,7 +28,7 @@ const retryAfter = "2"
 
 // Routes returns the route of the status. waitCap limits the wait further, for deployments that
 // limit the duration of requests.
-func Routes(svc *orchestrator.Queries, waitCap time.Duration) []httpkit.Route {
+func Routes(svc *runs.Queries, waitCap time.Duration) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodGet, Pattern: "/status/{task_id}", Access: httpkit.ForClients, Scope: access.RunsRead,
 		Query:  []string{"wait"},
@@ -36,7 +36,7 @@ func Routes(svc *orchestrator.Queries, waitCap time.Duration) []httpkit.Route {
 	}}
 }
 
-func status(svc *orchestrator.Queries, waitCap time.Duration, w http.ResponseWriter, r *http.Request) error {
+func status(svc *runs.Queries, waitCap time.Duration, w http.ResponseWriter, r *http.Request) error {
 	seconds, err := httpkit.IntQuery(r, "wait", 0, int(MaxWait.Seconds()), 0)
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // Handlers returns the handler of each step function by the function's name.
@@ -28,7 +28,7 @@ func Handlers(s *app.System) map[string]lambdakit.TaskFunc {
 func Functions() []string { return slices.Sorted(maps.Keys(Handlers(&app.System{}))) }
 
 // Admit acquires a slot of the run's pool, or queues the run for one.
-func Admit(s *orchestrator.Admission) lambdakit.TaskFunc {
+func Admit(s *runs.Admission) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepPending: lambdakit.Routing(s.Admit),
 		run.StepQueued:  lambdakit.Waiting(s.AwaitSlot),
@@ -36,14 +36,14 @@ func Admit(s *orchestrator.Admission) lambdakit.TaskFunc {
 }
 
 // Constrain evaluates the job's constraints before the first attempt.
-func Constrain(s *orchestrator.Conditions) lambdakit.TaskFunc {
+func Constrain(s *runs.Conditions) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepConditionRunning: lambdakit.Routing(s.Constrain),
 	})
 }
 
 // Act runs the job's action for a violated constraint. If the action is a wait, it waits.
-func Act(s *orchestrator.Actions) lambdakit.TaskFunc {
+func Act(s *runs.Actions) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepActionRunning: lambdakit.Routing(s.Act),
 		run.StepActionWaiting: lambdakit.Waiting(s.AwaitAction),
@@ -52,7 +52,7 @@ func Act(s *orchestrator.Actions) lambdakit.TaskFunc {
 
 // Launch creates the attempt's machine under a name that was committed before. It adopts an
 // existing machine of that name.
-func Launch(s *orchestrator.Launches) lambdakit.TaskFunc {
+func Launch(s *runs.Launches) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepContainerCreating: lambdakit.Waiting(s.Launch),
 	})
@@ -60,7 +60,7 @@ func Launch(s *orchestrator.Launches) lambdakit.TaskFunc {
 
 // Supervise waits for the end of an attempt, asks a cancelled worker to stop, and
 // reconciles a run whose state timed out or failed.
-func Supervise(s *orchestrator.Supervision) lambdakit.TaskFunc {
+func Supervise(s *runs.Supervision) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepRunning:     lambdakit.Waiting(s.Supervise),
 		run.StepCancelling:  lambdakit.Waiting(s.StopWorker),
@@ -70,7 +70,7 @@ func Supervise(s *orchestrator.Supervision) lambdakit.TaskFunc {
 
 // Terminate destroys the machine, verifies and accepts the output, and decides how
 // the run continues. It returns TryAgain while the machine still exists.
-func Terminate(s *orchestrator.Termination) lambdakit.TaskFunc {
+func Terminate(s *runs.Termination) lambdakit.TaskFunc {
 	return lambdakit.Steps(map[run.Step]lambdakit.Step{
 		run.StepTerminating: lambdakit.Routing(s.Terminate),
 	})

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // The EventBridge events that the function accepts (EventBridge events
@@ -45,7 +45,7 @@ type Change struct {
 // Handler performs one sweep, or checks the run of an ended execution. Its
 // output is an empty object. Its error joins the errors of all parts; an error
 // in one part does not stop the others.
-func Handler(svc *orchestrator.Sweeper) lambdakit.TaskFunc {
+func Handler(svc *runs.Sweeper) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, in Input) (struct{}, error) {
 		switch in.DetailType {
 		case "", scheduled:
@@ -60,7 +60,7 @@ func Handler(svc *orchestrator.Sweeper) lambdakit.TaskFunc {
 	})
 }
 
-func changed(ctx context.Context, svc *orchestrator.Sweeper, c Change) error {
+func changed(ctx context.Context, svc *runs.Sweeper, c Change) error {
 	var ref run.Ref
 	if err := json.Unmarshal([]byte(c.Input), &ref); err != nil || ref.Tenant == "" || ref.ID == "" || c.Name == "" || c.Status == "" {
 		return lambdakit.InvalidInput{Cause: errors.New("malformed event, want a status, a name and a run reference as input")}

@@ -8,9 +8,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 func TestSweepDeletesExpiredOutputs(t *testing.T) {

@@ -9,18 +9,18 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/label"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/label"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // cancelAll serves a page of POST /v1/runs:cancel.
-func cancelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+func cancelAll(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	var asked contract.BulkCancelRequest
 	if err := httpkit.DecodeJSON(w, r, &asked); err != nil {
 		return err
@@ -34,13 +34,13 @@ func cancelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) e
 		return fault.Invalid("filter.skipped", "a run that was skipped has ended, want false or no value")
 	}
 	in.Reason = asked.Reason
-	return bulk(w, r, in, svc.CancelAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
+	return bulk(w, r, in, svc.CancelAll, func(result runs.BulkResult, shown *contract.BulkRun) {
 		shown.Result, shown.Message = cancelled(result.Run)
 	})
 }
 
 // retryAll serves a page of POST /v1/runs:retry.
-func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+func retryAll(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	var request contract.BulkRequest
 	key, err := httpkit.DecodeKeyed(w, r, &request)
 	if err != nil {
@@ -51,7 +51,7 @@ func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 		return err
 	}
 	in.IdempotencyKey = key
-	return bulk(w, r, in, svc.RetryAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
+	return bulk(w, r, in, svc.RetryAll, func(result runs.BulkResult, shown *contract.BulkRun) {
 		shown.Result, shown.Retry = contract.BulkCreated, new(api.RunAccepted(*result.Retry))
 		if result.Existing {
 			shown.Result = contract.BulkExisting
@@ -60,7 +60,7 @@ func retryAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 }
 
 // labelAll changes the labels of the runs that a filter selects.
-func labelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+func labelAll(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	var asked contract.BulkLabelRequest
 	if err := decodeLabels(w, r, &asked, &asked.Labels); err != nil {
 		return err
@@ -71,7 +71,7 @@ func labelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 		return err
 	}
 	in.Labels = asked.Labels
-	return bulk(w, r, in, svc.LabelAll, func(result orchestrator.BulkResult, shown *contract.BulkRun) {
+	return bulk(w, r, in, svc.LabelAll, func(result runs.BulkResult, shown *contract.BulkRun) {
 		shown.Result = contract.BulkChanged
 		if result.Existing {
 			shown.Result = contract.BulkUnchanged
@@ -80,8 +80,8 @@ func labelAll(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) er
 }
 
 // bulkOf reads a request. It returns a fault if wrong reports true for a state of the filter.
-func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State) bool, problem string) (orchestrator.Bulk, error) {
-	in := orchestrator.Bulk{
+func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State) bool, problem string) (runs.Bulk, error) {
+	in := runs.Bulk{
 		Identity: httpkit.CallerOf(r.Context()), CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r), DryRun: request.DryRun, Cursor: request.Cursor, Limit: limit.BulkPage,
 	}
@@ -106,9 +106,9 @@ func bulkOf(r *http.Request, request contract.BulkRequest, wrong func(run.State)
 
 // bulk changes the runs of a page and writes the results.
 func bulk(
-	w http.ResponseWriter, r *http.Request, in orchestrator.Bulk,
-	change func(context.Context, orchestrator.Bulk) ([]orchestrator.BulkResult, string, error),
-	show func(orchestrator.BulkResult, *contract.BulkRun),
+	w http.ResponseWriter, r *http.Request, in runs.Bulk,
+	change func(context.Context, runs.Bulk) ([]runs.BulkResult, string, error),
+	show func(runs.BulkResult, *contract.BulkRun),
 ) error {
 	results, next, err := change(r.Context(), in)
 	if err != nil {
@@ -131,15 +131,15 @@ func bulk(
 }
 
 // filterOf reads the filter of a bulk request.
-func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
+func filterOf(asked contract.RunFilter) (runs.Filter, error) {
 	if reflect.ValueOf(asked).IsZero() || asked.States != nil && len(asked.States) == 0 || asked.RunIDs != nil && len(asked.RunIDs) == 0 {
-		return orchestrator.Filter{}, fault.Invalid("filter", "empty filter, want at least one field, and no empty list; it would select every run")
+		return runs.Filter{}, fault.Invalid("filter", "empty filter, want at least one field, and no empty list; it would select every run")
 	}
 	selector, err := label.Parse(asked.Label)
 	if err != nil {
-		return orchestrator.Filter{}, fault.Invalid("filter.label", "%v", err)
+		return runs.Filter{}, fault.Invalid("filter.label", "%v", err)
 	}
-	filter := orchestrator.Filter{
+	filter := runs.Filter{
 		Labels: selector, IDs: asked.RunIDs, JobID: asked.JobID, Pool: asked.Pool, Kind: asked.Kind, Trigger: run.Trigger(asked.Trigger), Fault: fault.Code(asked.FaultCode), Error: asked.Error, Skipped: asked.Skipped,
 		CreatedAfter: asked.CreatedAfter, CreatedBefore: asked.CreatedBefore,
 	}
@@ -157,7 +157,7 @@ func filterOf(asked contract.RunFilter) (orchestrator.Filter, error) {
 }
 
 // checkFilter returns a fault for a malformed value. in is the path of the fields.
-func checkFilter(f orchestrator.Filter, in string) error {
+func checkFilter(f runs.Filter, in string) error {
 	for name, text := range map[string]string{"jobId": f.JobID, "pool": f.Pool} {
 		if text != "" && !limit.ValidName(text) {
 			return fault.Invalid(in+name, "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", limit.Cut(text, limit.FileName))

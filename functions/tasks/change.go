@@ -5,19 +5,19 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/label"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/label"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // cancel returns 202 while the task is still ending because of the request. It returns 200 when
 // the task has ended, or if the request is too late.
-func cancel(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+func cancel(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	var request contract.CancelRequest
 	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
 		return err
@@ -56,7 +56,7 @@ func cancelled(r run.Run) (result, message string) {
 }
 
 // pin pins a run or unpins it, and returns the run.
-func pin(queries *orchestrator.Queries, svc *orchestrator.Runs, pinned bool, w http.ResponseWriter, r *http.Request) error {
+func pin(queries *runs.Queries, svc *runs.Runs, pinned bool, w http.ResponseWriter, r *http.Request) error {
 	if err := httpkit.DecodeOptionalJSON(w, r, &struct{}{}); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func pin(queries *orchestrator.Queries, svc *orchestrator.Runs, pinned bool, w h
 	return task(queries, w, r)
 }
 
-func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+func retry(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	key, err := httpkit.IdempotencyKey(r)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 	if err := httpkit.DecodeOptionalJSON(w, r, &request); err != nil {
 		return err
 	}
-	again, existing, err := svc.Retry(r.Context(), orchestrator.RetryRequest{
+	again, existing, err := svc.Retry(r.Context(), runs.RetryRequest{
 		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()),
@@ -94,7 +94,7 @@ func retry(svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error
 }
 
 // relabel changes the labels of a task.
-func relabel(queries *orchestrator.Queries, svc *orchestrator.Runs, w http.ResponseWriter, r *http.Request) error {
+func relabel(queries *runs.Queries, svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	required, err := httpkit.Precondition(r)
 	if err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // description serves the OpenAPI document. The first request converts it from

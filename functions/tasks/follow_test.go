@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // stream opens a followed log. Its responses are not checked against the OpenAPI document,

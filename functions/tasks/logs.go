@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/app/logs"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // Headers of the response with a log.

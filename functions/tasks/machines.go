@@ -6,18 +6,18 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // ReportRoutes returns the route of the agents that watch clusters.
-func ReportRoutes(reports *orchestrator.MachineReports) []httpkit.Route {
+func ReportRoutes(reports *runs.MachineReports) []httpkit.Route {
 	return []httpkit.Route{{
 		Method: http.MethodPost, Pattern: "/v1/machines:report", Access: httpkit.ForClients, Scope: access.MachinesReport,
 		Handle: func(w http.ResponseWriter, r *http.Request) error { return report(reports, w, r) },
@@ -25,7 +25,7 @@ func ReportRoutes(reports *orchestrator.MachineReports) []httpkit.Route {
 }
 
 // report serves POST /v1/machines:report.
-func report(reports *orchestrator.MachineReports, w http.ResponseWriter, r *http.Request) error {
+func report(reports *runs.MachineReports, w http.ResponseWriter, r *http.Request) error {
 	var body contract.MachineReport
 	if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 		return err
@@ -62,14 +62,14 @@ func textProblem(value string, most int) string {
 	return ""
 }
 
-func reportedMachines(body contract.MachineReport) ([]orchestrator.ReportedMachine, error) {
+func reportedMachines(body contract.MachineReport) ([]runs.ReportedMachine, error) {
 	if problem := textProblem(body.Cluster, longest); problem != "" {
 		return nil, fault.Invalid("cluster", "%s", problem)
 	}
 	if n := len(body.Machines); n < 1 || n > limit.ReportedMachines {
 		return nil, fault.Invalid("machines", "got %d machines, want 1 to %d", n, limit.ReportedMachines)
 	}
-	reported := make([]orchestrator.ReportedMachine, len(body.Machines))
+	reported := make([]runs.ReportedMachine, len(body.Machines))
 	for i, m := range body.Machines {
 		at := "machines." + strconv.Itoa(i) + "."
 		if m.Attempt < 1 || m.Attempt > mostAttempts {
@@ -83,7 +83,7 @@ func reportedMachines(body contract.MachineReport) ([]orchestrator.ReportedMachi
 				return nil, fault.Invalid(at+text.field, "%s", problem)
 			}
 		}
-		reported[i] = orchestrator.ReportedMachine{RunID: m.RunID, Attempt: m.Attempt, Machine: port.Machine{
+		reported[i] = runs.ReportedMachine{RunID: m.RunID, Attempt: m.Attempt, Machine: port.Machine{
 			Runner: platform.RunnerKubernetes, Cluster: body.Cluster, App: m.Namespace, ID: m.MachineID,
 		}}
 	}

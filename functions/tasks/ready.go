@@ -3,8 +3,8 @@ package tasks
 import (
 	"net/http"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // ReadyRoutes returns the route of the readiness probe. It responds with 200 only while the

@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/base/redact"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/redact"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // printed is the output of a worker that prints its whole environment, and the

@@ -16,15 +16,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/logs"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // Page lengths.
@@ -36,7 +36,7 @@ const (
 // Routes returns the routes of tasks and of the server. version is the
 // program's version for /healthz.
 func Routes(
-	queries *orchestrator.Queries, runs *orchestrator.Runs, texts *logs.Archive, keys Keys, version string,
+	queries *runs.Queries, runs *runs.Runs, texts *logs.Archive, keys Keys, version string,
 ) []httpkit.Route {
 	routes := []httpkit.Route{
 		{
@@ -94,7 +94,7 @@ func Routes(
 
 // twins returns the routes that exist for both tasks and runs. all is the path of the list, one
 // the path of a single task or run.
-func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one string) []httpkit.Route {
+func twins(queries *runs.Queries, runs *runs.Runs, all, one string) []httpkit.Route {
 	return []httpkit.Route{
 		{
 			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
@@ -123,7 +123,7 @@ func twins(queries *orchestrator.Queries, runs *orchestrator.Runs, all, one stri
 // idOf returns the id in the path: a task id or a run id, on either route.
 func idOf(r *http.Request) string { return cmp.Or(r.PathValue("task_id"), r.PathValue("run_id")) }
 
-func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+func list(svc *runs.Queries, w http.ResponseWriter, r *http.Request) error {
 	limit, err := httpkit.IntQuery(r, "limit", 1, pageLimit, pageDefault)
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func list(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 }
 
 // filterInQuery reads the filter of a list.
-func filterInQuery(query url.Values) (orchestrator.Filter, error) {
-	filter := orchestrator.Filter{
+func filterInQuery(query url.Values) (runs.Filter, error) {
+	filter := runs.Filter{
 		JobID: query.Get("jobId"), Pool: query.Get("pool"), Kind: query.Get("kind"), Trigger: run.Trigger(query.Get("trigger")),
 		Fault: fault.Code(query.Get("faultCode")), Error: query.Get("error"),
 	}
@@ -188,7 +188,7 @@ func filterInQuery(query url.Values) (orchestrator.Filter, error) {
 	return filter, checkFilter(filter, "")
 }
 
-func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+func task(svc *runs.Queries, w http.ResponseWriter, r *http.Request) error {
 	view, err := svc.Task(r.Context(), httpkit.CallerOf(r.Context()), idOf(r))
 	if err != nil {
 		return fmt.Errorf("cannot read the task: %w", err)
@@ -197,12 +197,12 @@ func task(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) err
 }
 
 // writeTask writes a task with its tag.
-func writeTask(w http.ResponseWriter, v orchestrator.View) error {
-	w.Header().Set("ETag", orchestrator.Tag(v.Run))
+func writeTask(w http.ResponseWriter, v runs.View) error {
+	w.Header().Set("ETag", runs.Tag(v.Run))
 	return httpkit.WriteJSON(w, http.StatusOK, api.Task(v))
 }
 
-func events(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+func events(svc *runs.Queries, w http.ResponseWriter, r *http.Request) error {
 	after, err := httpkit.IntQuery(r, "after", 0, math.MaxInt32, 0)
 	if err != nil {
 		return err

@@ -6,15 +6,15 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // updates serves a page of the updates of a run. An update depends on earlier events, so all
 // events are read.
-func updates(svc *orchestrator.Queries, w http.ResponseWriter, r *http.Request) error {
+func updates(svc *runs.Queries, w http.ResponseWriter, r *http.Request) error {
 	after, err := httpkit.IntQuery(r, "after", 0, math.MaxInt32, 0)
 	if err != nil {
 		return err

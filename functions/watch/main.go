@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Connect returns the cluster of the settings, and a function that closes it. It makes no call.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/sortie-dev/sortie/functions/watch"
-	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
 // TestManifests builds the manifests like "kubectl apply -k". local/proof/kubernetes applies

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/contract"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // fact is the state of a machine that its run should record too; empty for no such state.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 const replayPath = "/v1/events:replay"

@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/formats"
 	"github.com/sortie-dev/sortie/functions/worker/record"
 	"github.com/sortie-dev/sortie/functions/worker/source"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/limit"
-	sdk "github.com/sortie-dev/sortie/shared/worker"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/worker"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // Config is the validated environment of the worker.

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	sdk "github.com/sortie-dev/sortie/shared/worker"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/worker"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // withEnvelope connects the worker to a control plane of the worker contract, with

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/worker/formats/xmlstream"
 	"github.com/sortie-dev/sortie/functions/worker/record"
 	"github.com/sortie-dev/sortie/functions/worker/source"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 const (

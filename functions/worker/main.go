@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/sortie-dev/sortie/shared/clock"
-	sdk "github.com/sortie-dev/sortie/shared/worker"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/worker"
 )
 
 // The exit codes.

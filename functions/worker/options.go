@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/functions/worker/formats"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/limit"
 )
 
 // Options are the options of the export contract (EC-1.3). DefaultOptions

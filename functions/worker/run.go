@@ -12,9 +12,9 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/formats"
 	"github.com/sortie-dev/sortie/functions/worker/source"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	sdk "github.com/sortie-dev/sortie/shared/worker"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/worker"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // Uploader stores an output in the bucket.
@@ -55,7 +55,7 @@ const callbackTimeout = 10 * time.Minute
 
 // Run exports, uploads and reports. It reports by the worker contract if there is a
 // TASK_ENVELOPE, otherwise with one callback. It returns nil if the output is in the bucket,
-// even if the report was not accepted. An error that wraps a cause of package shared/worker was
+// even if the report was not accepted. An error that wraps a cause of package shared/sdk/go/worker was
 // not reported. Any other error was.
 func Run(ctx context.Context, config Config, ports Ports) error {
 	if config.Links == (formats.Links{}) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 
 	"github.com/sortie-dev/sortie/functions/worker/formats"
 )

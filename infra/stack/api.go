@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // bufferedTimeout is how long API Gateway waits for a buffered response of a front door, in ms.

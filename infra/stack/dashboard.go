@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/jsii-runtime-go"
 
-	emf "github.com/sortie-dev/sortie/shared/lambdakit/metric"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
+	emf "github.com/sortie-dev/sortie/shared/wire/lambdakit/metric"
 )
 
 // panel is a graph of the dashboard. A search selects its series, so it shows all existing

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 )
 
 var (
@@ -85,5 +85,5 @@ func TestDashboardHasMetricsOfTheCode(t *testing.T) {
 // written reports whether the code of a function contains the name of a metric.
 func written(t *testing.T, name string) bool {
 	t.Helper()
-	return exec.CommandContext(t.Context(), "git", "grep", "-q", `"`+name+`"`, "--", "../../functions/*.go", "../../shared/lambdakit/*.go").Run() == nil
+	return exec.CommandContext(t.Context(), "git", "grep", "-q", `"`+name+`"`, "--", "../../functions/*.go", "../../shared/wire/lambdakit/*.go").Run() == nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/functions/webhooks"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // kind is the caller of a function.

@@ -8,7 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/infra/stack"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/sortie/template"
-	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
 const restored = "arn:aws:dynamodb:eu-west-1:111122223333:table/sortie-restored/stream/2026-03-01T08:00:00.000"

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
 // RunnerSettings configures the runners.

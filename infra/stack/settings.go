@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
 // Settings is the configuration of one stage's stack. ReadSettings returns it. The zero value

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/sortie/template"
-	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/app/stream"
 )
 
 // TestWebSocketIsInItsAPI checks the WebSocket API, which LocalStack's community edition does

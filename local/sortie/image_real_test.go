@@ -24,7 +24,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // imageUser is the user of the images: no name, no rights.
@@ -241,7 +241,7 @@ func TestRealImageOfTheWrapper(t *testing.T) {
 	t.Parallel()
 	const image = "localhost/sortie-exec:1"
 	api := engine(t)
-	buildImage(t, api, "../../shared/worker/sortie-exec/Dockerfile", image)
+	buildImage(t, api, "../../shared/sdk/go/worker/sortie-exec/Dockerfile", image)
 	id := startImage(t, api, image, []string{"--standalone", "--", "/sortie-exec", "--help"})
 	ended := api.ContainerWait(t.Context(), id, client.ContainerWaitOptions{})
 	select {

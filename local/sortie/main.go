@@ -18,7 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sortie-dev/sortie/local/sortie/command"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 // started runs a worker or a supervisor, as which the local system starts this program many

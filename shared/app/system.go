@@ -1,4 +1,4 @@
-// Package app connects the use cases of shared/orchestrator and of the rooms of shared/app for a
+// Package app connects the use cases of shared/app/runs and of the rooms of shared/app for a
 // process that serves all of them. Deployed functions connect only what they need, in their
 // bootstrap; wire.go connects single rooms for them.
 package app
@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
+	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/downloads"
 	"github.com/sortie-dev/sortie/shared/app/grants"
@@ -14,28 +15,27 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
-	"github.com/sortie-dev/sortie/shared/balance"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // System has every use case but Relay, for a process that serves all of them.
 type System struct {
-	*orchestrator.Requests
-	*orchestrator.Runs
-	*orchestrator.Firing
-	*orchestrator.Queries
+	*runs.Requests
+	*runs.Runs
+	*runs.Firing
+	*runs.Queries
 	*downloads.Downloads
-	*orchestrator.Workers
-	*orchestrator.Admission
-	*orchestrator.Conditions
-	*orchestrator.Actions
-	*orchestrator.Launches
-	*orchestrator.Supervision
-	*orchestrator.Termination
-	*orchestrator.Sweeper
+	*runs.Workers
+	*runs.Admission
+	*runs.Conditions
+	*runs.Actions
+	*runs.Launches
+	*runs.Supervision
+	*runs.Termination
+	*runs.Sweeper
 	*jobs.Definitions
 	// Logs has the logs of attempts, Intake takes the output of workers while they run.
 	Logs         *logs.Archive
@@ -43,7 +43,7 @@ type System struct {
 	Jobs         *jobs.Jobs
 	Explanations *jobs.Explanations
 	Pools        *pools.Pools
-	Reports      *orchestrator.MachineReports
+	Reports      *runs.MachineReports
 	Artifacts    *artifacts.Registry
 	Models       *artifacts.Models
 	Budgets      *budgets.Accounts
@@ -77,68 +77,68 @@ func NoTasks() SystemTasks { return SystemTasks{} }
 // that do not follow from commits.
 func NewSystem(
 	store port.Store, executions port.Executions, schedules port.Schedules, runner port.Runner, outputs port.Outputs, signer port.Signer,
-	c clock.Clock, log *slog.Logger, random orchestrator.Random, canary orchestrator.Canary, bucket orchestrator.BucketSource, secrets port.Secrets, hooks orchestrator.Hooks,
-	environment orchestrator.Environment, documents orchestrator.Documents, tasks SystemTasks, record series.Recorder, config orchestrator.Config, observers ...port.Observer,
+	c clock.Clock, log *slog.Logger, random runs.Random, canary runs.Canary, bucket runs.BucketSource, secrets port.Secrets, hooks runs.Hooks,
+	environment runs.Environment, documents runs.Documents, tasks SystemTasks, record series.Recorder, config runs.Config, observers ...port.Observer,
 ) *System {
-	records := orchestrator.NewRecords(store, c, log, observers...)
+	records := runs.NewRecords(store, c, log, observers...)
 	s := &System{
 		Artifacts: artifacts.NewRegistry(store, outputs, c, log, random.Hex, config.Policy.RecordRetention, config.ArtifactLimit),
 		Models:    artifacts.NewModels(store, c, log, documents.Model, config.ModelKeys),
 	}
-	life, health := s.wireTasks(func(service orchestrator.TaskServer) *orchestrator.Lifecycle {
-		return orchestrator.NewLifecycle(records, executions, orchestrator.ActForJobs(hooks, random.Hex), KeepReplicas(runner, random.Hex, config), service, config)
+	life, health := s.wireTasks(func(service runs.TaskServer) *runs.Lifecycle {
+		return runs.NewLifecycle(records, executions, runs.ActForJobs(hooks, random.Hex), KeepReplicas(runner, random.Hex, config), service, config)
 	}, random.Hex, log, tasks, record, config)
 	records = life.Records
-	machines := orchestrator.NewMachines(life, runner)
+	machines := runs.NewMachines(life, runner)
 	tokens := grants.NewTokens(signer, c, random.Hex)
-	objects := orchestrator.NewOutputs(records, outputs)
-	readers := orchestrator.NewTasks(records)
-	s.Logs = logs.New(readers, runner, outputs, orchestrator.NewWorkerSecrets(bucket, secrets), c)
-	reception := orchestrator.NewReception(records, tokens, canary, config)
-	s.Runs = orchestrator.NewRuns(s.Requests, outputs)
+	objects := runs.NewOutputs(records, outputs)
+	readers := runs.NewTasks(records)
+	s.Logs = logs.New(readers, runner, outputs, runs.NewWorkerSecrets(bucket, secrets), c)
+	reception := runs.NewReception(records, tokens, canary, config)
+	s.Runs = runs.NewRuns(s.Requests, outputs)
 	s.Definitions = Definitions(s.Runs, config)
-	s.Firing = orchestrator.NewFiring(life, schedules)
+	s.Firing = runs.NewFiring(life, schedules)
 	s.Jobs = jobs.New(s.Definitions, s.Firing, documents.Job)
 	s.Explanations = jobs.NewExplanations(s.Definitions)
 	s.Pools = Pools(life, documents.Pool, health, record, config)
-	s.Reports = orchestrator.NewMachineReports(machines)
+	s.Reports = runs.NewMachineReports(machines)
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)
-	s.Queries = orchestrator.NewQueries(records)
+	s.Queries = runs.NewQueries(records)
 	s.Downloads = Downloads(records, outputs, config)
-	s.Workers = orchestrator.NewWorkers(life, tokens, outputs, config)
+	s.Workers = runs.NewWorkers(life, tokens, outputs, config)
 	s.Intake = logs.NewIntake(s.Workers, readers, store, outputs, documents.Log, c)
-	s.Admission = orchestrator.NewAdmission(life)
-	s.Conditions = orchestrator.NewConditions(life, hooks)
-	s.Actions = orchestrator.NewActions(s.Requests, hooks)
-	s.Launches = orchestrator.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
-	s.Supervision = orchestrator.NewSupervision(machines, reception)
-	s.Termination = orchestrator.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
-	s.Sweeper = orchestrator.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
+	s.Admission = runs.NewAdmission(life)
+	s.Conditions = runs.NewConditions(life, hooks)
+	s.Actions = runs.NewActions(s.Requests, hooks)
+	s.Launches = runs.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
+	s.Supervision = runs.NewSupervision(machines, reception)
+	s.Termination = runs.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
+	s.Sweeper = runs.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
 	return s
 }
 
 // wireTasks creates Requests and the use cases of inference tasks with a new lifecycle.
 func (s *System) wireTasks(
-	lifecycle func(orchestrator.TaskServer) *orchestrator.Lifecycle, hex orchestrator.Hex, log *slog.Logger, tasks SystemTasks, record series.Recorder, config orchestrator.Config,
-) (life *orchestrator.Lifecycle, health pools.EngineHealths) {
+	lifecycle func(runs.TaskServer) *runs.Lifecycle, hex runs.Hex, log *slog.Logger, tasks SystemTasks, record series.Recorder, config runs.Config,
+) (life *runs.Lifecycle, health pools.EngineHealths) {
 	switch {
 	case tasks.engines != nil:
 		s.Dispatcher, s.Requests = NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, tasks.engines, record, tasks.cfg, config)
 		s.Inference, health = s.Dispatcher.Inference, s.Dispatcher
 	case tasks.call != nil:
 		life := lifecycle(inferences.NewCalls(tasks.call, log))
-		s.Requests, health = orchestrator.NewRequests(life, hex, orchestrator.StreamsIn(tasks.feed), config), pools.NoEngines{}
+		s.Requests, health = runs.NewRequests(life, hex, runs.StreamsIn(tasks.feed), config), pools.NoEngines{}
 		s.Inference = NewInference(s.Requests, hex, tasks.feed, s.Models, s.Artifacts, record, config)
 	default:
-		s.Requests, health = orchestrator.NewRequests(lifecycle(orchestrator.LeaveToSweep{}), hex, orchestrator.LeaveToSweep{}, config), pools.NoEngines{}
+		s.Requests, health = runs.NewRequests(lifecycle(runs.LeaveToSweep{}), hex, runs.LeaveToSweep{}, config), pools.NoEngines{}
 	}
 	return s.Requests.Lifecycle, health
 }
 
 // expired makes the System trim the streams, if the feed is one that does not expire by itself.
-func (t SystemTasks) expired() orchestrator.ExpiredStreams {
+func (t SystemTasks) expired() runs.ExpiredStreams {
 	if feed, ok := t.feed.(port.Feed); ok {
-		return orchestrator.TrimStreams(feed)
+		return runs.TrimStreams(feed)
 	}
-	return orchestrator.LeaveToDatabase{}
+	return runs.LeaveToDatabase{}
 }

@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// requirement is a row of a table in shared/contract, or a heading with an id. A heading
+// requirement is a row of a table in shared/wire/contract, or a heading with an id. A heading
 // has no text and no tests.
 type requirement struct {
 	ID, Line, Text, Tests string
@@ -77,12 +77,12 @@ func trackedText(t *testing.T, endings ...string) map[string]string {
 	return files
 }
 
-// requirements returns the requirements of each file in shared/contract, in file order.
+// requirements returns the requirements of each file in shared/wire/contract, in file order.
 func requirements(t *testing.T) map[string][]requirement {
 	t.Helper()
 	tables := map[string][]requirement{}
 	for name, text := range trackedText(t, ".md") {
-		if path.Dir(name) != "shared/contract" {
+		if path.Dir(name) != "shared/wire/contract" {
 			continue
 		}
 		number := 0
@@ -100,7 +100,7 @@ func requirements(t *testing.T) map[string][]requirement {
 		}
 	}
 	if len(tables) == 0 {
-		t.Fatal("got no tables of requirements in shared/contract/*.md")
+		t.Fatal("got no tables of requirements in shared/wire/contract/*.md")
 	}
 	return tables
 }
@@ -181,7 +181,7 @@ func TestRequirementsNameExistingTests(t *testing.T) {
 }
 
 // TestDocumentsNameExistingTests checks that the tests that other documents cite exist, such
-// as `shared/run: TestStories`.
+// as `shared/domain/run: TestStories`.
 func TestDocumentsNameExistingTests(t *testing.T) {
 	t.Parallel()
 	functions, _ := testNames(t)
@@ -189,7 +189,7 @@ func TestDocumentsNameExistingTests(t *testing.T) {
 	for name, text := range trackedText(t, ".md") {
 		for _, match := range backticked.FindAllStringSubmatch(text, -1) {
 			folder, test, isTest := strings.Cut(match[1], ": ")
-			if !isTest || !testFunction.MatchString(test) || path.Dir(name) == "shared/contract" {
+			if !isTest || !testFunction.MatchString(test) || path.Dir(name) == "shared/wire/contract" {
 				continue
 			}
 			found++
@@ -260,7 +260,7 @@ func TestCitedRequirementsExist(t *testing.T) {
 			number++
 			for _, id := range requirementID.FindAllString(line, -1) {
 				if !known[id] {
-					t.Errorf("%s:%d: %s is not in shared/contract", name, number, id)
+					t.Errorf("%s:%d: %s is not in shared/wire/contract", name, number, id)
 				}
 			}
 		}
@@ -268,7 +268,7 @@ func TestCitedRequirementsExist(t *testing.T) {
 }
 
 // TestSectionSignsCiteRFCs checks that a section sign follows "RFC " on its line. Contracts
-// are cited by the ids of shared/contract, not by section.
+// are cited by the ids of shared/wire/contract, not by section.
 func TestSectionSignsCiteRFCs(t *testing.T) {
 	t.Parallel()
 	const sign = "\u00a7"
@@ -278,7 +278,7 @@ func TestSectionSignsCiteRFCs(t *testing.T) {
 			number++
 			before, _, found := strings.Cut(line, sign)
 			if found && !strings.Contains(before, "RFC ") {
-				t.Errorf("%s:%d: got a section sign without an RFC, want an id of shared/contract: %s", name, number, strings.TrimSpace(line))
+				t.Errorf("%s:%d: got a section sign without an RFC, want an id of shared/wire/contract: %s", name, number, strings.TrimSpace(line))
 			}
 		}
 	}

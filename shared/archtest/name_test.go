@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/functions/steps"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/disk"
-	"github.com/sortie-dev/sortie/shared/setting/kubernetes"
-	"github.com/sortie-dev/sortie/shared/setting/otel"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting/disk"
+	"github.com/sortie-dev/sortie/shared/base/setting/kubernetes"
+	"github.com/sortie-dev/sortie/shared/base/setting/otel"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -123,9 +123,9 @@ func TestDocumentsAreFresh(t *testing.T) {
 		{"statemachines/README.md", "life of a run", diagram()},
 		{"local/README.md", "settings", settingsList(append(service.Settings(), disk.Settings()...))},
 		{"shared/adapter/kubernetes/README.md", "settings", settingsList(kubernetes.Settings())},
-		{"shared/series/README.md", "series", seriesList()},
-		{"shared/series/README.md", "trace settings", settingsList(otel.Settings())},
-		{"shared/worker/README.md", "examples/go/main.go", goBlock(t, "shared/worker/examples/go/main.go")},
+		{"shared/domain/series/README.md", "series", seriesList()},
+		{"shared/domain/series/README.md", "trace settings", settingsList(otel.Settings())},
+		{"shared/sdk/go/worker/README.md", "examples/go/main.go", goBlock(t, "shared/sdk/go/worker/examples/go/main.go")},
 		{"shared/sdk/go/README.md", "examples/run/main.go", goBlock(t, "shared/sdk/go/examples/run/main.go")},
 	} {
 		name := filepath.Join(root(t), filepath.FromSlash(part.file))

@@ -15,8 +15,8 @@ import (
 // -rewrite it generates the file from them.
 func TestJobSchemaIsFresh(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(root(t), "shared", "contract", "job.schema.json")
-	openAPI, err := os.ReadFile(filepath.Join(root(t), "shared", "contract", "openapi.yaml"))
+	path := filepath.Join(root(t), "shared", "wire", "contract", "job.schema.json")
+	openAPI, err := os.ReadFile(filepath.Join(root(t), "shared", "wire", "contract", "openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

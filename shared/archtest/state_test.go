@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// TestStatesAreWrittenInOnePlace checks RL-0.16: in shared/run only New, NewSkipped and enter
+// TestStatesAreWrittenInOnePlace checks RL-0.16: in shared/domain/run only New, NewSkipped and enter
 // assign the state of a run. enter checks the table of transitions.
 func TestStatesAreWrittenInOnePlace(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, s := range sources(t) {
-		if s.Test() || s.Folder() != "shared/run" {
+		if s.Test() || s.Folder() != "shared/domain/run" {
 			continue
 		}
 		for _, declaration := range s.File.Decls {

@@ -45,8 +45,8 @@ var avoided = []struct{ pattern, instead string }{
 // quoting lists the files that may contain the phrases: this one, those that read names of
 // version 0.0, and one with the name of a stored attribute.
 var quoting = []string{
-	"shared/archtest/words_test.go", "shared/adapter/dynamo/heartbeat.go", "shared/run/earlier.go", "shared/lambdakit/golden_test.go",
-	"shared/lambdakit/task_test.go", "local/twin/flymachines/load.go", "local/twin/flymachines/life_test.go",
+	"shared/archtest/words_test.go", "shared/adapter/dynamo/heartbeat.go", "shared/domain/run/earlier.go", "shared/wire/lambdakit/golden_test.go",
+	"shared/wire/lambdakit/task_test.go", "local/twin/flymachines/load.go", "local/twin/flymachines/life_test.go",
 }
 
 // avoidedWords matches each of the phrases as whole words, in any case.

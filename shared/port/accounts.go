@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/budget"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // ErrNoBudget is returned, as a *NoBudget, by a commit whose Ledger holds more than an account

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // JobStore stores jobs, the versions of their definitions and their last results.

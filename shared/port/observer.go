@@ -3,7 +3,7 @@ package port
 import (
 	"context"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // Observer receives each commit of a run that this process has made, once, after it is durable. A

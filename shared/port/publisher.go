@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // Publisher publishes events to a bus.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
 // Schedules is a timer with one wake-up per job. The receiver of a wake-up reads the job and

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
 
 // WebhookStore stores webhooks, the progress of their deliveries, and the deliveries.

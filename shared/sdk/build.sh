@@ -16,7 +16,7 @@ trap 'rm -rf "$tmp"' EXIT
 
 case ${1:-} in
 go)
-	go build ./go/... ../worker
+	go build ./go/...
 	echo "The Go SDK has no archive: go get github.com/sortie-dev/sortie@v$(sed -n 's/^const Version = "\(.*\)"/\1/p' go/client/config.go)"
 	;;
 python)

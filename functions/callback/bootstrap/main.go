@@ -3,12 +3,12 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/callback"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/logs"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {
@@ -17,7 +17,7 @@ func main() {
 	tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 	objects, _ := deployed.Outputs(p)
 	life := deployed.Committing(p, config)
-	workers := orchestrator.NewWorkers(life, tokens, objects, config)
-	output := logs.NewIntake(workers, orchestrator.NewTasks(life.Records), deployed.Store(p), objects, api.LogEvent, p.Clock())
+	workers := runs.NewWorkers(life, tokens, objects, config)
+	output := logs.NewIntake(workers, runs.NewTasks(life.Records), deployed.Store(p), objects, api.LogEvent, p.Clock())
 	p.ServeHTTP(callback.Routes(workers, output), nil)
 }

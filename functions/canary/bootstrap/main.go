@@ -8,7 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/canary"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 // callLimit limits the duration of one call to the API.

@@ -19,15 +19,15 @@ type group struct {
 // readers are the groups with their first documents. The last one has all others too.
 var readers = []group{
 	{"Start", []string{"README.md", "local/README.md"}},
-	{"Jobs", []string{"shared/job/TUTORIAL.md", "shared/job/README.md", "shared/hook/README.md", "shared/sdk/examples/README.md"}},
+	{"Jobs", []string{"shared/domain/job/TUTORIAL.md", "shared/domain/job/README.md", "shared/base/hook/README.md", "shared/sdk/examples/README.md"}},
 	{"Workers", []string{
-		"shared/worker/README.md", "shared/sdk/go/README.md", "shared/sdk/python/README.md", "shared/sdk/typescript/README.md",
-		"shared/sdk/rust/README.md", "shared/contract/worker.md",
+		"shared/sdk/go/worker/README.md", "shared/sdk/go/README.md", "shared/sdk/python/README.md", "shared/sdk/typescript/README.md",
+		"shared/sdk/rust/README.md", "shared/wire/contract/worker.md",
 	}},
-	{"Events", []string{"events/README.md", "shared/stream/README.md", "shared/webhook/README.md", "shared/contract/events.md"}},
-	{"Inference", []string{"shared/inference/README.md"}},
+	{"Events", []string{"events/README.md", "shared/app/stream/README.md", "shared/domain/webhook/README.md", "shared/wire/contract/events.md"}},
+	{"Inference", []string{"shared/domain/inference/README.md"}},
 	{"Operate", []string{
-		"shared/series/README.md", ".github/SECURITY.md", "shared/adapter/kubernetes/README.md", "shared/adapter/container/README.md",
+		"shared/domain/series/README.md", ".github/SECURITY.md", "shared/adapter/kubernetes/README.md", "shared/adapter/container/README.md",
 		"local/proof/bench/README.md", "CHANGELOG.md",
 	}},
 	{"Deploy", []string{"infra/README.md", "local/proof/cost/README.md"}},

@@ -5,9 +5,9 @@ import (
 	"context"
 
 	"github.com/sortie-dev/sortie/functions/deliver"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {

@@ -9,11 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/functions/dispatch"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/engines"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/engines"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 // nameLength is the number of random bytes in the name of a dispatcher.

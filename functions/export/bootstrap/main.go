@@ -3,14 +3,14 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/export"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {
 	p := process.Start("export")
 	config := p.Settings()
-	requests := orchestrator.NewRequests(deployed.Committing(p, config), p.Hex, orchestrator.LeaveToSweep{}, config)
+	requests := runs.NewRequests(deployed.Committing(p, config), p.Hex, runs.LeaveToSweep{}, config)
 	p.ServeHTTP(export.Routes(requests, deployed.Webhooks(p, deployed.Store(p), config)), deployed.ClientTokens(p))
 }

@@ -3,12 +3,12 @@ package main
 
 import (
 	"github.com/sortie-dev/sortie/functions/fire"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {
 	p := process.Start("fire")
-	p.ServeEvent(fire.Handler(orchestrator.NewFiring(deployed.Committing(p, p.Settings()), deployed.Schedules(p))))
+	p.ServeEvent(fire.Handler(runs.NewFiring(deployed.Committing(p, p.Settings()), deployed.Schedules(p))))
 }

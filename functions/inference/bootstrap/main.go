@@ -9,12 +9,12 @@ import (
 	"github.com/sortie-dev/sortie/functions/dispatch"
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/openai"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 // pad is the interval of the white space before an answer that is not streamed to its caller.

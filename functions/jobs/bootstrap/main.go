@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/jobs"
-	"github.com/sortie-dev/sortie/functions/runs"
-	"github.com/sortie-dev/sortie/shared/api"
+	runroutes "github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/shared/app"
 	stored "github.com/sortie-dev/sortie/shared/app/jobs"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {
@@ -21,9 +21,9 @@ func main() {
 	programs := deployed.Runs(p, config)
 	definitions := app.Definitions(programs, config)
 	explanations := stored.NewExplanations(definitions)
-	firing := orchestrator.NewFiring(programs.Lifecycle, deployed.Schedules(p))
+	firing := runs.NewFiring(programs.Lifecycle, deployed.Schedules(p))
 	p.ServeHTTP(slices.Concat(
-		jobs.Routes(stored.New(definitions, firing, api.JobDocument), orchestrator.NewQueries(programs.Records), explanations),
-		runs.Routes(definitions, explanations),
+		jobs.Routes(stored.New(definitions, firing, api.JobDocument), runs.NewQueries(programs.Records), explanations),
+		runroutes.Routes(definitions, explanations),
 	), deployed.ClientTokens(p))
 }

@@ -5,10 +5,10 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/sockets"
-	"github.com/sortie-dev/sortie/shared/lambdakit/gateway"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/sockets"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/gateway"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {

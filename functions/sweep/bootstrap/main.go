@@ -6,11 +6,11 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/sweep"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/runner"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 // expiryPause is a little less than five sweeps. DynamoDB bills each read of the sweep, even
@@ -21,13 +21,13 @@ func main() {
 	p := process.Start("sweep")
 	config := p.Settings().WithExpiryPause(expiryPause)
 	platforms, store := runner.New(p), deployed.Store(p)
-	life := orchestrator.NewLifecycle(
-		deployed.Records(p, store), deployed.Executions(p), orchestrator.ActForJobs(deployed.Hooks(p, config), p.Hex), app.KeepReplicas(platforms, p.Hex, config), dispatching.Calls(p), config,
+	life := runs.NewLifecycle(
+		deployed.Records(p, store), deployed.Executions(p), runs.ActForJobs(deployed.Hooks(p, config), p.Hex), app.KeepReplicas(platforms, p.Hex, config), dispatching.Calls(p), config,
 	)
 	objects, _ := deployed.Outputs(p)
-	p.ServeEvent(sweep.Handler(orchestrator.NewSweeper(
-		orchestrator.NewMachines(life, platforms), orchestrator.NewOutputs(life.Records, objects),
-		deployed.Artifacts(p, store, objects, config), orchestrator.NewFiring(life, deployed.Schedules(p)),
-		deployed.Reception(p, life.Records, config), orchestrator.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, platforms, p.Hex, config), config,
+	p.ServeEvent(sweep.Handler(runs.NewSweeper(
+		runs.NewMachines(life, platforms), runs.NewOutputs(life.Records, objects),
+		deployed.Artifacts(p, store, objects, config), runs.NewFiring(life, deployed.Schedules(p)),
+		deployed.Reception(p, life.Records, config), runs.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, platforms, p.Hex, config), config,
 	)))
 }

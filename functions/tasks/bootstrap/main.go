@@ -6,25 +6,25 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/shared/app/logs"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/dispatching"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed/runner"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/dispatching"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed/runner"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {
 	p := process.Start("tasks")
-	config, leave := p.Settings(), orchestrator.LeaveToSweep{}
+	config, leave := p.Settings(), runs.LeaveToSweep{}
 	life := deployed.Lifecycle(p, leave, leave, dispatching.Calls(p), config)
 	objects, bucket := deployed.Outputs(p)
 	machines, store := runner.New(p), deployed.Store(p)
-	requests := orchestrator.NewRequests(life, p.Hex, orchestrator.StreamsIn(deployed.Answers(p, store, config)), config)
+	requests := runs.NewRequests(life, p.Hex, runs.StreamsIn(deployed.Answers(p, store, config)), config)
 	p.ServeStream(slices.Concat(tasks.Routes(
-		orchestrator.NewQueries(life.Records), orchestrator.NewRuns(requests, objects),
-		logs.New(orchestrator.NewTasks(life.Records), machines, objects, orchestrator.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
+		runs.NewQueries(life.Records), runs.NewRuns(requests, objects),
+		logs.New(runs.NewTasks(life.Records), machines, objects, runs.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
-	), tasks.ReportRoutes(orchestrator.NewMachineReports(orchestrator.NewMachines(life, machines))),
+	), tasks.ReportRoutes(runs.NewMachineReports(runs.NewMachines(life, machines))),
 		tasks.ReadyRoutes(tasks.NewReadiness(tasks.RewriteReception(store), p.Clock()), p.Version()),
 	), deployed.ClientTokens(p))
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/watch"
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Main runs the agent until ctx ends and returns its exit code; see watch.Main.

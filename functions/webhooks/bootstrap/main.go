@@ -4,8 +4,8 @@ package main
 import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/lambdakit/deployed"
-	"github.com/sortie-dev/sortie/shared/lambdakit/process"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
 func main() {

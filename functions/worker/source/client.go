@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/worker/record"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/retry"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/retry"
 )
 
 // Limits limit one request. The zero value of each field means its default.

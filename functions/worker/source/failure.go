@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/retry"
+	"github.com/sortie-dev/sortie/shared/base/retry"
 )
 
 // Kind is the kind of a failure after all attempts.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/local/proof/suite"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // breaks replaces functions, in sequence, by ones that fail with an unexpected error. It does

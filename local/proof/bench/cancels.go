@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // cancelGrace is the workers' cancel grace.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // firingJobs is the number of jobs that are due at one time.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 func main() {

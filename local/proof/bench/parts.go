@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // measureWorker runs the export worker without a stack, on collections that another process

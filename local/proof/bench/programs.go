@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // measurePrograms measures programs of the host, which sortie-exec runs like in an
@@ -22,7 +22,7 @@ func measurePrograms(ctx context.Context, t *table) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	small := filepath.Join(folder, "sortie-exec")
-	if err := build(ctx, small, "./shared/worker/sortie-exec"); err != nil {
+	if err := build(ctx, small, "./shared/sdk/go/worker/sortie-exec"); err != nil {
 		return err
 	}
 	for _, kind := range []struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // target is a proxy with the measured times to the first token through it.

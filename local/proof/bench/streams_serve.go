@@ -18,12 +18,12 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	functionstream "github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/app/stream"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/stream"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // serveStreams serves a stream of events in SQLite, and appends to it on request.

@@ -25,11 +25,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // sweepMemory is the default memory of the function sweep, in bytes.
@@ -188,16 +188,16 @@ func sweepOnce(url, living string) int {
 		return failed(err)
 	}
 	executions := &allRunning{}
-	config := orchestrator.Config{Pool: "default", MaxMachines: 10, SweepWorkers: 16}
-	records := orchestrator.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
-	leave := orchestrator.LeaveToSweep{}
-	life := orchestrator.NewLifecycle(records, executions, leave, leave, leave, config)
-	machines := orchestrator.NewMachines(life, listOnly{living: n})
-	firing := orchestrator.NewFiring(life, fake.NewSchedules(nil))
+	config := runs.Config{Pool: "default", MaxMachines: 10, SweepWorkers: 16}
+	records := runs.NewRecords(store, clock.System{}, slog.New(slog.DiscardHandler))
+	leave := runs.LeaveToSweep{}
+	life := runs.NewLifecycle(records, executions, leave, leave, leave, config)
+	machines := runs.NewMachines(life, listOnly{living: n})
+	firing := runs.NewFiring(life, fake.NewSchedules(nil))
 	tokens := grants.NewTokens(fake.NewSigner(nil), clock.System{}, func(n int) string { return strings.Repeat("0", 2*n) })
-	reception := orchestrator.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
+	reception := runs.NewReception(records, tokens, func(context.Context, string) error { return nil }, config)
 	registry := artifacts.NewRegistry(store, nil, clock.System{}, slog.New(slog.DiscardHandler), nil, 0, 0)
-	sweeper := orchestrator.NewSweeper(machines, orchestrator.NewOutputs(records, nil), registry, firing, reception, orchestrator.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, listOnly{living: n}, nil, config), config)
+	sweeper := runs.NewSweeper(machines, runs.NewOutputs(records, nil), registry, firing, reception, runs.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, listOnly{living: n}, nil, config), config)
 	began := time.Now()
 	if err := sweeper.Sweep(context.Background(), 0); err != nil {
 		return failed(err)

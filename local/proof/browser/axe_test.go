@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/localstack/cache"
 	"github.com/sortie-dev/sortie/local/proof/localstack/components"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // axe returns the text of axe-core in the version of package-lock.json. It is installed once, in

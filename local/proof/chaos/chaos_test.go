@@ -11,7 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/chaos"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // requestPause is the longest pause before a client's next request. retryPause is the pause

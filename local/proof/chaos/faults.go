@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // killMachine kills a worker and its supervisor. If one of them was still running, the attempt

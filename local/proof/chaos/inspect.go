@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // inspect checks the remains after all runs have ended: records, processes and, after a

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // jobWork is the environment variable with the duration of a job's program.

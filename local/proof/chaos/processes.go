@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
 )
 
 // process is a process of a machine.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // workerProgram is the name under which a test binary registers Worker.

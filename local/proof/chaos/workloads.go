@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/limit"
 )
 
 // workload is a request of the clients. Its kind is sent as the batch id, which selects the

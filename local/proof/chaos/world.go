@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // Config configures one world.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 func TestBill(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/sortie/template"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 // deployment is a deployment in LocalStack whose functions call AWS through the proxy.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/cost"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // pages signs in to the console and counts what each page reads.

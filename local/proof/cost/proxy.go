@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/cost/units"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Proxy is a proxy between functions and an emulator of AWS. It counts the billed units of

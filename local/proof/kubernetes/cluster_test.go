@@ -26,7 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/runners/program"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 const (

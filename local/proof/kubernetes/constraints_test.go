@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestConstraintsOnACluster runs jobs with constraints, retries and limits as pods.

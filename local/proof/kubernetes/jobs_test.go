@@ -22,7 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/kubernetes"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // system is a stack in its own process, with a namespace of the cluster.

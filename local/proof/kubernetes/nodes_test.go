@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/kubernetes"
 	"github.com/sortie-dev/sortie/local/proof/kubernetes/node"
 	"github.com/sortie-dev/sortie/local/proof/runners"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/wrap"
 )
 
 // pause is the image of each pod's sandbox.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

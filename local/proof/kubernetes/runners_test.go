@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/runners"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestJobFiles runs the job files of package runners as pods, with and without sortie-exec in

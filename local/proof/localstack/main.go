@@ -12,8 +12,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/proof/localstack/command"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 func main() {

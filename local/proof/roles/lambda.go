@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/roles/deployment"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Failure is a failed invocation, in Lambda's terms.

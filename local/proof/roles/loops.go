@@ -8,7 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/twin/engine"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 const (

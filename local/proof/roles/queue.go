@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // queue is an SQS queue that delivers each message once. It drops a message whose deduplication

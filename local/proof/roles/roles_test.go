@@ -22,9 +22,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/twin/s3"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // every selects a sample of the suite in "make test". The whole suite runs in "make nightly".

@@ -2,7 +2,7 @@
 
 package runners
 
-import "github.com/sortie-dev/sortie/shared/contract"
+import "github.com/sortie-dev/sortie/shared/wire/contract"
 
 // End is the expected result of a run.
 type End struct {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // checkActions compares the actions of an ended run with its events, with the received messages

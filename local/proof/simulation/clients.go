@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost", Scopes: access.Scopes()}
@@ -79,7 +79,7 @@ func (w *world) drawRequest() *contract.Policy {
 func (w *world) retry(task string) {
 	var accepted run.Run
 	err := w.clientCall(func(ctx context.Context) (err error) {
-		accepted, _, err = w.system.Retry(ctx, orchestrator.RetryRequest{
+		accepted, _, err = w.system.Retry(ctx, runs.RetryRequest{
 			Identity: client, TaskID: task, IdempotencyKey: "again " + task, CorrelationID: "again",
 		})
 		return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // maxLineage limits the number of jobs that trigger one another in sequence.

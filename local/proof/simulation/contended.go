@@ -3,7 +3,7 @@ package simulation
 import (
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // contended reports whether the jobs of the world compete for a few slots of the pool, of their

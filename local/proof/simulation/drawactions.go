@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // drawActions draws the actions of a job. Actions that name a job may build chains and cycles.

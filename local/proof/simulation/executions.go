@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // executions injects faults into calls of the home's executions: requests and responses are
@@ -157,7 +157,7 @@ func (w *world) entered(execution, state string) {
 // watchCall records the token of a token state. It checks that no state times out whose worker
 // sends heartbeats.
 func (w *world) watchCall(payload json.RawMessage) {
-	var in orchestrator.StepInput
+	var in runs.StepInput
 	if err := json.Unmarshal(payload, &in); err != nil {
 		w.fail("cannot decode the input of a function: %v", err)
 		return

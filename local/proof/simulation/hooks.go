@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // The addresses of hooks, one for each behaviour.
@@ -74,7 +74,7 @@ func (h *hooks) answer(ctx context.Context, url string) (a run.HookAnswer, err e
 	return a, nil
 }
 
-// Ask implements orchestrator.Hooks.
+// Ask implements runs.Hooks.
 func (h *hooks) Ask(ctx context.Context, r run.Run, of run.Hook, name run.Constraint) (run.HookAnswer, error) {
 	if name == run.PreRunHook && r.State != run.ConditionRunning && r.State != run.ActionRunning {
 		h.w.fail("the hook before %s is asked in %s", r.ID, r.State)
@@ -91,7 +91,7 @@ func (h *hooks) Ask(ctx context.Context, r run.Run, of run.Hook, name run.Constr
 	return a, err
 }
 
-// Notify implements orchestrator.Hooks.
+// Notify implements runs.Hooks.
 func (h *hooks) Notify(ctx context.Context, r run.Run, of run.Hook, reason string) (answer, failure string, err error) {
 	a, err := h.answer(ctx, of.URL)
 	if err != nil {

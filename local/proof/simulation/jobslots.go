@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // limitChange is a change of a job's maxConcurrentRuns; 0 means no limit. If the job is gone,

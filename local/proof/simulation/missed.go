@@ -3,8 +3,8 @@ package simulation
 import (
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // drawMissed draws the job's rule for missed times.

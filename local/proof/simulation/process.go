@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -54,7 +54,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = app.NewSystem(
 		&crashingStore{store, w}, &executions{w}, w.wakeUps, machines, w.buckets, w.signer, hostClock{w}, w.log,
-		chance{w}, w.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), app.NoTasks(), series.Discard, w.config,
+		chance{w}, w.canary, runs.FixedBucket(runs.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), app.NoTasks(), series.Discard, w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {
 		return err
@@ -81,13 +81,13 @@ func (w *world) storeFaults(fake.Call) fake.Fate {
 	return fake.Unsure
 }
 
-// chance draws from the world's random numbers. It implements orchestrator.Random.
+// chance draws from the world's random numbers. It implements runs.Random.
 type chance struct{ w *world }
 
-// Float64 implements orchestrator.Random.
+// Float64 implements runs.Random.
 func (c chance) Float64() float64 { return c.w.random.Float64() }
 
-// Hex implements orchestrator.Random.
+// Hex implements runs.Random.
 func (c chance) Hex(n int) string { return c.w.hex(n) }
 
 // stateMachine returns the definition of the runs' state machine, with

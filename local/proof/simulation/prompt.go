@@ -3,8 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // calm reports whether only workers and the runner can fail.

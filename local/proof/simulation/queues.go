@@ -3,7 +3,7 @@ package simulation
 import (
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // turnKey returns the key that shares a pool's queue fairly: the concurrency key of a run, or

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // records has the runs as they were at the last refresh. A refresh reads the runs that may have

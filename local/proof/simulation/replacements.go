@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // checkReplaced checks that kill_old ends only older runs of the same job, and only as many as

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fleet"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // owed is an action that a replica awaits from a keeper, and the time since when.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/fire"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
 // schedules are the wake-ups of jobs. They arrive late, twice, after they were replaced, or

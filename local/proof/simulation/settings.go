@@ -4,11 +4,11 @@ import (
 	"math"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // plan has the probabilities of faults, each from 0 to 1.
@@ -133,7 +133,7 @@ func requested(p run.Policy) *contract.Policy {
 }
 
 // drawConfig draws the settings of the deployment.
-func (w *world) drawConfig() orchestrator.Config {
+func (w *world) drawConfig() runs.Config {
 	w.longest = []time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour, time.Hour, 6 * time.Hour}[w.random.IntN(5)]
 	if w.onAWS() { // a sweep makes many DynamoDB calls
 		w.longest = min(w.longest, time.Hour)
@@ -141,7 +141,7 @@ func (w *world) drawConfig() orchestrator.Config {
 	if w.serves() { // servers run permanently
 		w.longest = min(w.longest, 10*time.Minute)
 	}
-	config := orchestrator.Config{
+	config := runs.Config{
 		MaxEvents: max(300<<w.random.IntN(7), w.outageEvents()), SweepInterval: w.between(max(time.Second, w.longest/720), time.Minute),
 		Policy: w.drawPolicy(w.longest), Pool: "default", MaxMachines: w.random.IntN(5), Image: "worker", CPUs: 1, MemoryMB: 256,
 		TokenTTL: w.between(time.Minute, limit.TokenTTL), PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour, DigestRead: 1 << 20,

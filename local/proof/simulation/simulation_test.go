@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/simulation"
 	"github.com/sortie-dev/sortie/local/proof/simulation/seeds"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // Fewer seeds run in "make test" than in "make nightly" (make sim).

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // slowest limits the time of a slow commit.

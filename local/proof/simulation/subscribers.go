@@ -13,9 +13,9 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
 
 // subscriber is a client with a webhook, and the receiver at its address. Several goroutines
@@ -143,7 +143,7 @@ func (s *subscriber) hung() time.Duration {
 	return d
 }
 
-// Send implements orchestrator.Sender.
+// Send implements runs.Sender.
 func (m *streamModel) Send(ctx context.Context, message hook.Message) (hook.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return hook.Reply{}, err

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // turnFacts are the observed turns of a key in the queue of a pool.

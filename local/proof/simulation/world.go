@@ -11,10 +11,10 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // world is the state of one simulation.
@@ -42,7 +42,7 @@ type world struct {
 	signer  port.Signer
 	wakeUps *schedules
 	hooks   *hooks
-	config  orchestrator.Config
+	config  runs.Config
 	// longest limits the durations in the world's policies. requests is the number of runs that
 	// clients submit.
 	longest  time.Duration

@@ -3,7 +3,7 @@ package stacktest
 import (
 	"fmt"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // CheckEvents checks the events of an ended task: numbers without gaps, and exactly one final

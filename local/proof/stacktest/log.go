@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // Log is a buffer that is safe for concurrent use.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker/program"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/wrap"
 )
 
 // The arguments that turn a test binary into another program.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // bulkOfAJob cancels and retries the waiting runs of a job.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func downloads() []Test {

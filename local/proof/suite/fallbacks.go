@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // fullRegion is a region without capacity that only the test of fallbacks uses.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // faultCase is a fault of the machines API with the expected result of a run whose machines it

@@ -3,7 +3,7 @@ package suite
 import (
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // firingReplaces checks overflow with keep_newest for a job that fires while a run holds the

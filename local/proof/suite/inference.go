@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func inferenceTasks() []Test {

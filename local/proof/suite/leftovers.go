@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // checkLeftovers waits until all tasks have ended and every machine and upload is gone. The

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func pools() []Test {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // ProgramImage is an image of the target whose program is a POSIX shell.

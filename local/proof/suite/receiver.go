@@ -31,12 +31,12 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // receiver receives the hooks of the suite's jobs. It shares no code with Sortie and verifies
-// signatures as shared/hook/README.md describes. The path of a hook is /TOPIC/STATUS or
+// signatures as shared/base/hook/README.md describes. The path of a hook is /TOPIC/STATUS or
 // /TOPIC/STATUS/unsigned; the answer has that status. The path of a webhook is /events/TOPIC.
 type receiver struct {
 	*httptest.Server

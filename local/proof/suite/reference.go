@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // inProcess returns the export of the sample collection. It calls the export worker as a

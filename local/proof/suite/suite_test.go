@@ -15,10 +15,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
-	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/base/private"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 func TestMain(m *testing.M) {

@@ -11,7 +11,7 @@ import (
 )
 
 // document is the OpenAPI document.
-const document = "shared/contract/openapi.yaml"
+const document = "shared/wire/contract/openapi.yaml"
 
 // The numbers of examples that schemathesis generates per operation.
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/localstack/components"
 	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // The pinned versions that are in no lock file.

@@ -14,7 +14,7 @@ import (
 )
 
 // series is the folder of the dashboard and the alert rules.
-const series = "shared/series"
+const series = "shared/domain/series"
 
 // alertRules checks the alert rules with promtool, runs them on samples, and parses the queries
 // of the dashboard. Without promtool in the PATH it fetches Debian's.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // token is the client token of every server.

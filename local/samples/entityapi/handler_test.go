@@ -15,7 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples/cid"
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // few is a source of a few entities. The PI of n is "0000000000000000000000000n".

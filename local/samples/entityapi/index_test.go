@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples/cid"
 	"github.com/sortie-dev/sortie/local/samples/entityapi"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // many is a source of n entities that counts the computations of entities.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // CreateTask creates an inference task. Calls with the same key create at most one task.

@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // uploadRate is the lowest rate at which a server reads a body, in bytes a second.

@@ -15,7 +15,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"github.com/sortie-dev/sortie/local/twin/proof"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // pollInterval is the minimum time between two requests if the server answers at once.

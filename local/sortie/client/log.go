@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // LogPosition is a position in the logs of a task.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 const content = "<mods>twenty-two bytes</mods>"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // hung is a server that accepts requests and answers none until it continues.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // inMemory is a transport that calls the handler without a network, so that a test stays in its

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // submitOutage limits the retries of a request whose response was lost. The idempotency key

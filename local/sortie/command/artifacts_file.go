@@ -15,7 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
-	"github.com/sortie-dev/sortie/shared/artifact"
+	"github.com/sortie-dev/sortie/shared/domain/artifact"
 )
 
 // anyType is the media type of files with an unknown type.

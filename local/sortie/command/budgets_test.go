@@ -7,8 +7,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/budget"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 func TestBudgetsFromTheCommandLine(t *testing.T) {

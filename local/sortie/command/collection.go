@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // collectionFlags select a collection and an address.

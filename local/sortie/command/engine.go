@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // engineAddresses parses the values of --engine.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func TestExportSendsOnlyTheOptionsThatWereGiven(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/contract"
-	problem "github.com/sortie-dev/sortie/shared/fault"
+	problem "github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // folderOf writes files by name and returns their folder.

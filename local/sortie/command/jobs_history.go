@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // history is the run history of a job and its next firing.

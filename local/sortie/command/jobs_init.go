@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
 func (a *app) jobsInit() *cobra.Command {

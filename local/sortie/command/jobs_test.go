@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/jobs"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 const jobFile = `id: nightly
@@ -103,7 +103,7 @@ func TestApplyNamesFileAndLine(t *testing.T) {
 func TestShowIsAJobFile(t *testing.T) {
 	t.Parallel()
 	env := jobServer(t)
-	every, err := os.ReadFile("../../../shared/job/testdata/every-field.yaml")
+	every, err := os.ReadFile("../../../shared/domain/job/testdata/every-field.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/doctortest"
-	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 // fault injects one fault into a stage. lines are the lines that the doctor prints about it.

@@ -12,9 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 func TestTokensOfAFolder(t *testing.T) {

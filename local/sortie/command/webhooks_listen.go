@@ -12,10 +12,10 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/sortie/client"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
 
 func (a *app) webhooksListen() *cobra.Command {

@@ -21,9 +21,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/worker"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // asWorker is the variable that makes the test binary an SDK worker.

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
 )
 
-const sdk = "github.com/sortie-dev/sortie/shared/worker"
+const sdk = "github.com/sortie-dev/sortie/shared/sdk/go/worker"
 
 // goTool runs the go command and returns its output.
 func goTool(t *testing.T, args ...string) string {

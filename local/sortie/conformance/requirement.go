@@ -6,7 +6,7 @@ import "slices"
 type Requirement struct {
 	// Name identifies the requirement for programs.
 	Name string `json:"name"`
-	// Where is the id of the requirement in the tables of shared/contract.
+	// Where is the id of the requirement in the tables of shared/wire/contract.
 	Where string `json:"where"`
 	// Text is the requirement in words.
 	Text string `json:"text"`

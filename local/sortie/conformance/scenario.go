@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // scenario is a run of the worker with special answers and checks.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // checkWork checks a run without special answers.

@@ -3,7 +3,7 @@ package display
 import (
 	"io"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // Colored is a writer to a terminal on which tables have colours.

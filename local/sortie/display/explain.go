@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // fields is a table of names and values.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // metrics are the metrics that the export worker reports. Other workers may report others, or

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // Phase is the time that a run spent in a state.

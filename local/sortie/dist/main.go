@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // The systems that differ from the others.
@@ -41,7 +41,7 @@ func programsOf(system string) []program {
 	if system == systemWindows {
 		return []program{{"sortie.exe", "./local/sortie"}}
 	}
-	return []program{{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/worker/sortie-exec"}}
+	return []program{{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/sdk/go/worker/sortie-exec"}}
 }
 
 // documents are added to each archive.

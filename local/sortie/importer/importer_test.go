@@ -16,7 +16,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/sortie-dev/sortie/local/sortie/importer"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
 var programs = []string{"crontab", "kubernetes", "nomad", "github"}

@@ -11,7 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
 // Job is a converted job.

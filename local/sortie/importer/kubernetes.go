@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/sortie-dev/sortie/shared/job"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // kubernetes converts the CronJobs and Jobs of a manifest with several documents and lists.

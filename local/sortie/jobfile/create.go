@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/sortie/importer"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // ProposeID proposes the id of a job from its command: the name of the script, else of the program.
@@ -26,7 +26,7 @@ func ProposeID(command []string) string {
 
 // jobText is the file that Create writes. JSON strings are strings of YAML.
 const jobText = `# yaml-language-server: $schema=./%[1]s
-# The job %[2]s. Every field is in shared/job/README.md; an editor completes them.
+# The job %[2]s. Every field is in shared/domain/job/README.md; an editor completes them.
 id: %[2]s
 
 # A name in PATH, or a path. It and arguments that name files are relative to this folder.

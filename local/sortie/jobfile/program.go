@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
 // Images parses the values NAME=PROGRAM of --image. PROGRAM is a path, or a name in PATH, with

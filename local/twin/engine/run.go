@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/asl"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // writeRetryDelay is the delay before a failed write is retried.

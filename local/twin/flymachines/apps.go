@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
 )
 
 func (s *Server) hasApp(name string) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/superfly/fly-go/tokens"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // BenchmarkMachines measures the whole life of machines, created by the real client, 50

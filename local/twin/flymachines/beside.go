@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 // smallProgram is the file that supervises machines if it is in the folder of this program. It

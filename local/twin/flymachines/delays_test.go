@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // TestDelays creates and starts machines in virtual time.

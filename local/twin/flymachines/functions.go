@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/output"
 )
 
 // Function is a program that runs in the server's process. The first signal cancels its

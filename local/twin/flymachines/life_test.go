@@ -18,7 +18,7 @@ import (
 	"github.com/superfly/fly-go/flaps"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 func TestLifecycle(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
 )
 
 const appsFile = "apps.json"

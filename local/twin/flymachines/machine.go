@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
 )
 
 const recordFile = "machine.json"

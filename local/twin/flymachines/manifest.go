@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // manifest is the part of a machine's config that this server reads. The whole

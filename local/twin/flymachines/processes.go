@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/worker/proctree"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/proctree"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 // Processes is the Starter of real programs. Each program runs under a supervisor, which

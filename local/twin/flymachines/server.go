@@ -16,8 +16,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/output"
 )
 
 // Server implements the Machines API and runs the machines. It is an

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/output"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/output"
 )
 
 type updateInput struct {

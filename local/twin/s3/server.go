@@ -14,7 +14,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Region is the region of signatures; it is R2's.

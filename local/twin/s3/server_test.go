@@ -20,7 +20,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/s3"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 var (

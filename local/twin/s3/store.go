@@ -11,7 +11,7 @@ import (
 	"github.com/versity/versitygw/s3err"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // uploadLife is how long an unfinished upload is kept: R2's default.

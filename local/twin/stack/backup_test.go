@@ -8,7 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestBackupResumesInAnotherFolder backs up the records of a busy stack in another process. A

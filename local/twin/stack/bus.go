@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -31,7 +31,7 @@ func readBus(lookup func(string) (string, bool)) (c nats.Config, err error) {
 }
 
 // wireBus creates the use cases of replays and connects the bus, if one is configured.
-func (s *Stack) wireBus(config orchestrator.Config) error {
+func (s *Stack) wireBus(config runs.Config) error {
 	c := s.config.Settings.Bus
 	s.replays = delivery.NewReplays(s.webhooks, c.URL != "")
 	if c.URL == "" {

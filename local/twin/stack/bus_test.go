@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
-	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
 // natsServer starts a NATS server with JetStream. A negative number selects a free port.

@@ -8,17 +8,17 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting/disk"
+	"github.com/sortie-dev/sortie/shared/base/setting/kubernetes"
+	"github.com/sortie-dev/sortie/shared/base/setting/otel"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/disk"
-	"github.com/sortie-dev/sortie/shared/setting/kubernetes"
-	"github.com/sortie-dev/sortie/shared/setting/otel"
-	"github.com/sortie-dev/sortie/shared/setting/service"
 )
 
 // Config configures a Stack.
@@ -75,7 +75,7 @@ type Settings struct {
 	// without records in TokensFile, the API must listen on loopback.
 	Tokens []string
 	// Service configures the use cases. The stack adds its addresses.
-	Service orchestrator.Config
+	Service runs.Config
 	// Traces configures the export of traces.
 	Traces otel.Config
 	// Bus configures the server that receives the events; without a URL no server does.

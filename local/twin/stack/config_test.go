@@ -6,7 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
 func TestEveryProblemOfTheEnvironmentIsReported(t *testing.T) {

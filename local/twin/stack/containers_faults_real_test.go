@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // cable is a connection to the engine that a test can cut.

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // waiting is a program that ends with code 7 on SIGTERM.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func TestEveryFormatOfADefectiveCollection(t *testing.T) {

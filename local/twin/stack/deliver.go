@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/retry"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/retry"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // The limits of concurrent turns. A webhook whose last turn was slow uses other slots, so that

@@ -2,7 +2,7 @@
 // handlers behind HTTP, the state machine file on local/twin/engine, SQLite, an S3-compatible
 // store, the Fly Machines API on loopback, and the entity API of a collection.
 //
-//	client ──HTTP──► functions/* ──► orchestrator ──► SQLite
+//	client ──HTTP──► functions/* ──► shared/app   ──► SQLite
 //	                                   │   ▲  │
 //	              local/twin/engine ◄───────┘   │  └──fly-go──► local/twin/flymachines ──► worker
 //	              (run.asl.json) ──────────┘                                      │

@@ -5,7 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // Functions returns the handlers of the step functions. Keys are the names in

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // letters returns a prompt of size bytes. Prompts of different subjects differ from the first

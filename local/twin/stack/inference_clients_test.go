@@ -15,7 +15,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestClientsLeave runs clientsLeave with the mock engine.

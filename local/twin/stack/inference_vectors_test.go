@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // result is the data of an event.

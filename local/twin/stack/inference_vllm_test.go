@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
 	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // TestRealVLLM runs the tests of real inference servers with vLLM. They use one server in

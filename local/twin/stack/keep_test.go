@@ -21,8 +21,8 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 var keep = flag.String("keep", "", "create a data folder for older_test.go in this folder, which must not exist")

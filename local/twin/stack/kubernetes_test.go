@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestClusterThatDoesNotAnswer starts a stack with an unreachable cluster.

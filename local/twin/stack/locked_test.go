@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // TestLockedStoreDelaysFirings locks the file of the records, as another program might, until a

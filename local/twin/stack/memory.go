@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/private"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor/durable"
+	"github.com/sortie-dev/sortie/shared/base/private"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
 )
 
 // memory stores the addresses and keys of the folder's earlier process. Workers that survive a

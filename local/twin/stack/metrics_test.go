@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestMetricsOfTheStack runs two programs and reads the metrics repeatedly. They count

@@ -13,8 +13,8 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestOpenAIClient runs the official client. A call whose client has disconnected is cancelled

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // rawOutputs is a port.Observer that deletes the raw output of a machine when the log of its

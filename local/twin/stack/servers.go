@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/base/private"
 )
 
 // Server is a server of the user on this host.

@@ -29,7 +29,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/metrics"
 	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/functions/registry"
-	"github.com/sortie-dev/sortie/functions/runs"
+	runroutes "github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	readers "github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/functions/tasks"
@@ -38,7 +38,6 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/proof"
-	"github.com/sortie-dev/sortie/shared/access"
 	inferenceengine "github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
@@ -48,22 +47,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/app/host"
-	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/app/stream"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/setting/service"
-	"github.com/sortie-dev/sortie/shared/stream"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -188,7 +188,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	routes := slices.Concat(
 		console.Routes(pages), console.DocsRoutes(), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
-		runs.Routes(s.system.Definitions, s.system.Explanations),
+		runroutes.Routes(s.system.Definitions, s.system.Explanations),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
 		tasks.ReadyRoutes(tasks.NewReadiness(s.store.Probe, s.clock), s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),
@@ -211,7 +211,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 const maxWrites = 1024
 
 // serviceConfig returns the configuration with the addresses of the stack.
-func (s *Stack) serviceConfig() orchestrator.Config {
+func (s *Stack) serviceConfig() runs.Config {
 	config := s.config.Settings.Service
 	if config.PublicURL == "" {
 		config.PublicURL = s.addresses.URL
@@ -238,7 +238,7 @@ func engineAddresses(p guard.Policy) guard.Policy {
 
 // wireSystem creates the use cases on the stack's adapters. It returns the signer of their
 // tokens.
-func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, config orchestrator.Config) (port.Signer, error) {
+func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, config runs.Config) (port.Signer, error) {
 	keys := s.bucketKeys(secretOwner)
 	outputs, err := r2.New(r2.Config{
 		Endpoint: s.addresses.S3, AccountID: "local", AccessKeyID: keys.ID, SecretAccessKey: keys.Secret,
@@ -259,7 +259,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 	}
 	s.schedules = timer.New(s.clock)
 	worker := s.bucketKeys(secretWorker)
-	bucket := orchestrator.FixedBucket(orchestrator.WorkerBucket{
+	bucket := runs.FixedBucket(runs.WorkerBucket{
 		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
 		Bucket: bucketUploads, Endpoint: s.addresses.S3,
 	})
@@ -273,14 +273,14 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 		observers = append(observers, s.traces)
 	}
 	s.system = app.NewSystem(
-		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, orchestrator.CanaryTask),
+		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, runs.CanaryTask),
 		bucket, secrets, caller, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
 	)
 	return signer, nil
 }
 
 // wireWebhooks creates the use cases of webhooks.
-func (s *Stack) wireWebhooks(ctx context.Context, config orchestrator.Config) (err error) {
+func (s *Stack) wireWebhooks(ctx context.Context, config runs.Config) (err error) {
 	if s.feed, err = sqlite.NewFeed(ctx, s.db, sqlite.FeedConfig{Clock: s.clock, Retention: config.EventRetention}); err != nil {
 		return fmt.Errorf("cannot open the streams of events: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // eventually waits until look returns true.

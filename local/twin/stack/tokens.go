@@ -15,10 +15,10 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/twin/proof"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/base/private"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // TokenFile has the data folder's own client token. TokensFile has the records of further

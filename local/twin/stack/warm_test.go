@@ -11,7 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // warm sets warm machines for the default pool and waits until they are ready.

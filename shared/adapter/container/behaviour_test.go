@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/container"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Config configures a Runner. Cluster, Dir, Clock and Log are required.

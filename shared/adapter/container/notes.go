@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/base/private"
 )
 
 // note records what Sortie did to a container, which the engine does not.

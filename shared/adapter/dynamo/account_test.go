@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // inSession returns the write that creates a run which holds a turn of session s.

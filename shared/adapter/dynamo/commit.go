@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // TestTaskIDOutlivesItsRun checks the expiry of a task id's item. It is after every wait that

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // leaping is a clock whose timers advance it.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // ofJob creates a run of the job that holds its slot.

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/port/storetest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

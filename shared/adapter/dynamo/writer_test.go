@@ -6,7 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 func TestWriters(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // listed is a machine in the response of a list.

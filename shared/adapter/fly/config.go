@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Config configures a Runner. Apps, Token, Cluster, Clock and Log are required.

@@ -7,8 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Metadata of every machine.

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/fleet"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // TestPlacementChoosesAppsAndRegions launches on a full platform. Each region of the pool is

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/private"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/private"
 )
 
 // sizeLimit is far above the size of a key file, in bytes.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/private"
+	"github.com/sortie-dev/sortie/shared/base/private"
 )
 
 // Rotation is the result of Rotate, as ids of keys.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // kubeconfig is the text of a kubeconfig file with the fields of a cluster and a user.

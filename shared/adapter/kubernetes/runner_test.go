@@ -12,8 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/sortie-dev/sortie/shared/adapter/lambda"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 const arn = "arn:aws:lambda:eu-central-1:210987654321:function:sortie-dev-dispatch"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

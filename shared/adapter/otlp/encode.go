@@ -10,7 +10,7 @@ import (
 	resourcepb "go.opentelemetry.io/proto/slim/otlp/resource/v1"
 	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 
-	"github.com/sortie-dev/sortie/shared/trace"
+	"github.com/sortie-dev/sortie/shared/domain/trace"
 )
 
 // scope is the instrumentation scope of all spans.

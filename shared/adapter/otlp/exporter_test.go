@@ -18,12 +18,12 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/otlptest"
 	"github.com/sortie-dev/sortie/shared/adapter/otlp"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/otel"
-	"github.com/sortie-dev/sortie/shared/trace"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting/otel"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/trace"
 )
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)

@@ -14,8 +14,8 @@ import (
 	collectorpb "go.opentelemetry.io/proto/slim/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sortie-dev/sortie/shared/retry"
-	"github.com/sortie-dev/sortie/shared/trace"
+	"github.com/sortie-dev/sortie/shared/base/retry"
+	"github.com/sortie-dev/sortie/shared/domain/trace"
 )
 
 // answerLimit is the largest part of a response that is read, in bytes.

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // limit limits the duration of a canary. A worker's heartbeat has the same timeout.

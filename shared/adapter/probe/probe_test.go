@@ -14,8 +14,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/probe"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 func TestProbe(t *testing.T) {
@@ -65,9 +65,9 @@ func TestCanaryTakesTheWholePath(t *testing.T) {
 		stage.Server.Config.Handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
-	records := orchestrator.NewRecords(stage.Store, stage.Clock, slog.New(slog.DiscardHandler))
+	records := runs.NewRecords(stage.Store, stage.Clock, slog.New(slog.DiscardHandler))
 	tokens := grants.NewTokens(stage.Signer, stage.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
-	reception := orchestrator.NewReception(records, tokens, probe.New(front.URL, orchestrator.CanaryTask), orchestrator.Config{})
+	reception := runs.NewReception(records, tokens, probe.New(front.URL, runs.CanaryTask), runs.Config{})
 	want := func(received bool) {
 		t.Helper()
 		stage.Clock.Advance(time.Minute)

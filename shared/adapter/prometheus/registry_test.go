@@ -12,9 +12,9 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
-	"github.com/sortie-dev/sortie/shared/platform"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 )
 
 var pools = func(context.Context) ([]series.Sample, error) {

@@ -11,7 +11,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 var signedAt = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/scheduler"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // TestSchedulesOnLocalStack sets, replaces and removes a wake-up in the real API, and

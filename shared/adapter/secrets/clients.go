@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
-	"github.com/sortie-dev/sortie/shared/access"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 // ReadClients returns the document of a stage's clients without a cache. The document is empty

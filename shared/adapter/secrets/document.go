@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/setting/otel"
+	"github.com/sortie-dev/sortie/shared/base/setting/otel"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 // Document is the content of a secret.

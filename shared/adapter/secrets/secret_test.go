@@ -13,8 +13,8 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 const (

@@ -1,6 +1,6 @@
 package sqlite
 
-import "github.com/sortie-dev/sortie/shared/run"
+import "github.com/sortie-dev/sortie/shared/domain/run"
 
 // Waiting returns the number of changes that wait for the writer.
 func (d *DB) Waiting() int { return len(d.queue) }

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // together executes the changes in one transaction: an earlier change blocks

@@ -7,10 +7,10 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // TestStatementsArePreparedOnce makes each read, and a write of a sweep, three times: the last

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/budget"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // BenchmarkStoreRuns executes runs by 50 clients, each step as in a handler:

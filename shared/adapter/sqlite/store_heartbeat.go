@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 const heartbeatColumns = "attempt, worker, at, progress, message, token, generation, cancel, token_at, previous, forward_every, timeout, received"

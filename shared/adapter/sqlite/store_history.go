@@ -12,9 +12,9 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // The row of a run has its first events, except long ones. A separate row for each event would

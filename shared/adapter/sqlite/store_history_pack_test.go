@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // TestHistoryIsPackedAtItsEnd adds events to histories: to an empty one, and to one of the

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // BenchmarkFirings fires jobs, one run each, 64 at a time: load, then commit.

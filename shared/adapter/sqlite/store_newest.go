@@ -3,7 +3,7 @@ package sqlite
 import (
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // newestLimit is the capacity of each of the two halves.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // TestNewestIsNeverOlderThanTheFile interleaves readers and writers of the

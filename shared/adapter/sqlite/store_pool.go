@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Queue implements port.Store.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // SavePool implements port.Store. After the commit, checkSlot refuses slots that the pool

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // TestChangedPoolCountsAtTheCommit checks that a decision acquires no slot if it read the

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"math"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Load implements port.Store.

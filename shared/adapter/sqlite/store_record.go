@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/sortie-dev/sortie/shared/encoded"
+	"github.com/sortie-dev/sortie/shared/base/encoded"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // record is the stored form of a write. It is encoded before the writer runs it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

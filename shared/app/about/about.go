@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/token"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // Attributes returns the attributes of every log line about a run, without the correlation id:

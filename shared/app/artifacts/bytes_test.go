@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/artifact"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/domain/artifact"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -8,9 +8,9 @@ package capacity
 import (
 	"log/slog"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Caches are the caches of a process. Its use cases share them, so that each of them sees what

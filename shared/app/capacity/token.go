@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -3,8 +3,8 @@ package change
 import (
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // Precondition is the condition of a change on the stored object. The zero value requires

@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // LogRetention is the time for which the log keeps an ended delivery.

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // streamEvent is an event of a stream.

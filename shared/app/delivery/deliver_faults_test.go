@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
 
 // TestWorkersShareAWebhook delivers by four workers at once: each event arrives once.

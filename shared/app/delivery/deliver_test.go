@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
 
 // TestEventIsDelivered compares the received request with the event of the stream (EE-5.2,

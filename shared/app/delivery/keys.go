@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

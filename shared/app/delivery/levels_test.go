@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // levels returns the gauges of events by their names and labels.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // Relay appends the events of changes to the streams of their tenants, and writes checkpoints.

@@ -21,9 +21,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	systemclock "github.com/sortie-dev/sortie/shared/clock"
+	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // relayStage is a relay to a feed.

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // replaySent is the prefix of a consumer name, before the id of a replay. The cursor of that

@@ -24,12 +24,12 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	sharedclock "github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/hook/guard"
+	sharedclock "github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // hooked has the use cases of webhooks on the SQLite store, a feed in memory, a receiver

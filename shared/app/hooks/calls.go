@@ -8,10 +8,10 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/hook"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Call is the content of the request body of a hook.
@@ -27,7 +27,7 @@ type Call struct {
 type Body func(Call) ([]byte, error)
 
 // Calls calls the hooks of jobs over HTTPS. It implements
-// orchestrator.Hooks.
+// runs.Hooks.
 type Calls struct {
 	client  *hook.Client
 	secrets port.Secrets
@@ -40,7 +40,7 @@ func NewCalls(client *hook.Client, secrets port.Secrets, body Body, log *slog.Lo
 	return &Calls{client, secrets, body, log}
 }
 
-// Ask implements orchestrator.Hooks.
+// Ask implements runs.Hooks.
 func (s *Calls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error) {
 	answer, err := s.call(ctx, h, Call{Run: r, Reason: string(of), Asks: true})
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Calls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constrain
 	}, nil
 }
 
-// Notify implements orchestrator.Hooks.
+// Notify implements runs.Hooks.
 func (s *Calls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error) {
 	a, err := s.call(ctx, h, Call{Run: r, Reason: reason})
 	switch {

@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/hooks"
-	systemclock "github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/hook"
-	"github.com/sortie-dev/sortie/shared/hook/guard"
-	"github.com/sortie-dev/sortie/shared/run"
+	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/hook"
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // hookCase is a receiver with the calls to it.

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/answer"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/app/answer"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // startAdvance calls Advance in a goroutine of the dispatcher, and retries it after a failure.

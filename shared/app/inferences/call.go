@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // cancelTime is the time limit for the cancel of a task whose caller has disconnected.

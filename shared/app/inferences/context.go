@@ -3,8 +3,8 @@ package inferences
 import (
 	"context"
 
-	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // contextOf returns the context length of a model in a pool, in tokens; see catalog.Model.ContextIn.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // DispatchCall asks a dispatcher to serve the tasks of a pool; see Dispatcher.ServePool.
@@ -26,7 +26,7 @@ type CallDispatcher func(ctx context.Context, call DispatchCall) error
 // call.
 const callTime = 5 * time.Second
 
-// Calls implements orchestrator.TaskServer in a process without a dispatcher. It calls dispatchers
+// Calls implements runs.TaskServer in a process without a dispatcher. It calls dispatchers
 // of other processes when a commit or a sweep finds work for them.
 type Calls struct {
 	call CallDispatcher

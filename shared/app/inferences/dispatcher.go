@@ -7,11 +7,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/answer"
-	"github.com/sortie-dev/sortie/shared/balance"
+	"github.com/sortie-dev/sortie/shared/app/answer"
+	"github.com/sortie-dev/sortie/shared/app/balance"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
 )
 
 // DispatcherConfig configures a Dispatcher.

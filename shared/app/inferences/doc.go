@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
-	"github.com/sortie-dev/sortie/shared/budget"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Store stores pools, and the runs of tasks with their slots, heartbeats and budgets.

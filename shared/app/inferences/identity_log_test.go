@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
 )
 
 // shown is a log buffer that is safe for concurrent use.

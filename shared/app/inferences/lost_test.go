@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
-	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // TestReaderOfALostEndGetsTheNewOne: a reader may have records that a crash of the host has

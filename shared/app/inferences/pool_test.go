@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/pools"
-	"github.com/sortie-dev/sortie/shared/balance"
-	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 // TestTaskGoesToTheLeastUsedPool fills two pools of a model, of which the second has twice as
@@ -256,11 +256,11 @@ func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	task := h.ask(3)
 	h.engines["r1"].WaitRunning(1)
 	h.seen(task, inference.NameToken)
-	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
-	leave := orchestrator.LeaveToSweep{}
-	life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, orchestrator.Config{Pool: "default"})
+	records := runs.NewRecords(h.store, h.clock, slog.New(h.log))
+	leave := runs.LeaveToSweep{}
+	life := runs.NewLifecycle(records, runs.NoExecutions{}, leave, leave, leave, runs.Config{Pool: "default"})
 	with := func(health pools.EngineHealths) *pools.Pools {
-		return app.Pools(life, api.PoolDocument, health, series.Discard, orchestrator.Config{})
+		return app.Pools(life, api.PoolDocument, health, series.Discard, runs.Config{})
 	}
 	if found, err := with(pools.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
 		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)

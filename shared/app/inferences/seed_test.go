@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // seeds is an engine that records the seeds of its requests, -1 for a request without one.

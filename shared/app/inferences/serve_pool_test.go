@@ -17,18 +17,18 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	systemclock "github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 // serverLife is the life of a process that serves a pool.
@@ -43,7 +43,7 @@ type called struct {
 	feed    port.Feed
 	seats   port.Seats
 	outputs port.Outputs
-	config  orchestrator.Config
+	config  runs.Config
 	tasks   *inferences.Inference
 	engines map[string]*mockengine.Engine
 	// perServer is the number of tasks that a process serves at a time.
@@ -76,19 +76,19 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 		h.engines[r.ID] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots, TokenEvery: time.Second})
 	}
 	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place}))
-	h.config = orchestrator.Config{
+	h.config = runs.Config{
 		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
 		Pool:   "default", MockEngine: true, MostWithin: 14 * time.Minute,
 	}
-	leave := orchestrator.LeaveToSweep{}
-	life := orchestrator.NewLifecycle(h.records(), orchestrator.NoExecutions{}, leave, leave, inferences.NewCalls(func(_ context.Context, c inferences.DispatchCall) error {
+	leave := runs.LeaveToSweep{}
+	life := runs.NewLifecycle(h.records(), runs.NoExecutions{}, leave, leave, inferences.NewCalls(func(_ context.Context, c inferences.DispatchCall) error {
 		if h.lose {
 			return errors.New("the call was lost")
 		}
 		h.call(c)
 		return nil
 	}, slog.New(slog.DiscardHandler)), h.config)
-	requests := orchestrator.NewRequests(life, randomHex, orchestrator.StreamsIn(h.feed), h.config)
+	requests := runs.NewRequests(life, randomHex, runs.StreamsIn(h.feed), h.config)
 	h.tasks = app.NewInference(requests, randomHex, h.feed, h.models(), inferences.NoTranscripts{}, series.Discard, h.config)
 	return h
 }
@@ -105,8 +105,8 @@ func (h *called) models() *artifacts.Models {
 	return artifacts.NewModels(h.store, h.clock, slog.New(slog.DiscardHandler), api.ModelDocument, h.config.ModelKeys)
 }
 
-func (h *called) records() *orchestrator.Records {
-	return orchestrator.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
+func (h *called) records() *runs.Records {
+	return runs.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
 }
 
 // call starts a process that serves a pool.

@@ -17,18 +17,18 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
-	systemclock "github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -102,7 +102,7 @@ func (h *inferring) restart() {
 	if h.stop != nil {
 		h.stop()
 	}
-	config := orchestrator.Config{
+	config := runs.Config{
 		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
 		Pool:   "default", MockEngine: true,
 	}
@@ -111,7 +111,7 @@ func (h *inferring) restart() {
 		_, _ = rand.Read(b)
 		return hex.EncodeToString(b)
 	}
-	records := orchestrator.NewRecords(h.store, h.clock, slog.New(h.log))
+	records := runs.NewRecords(h.store, h.clock, slog.New(h.log))
 	h.models = artifacts.NewModels(h.store, h.clock, slog.New(h.log), api.ModelDocument, config.ModelKeys)
 	h.artifacts = artifacts.NewRegistry(h.store, h.outputs, h.clock, slog.New(h.log), random, config.Policy.RecordRetention, config.ArtifactLimit)
 	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
@@ -122,7 +122,7 @@ func (h *inferring) restart() {
 	}, h.tally.Record, inferences.DispatcherConfig{ID: "dispatcher-" + random(4), Alone: true, Batch: 5 * time.Millisecond}, config)
 	h.sweeper, h.tasks = dispatcher, dispatcher.Inference
 	h.pools = app.Pools(requests.Lifecycle, api.PoolDocument, h.sweeper, h.tally.Record, config)
-	h.explains = jobs.NewExplanations(app.Definitions(orchestrator.NewRuns(requests, h.outputs), config))
+	h.explains = jobs.NewExplanations(app.Definitions(runs.NewRuns(requests, h.outputs), config))
 	ctx, cancel := context.WithCancel(h.Context())
 	var running sync.WaitGroup
 	ready := h.sweeper.Ready()

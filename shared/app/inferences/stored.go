@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/sortie-dev/sortie/shared/answer"
-	"github.com/sortie-dev/sortie/shared/artifact"
-	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/app/answer"
+	"github.com/sortie-dev/sortie/shared/domain/artifact"
+	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Catalog has the models of tenants.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // preparedTask is a new task whose dispatcher has acquired a slot of a replica before the task

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/answer"
+	"github.com/sortie-dev/sortie/shared/app/answer"
 	"github.com/sortie-dev/sortie/shared/app/change"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/inference"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // This file has the life of a task in order of time: Create accepts it, Advance advances it, serve

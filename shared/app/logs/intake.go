@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/app/token"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/token"
 )
 
 // Workers checks calls with output against the worker contract. Its errors are the refusals of that

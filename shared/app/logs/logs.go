@@ -10,13 +10,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
+	"github.com/sortie-dev/sortie/shared/base/redact"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/redact"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Tasks finds tasks, and waits for their changes.

@@ -3,8 +3,8 @@ package logs
 import (
 	"bytes"
 
-	"github.com/sortie-dev/sortie/shared/livelog"
-	"github.com/sortie-dev/sortie/shared/redact"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
+	"github.com/sortie-dev/sortie/shared/base/redact"
 )
 
 // masker masks secrets in frames, including those that span several frames of a stream.

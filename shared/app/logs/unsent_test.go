@@ -3,7 +3,7 @@ package logs
 import (
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/livelog"
+	"github.com/sortie-dev/sortie/shared/base/livelog"
 )
 
 // TestUnsentOutputFollowsTheSentOne compares the output that a dead worker has sent with

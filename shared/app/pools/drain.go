@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // withSlot are the states in which a run can hold a slot of its pool and does not release

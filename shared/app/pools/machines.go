@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/balance"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/balance"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // checkMachines returns the faults of the job that runs the replicas of a pool. The job must

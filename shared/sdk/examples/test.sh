@@ -54,7 +54,7 @@ ruff check --quiet --no-cache --config "$here/../python/pyproject.toml" ./*.py f
 python3 -m py_compile from-celery/before.py
 ruby -c from-sidekiq/before.rb from-sidekiq/after.rb >/dev/null
 npm run --silent build
-(cd "$root" && CGO_ENABLED=0 go build -o "$tmp/receiver" ./shared/webhook/examples/go)
+(cd "$root" && CGO_ENABLED=0 go build -o "$tmp/receiver" ./shared/domain/webhook/examples/go)
 
 step "start the system and a site"
 node -e '

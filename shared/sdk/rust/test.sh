@@ -40,7 +40,7 @@ archive=$(ls "$CARGO_TARGET_DIR"/package/sortie-worker-*.crate)
 # what it compiled before for fresh.
 tar -xzmf "$archive" -C "$tmp"
 cd "$tmp"/sortie-worker-*
-export SORTIE_OPENAPI="$here/../../contract/openapi.yaml" SORTIE_TESTDATA="$here/../testdata"
+export SORTIE_OPENAPI="$here/../../wire/contract/openapi.yaml" SORTIE_TESTDATA="$here/../testdata"
 
 step "style"
 cargo fmt --check

@@ -20,8 +20,8 @@ step() { echo "== $*"; }
 
 step "copy the sources"
 work=$tmp/shared/sdk/typescript
-mkdir -p "$work" "$tmp/shared/contract" "$tmp/events/schema" "$tmp/user"
-cp "$here/../../contract/openapi.yaml" "$tmp/shared/contract/"
+mkdir -p "$work" "$tmp/shared/wire/contract" "$tmp/events/schema" "$tmp/user"
+cp "$here/../../wire/contract/openapi.yaml" "$tmp/shared/wire/contract/"
 cp "$here/../../../events/schema/orch.event.v1.json" "$tmp/events/schema/"
 for name in .npmrc LICENSE package.json package-lock.json tsconfig.json README.md src scripts testdata; do cp -R "$here/$name" "$work/"; done
 

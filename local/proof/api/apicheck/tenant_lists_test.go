@@ -11,9 +11,9 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // withoutTask has a check for each operation without a task in its path.
@@ -62,7 +62,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		}
 	},
 	"GET /v1/events/stream": noEvents, "GET /v1/events/ws": noEvents, "POST /v1/events/tickets": noEvents,
-	// TestReportOfAnotherMachineIsUnknown in shared/orchestrator reports the machine of a run.
+	// TestReportOfAnotherMachineIsUnknown in shared/app/runs reports the machine of a run.
 	"POST /v1/machines:report": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
 		t.Helper()
 		before := stage.Run(t, task)

@@ -6,13 +6,13 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/api"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/limit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/token"
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/token"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // PI is a valid PI.
@@ -34,10 +34,10 @@ func (s *Stage) Accept(t *testing.T) (taskID string) {
 }
 
 // input returns the input with which the state machine invokes the handler of a step.
-func (s *Stage) input(t *testing.T, taskID string, step run.Step) orchestrator.StepInput {
+func (s *Stage) input(t *testing.T, taskID string, step run.Step) runs.StepInput {
 	t.Helper()
 	r := s.Run(t, taskID)
-	return orchestrator.StepInput{
+	return runs.StepInput{
 		Ref: r.Ref(), Step: step, Execution: run.ExecutionName(r.Ref(), r.Execution.Start),
 		Generation: r.Wait.Generation, Token: "token-" + string(step),
 	}

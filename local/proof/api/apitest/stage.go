@@ -23,17 +23,17 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/shared/access"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // Tenant is the tenant of all runs.
@@ -62,7 +62,7 @@ type Parts struct {
 // Settings are the settings of a server that tests can change before it starts.
 type Settings struct {
 	Server  httpkit.Config
-	Service orchestrator.Config
+	Service runs.Config
 	// Tasks says how the server serves inference tasks; the default is that it accepts none.
 	Tasks app.SystemTasks
 	// Record gets the samples of the use cases.
@@ -112,7 +112,7 @@ func New(t *testing.T, parts Parts, serve func(*app.System) []httpkit.Route, cha
 	}
 	s.System = app.NewSystem(
 		s.Store, executions{}, fake.NewSchedules(nil), s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
-		orchestrator.FixedBucket(orchestrator.WorkerBucket{
+		runs.FixedBucket(runs.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
 		}), s.Secrets, fake.NoHooks{}, api.Environment, api.Documents(), settings.Tasks, settings.Record, settings.Service,
 	)
@@ -145,8 +145,8 @@ func (s *Stage) client(t *testing.T, unchecked bool) *http.Client {
 	return client
 }
 
-func serviceConfig() orchestrator.Config {
-	return orchestrator.Config{
+func serviceConfig() runs.Config {
+	return runs.Config{
 		Policy: run.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
 			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
@@ -166,10 +166,10 @@ func serviceConfig() orchestrator.Config {
 // chance returns random ids, and the constant 0 as Float64.
 type chance struct{}
 
-// Float64 implements orchestrator.Random.
+// Float64 implements runs.Random.
 func (chance) Float64() float64 { return 0 }
 
-// Hex implements orchestrator.Random.
+// Hex implements runs.Random.
 func (chance) Hex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // rand.Read never fails

@@ -15,15 +15,15 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 const tableName = "sortie"
@@ -73,12 +73,12 @@ func (h *onDynamoDB) store() port.Store { return h.records }
 
 func (h *onDynamoDB) executions() port.Executions { return h.calls }
 
-func (h *onDynamoDB) serve(w *world, config orchestrator.Config) app.SystemTasks {
+func (h *onDynamoDB) serve(w *world, config runs.Config) app.SystemTasks {
 	answers, err := dynamo.NewAnswers(h.records, dynamo.FeedConfig{Retention: retention, WaitInterval: dispatch.Batch})
 	w.ok(err)
 	return app.CallTasks(answers, func(_ context.Context, call inferences.DispatchCall) error {
 		d, _ := app.NewDispatcher(
-			app.TasksOnly(orchestrator.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
+			app.TasksOnly(runs.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
 			inferences.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
 		)
 		go func() {

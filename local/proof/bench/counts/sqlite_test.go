@@ -8,16 +8,16 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/inference"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 // retention is longer than a test.
@@ -63,7 +63,7 @@ func (h *onSQLite) executions() port.Executions { return h.calls }
 // lateEngine is the engine, which is created after the use cases that it calls.
 type lateEngine struct{ *engine.Engine }
 
-func (h *onSQLite) serve(*world, orchestrator.Config) app.SystemTasks {
+func (h *onSQLite) serve(*world, runs.Config) app.SystemTasks {
 	return app.ServeTasks(h.streams, mocked, inferences.DispatcherConfig{ID: "dispatcher-1", Alone: true, Batch: 5 * time.Millisecond})
 }
 

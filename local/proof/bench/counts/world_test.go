@@ -20,25 +20,25 @@ import (
 	"github.com/sortie-dev/sortie/functions/export"
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/jobs"
-	"github.com/sortie-dev/sortie/functions/runs"
+	runroutes "github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/functions/status"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -54,7 +54,7 @@ type home interface {
 	// begin starts the executions and the dispatcher of inference tasks.
 	begin(w *world)
 	// serve returns how the use cases serve inference tasks.
-	serve(w *world, config orchestrator.Config) app.SystemTasks
+	serve(w *world, config runs.Config) app.SystemTasks
 	// step handles everything that is due. It returns the time of the next step, or false
 	// without one.
 	step() (next time.Time, ok bool)
@@ -98,14 +98,14 @@ func newWorld(t *testing.T, open func(w *world) home) *world {
 	w.system = app.NewSystem(
 		w.home.store(), w.home.executions(), fake.NewSchedules(nil), w.machines, w.objects, w.signer, clock.System{}, w.log, w.random,
 		func(context.Context, string) error { return nil },
-		orchestrator.FixedBucket(orchestrator.WorkerBucket{AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "uploads"}),
+		runs.FixedBucket(runs.WorkerBucket{AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "uploads"}),
 		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), w.home.serve(w, config), series.Discard, config,
 	)
 	w.functions = stack.Functions(w.system)
 	w.home.begin(w)
 	routes := export.Routes(w.system.Requests, nil)
 	for _, more := range [][]httpkit.Route{
-		callback.Routes(w.system.Workers, w.system.Intake), status.Routes(w.system.Queries, status.MaxWait), runs.Routes(w.system.Definitions, w.system.Explanations),
+		callback.Routes(w.system.Workers, w.system.Intake), status.Routes(w.system.Queries, status.MaxWait), runroutes.Routes(w.system.Definitions, w.system.Explanations),
 		jobs.Routes(w.system.Jobs, w.system.Queries, w.system.Explanations), inference.Routes(w.system.Inference, clock.System{}),
 	} {
 		routes = append(routes, more...)
@@ -275,10 +275,10 @@ type random struct {
 
 func newRandom() *random { return &random{from: rand.NewChaCha8([32]byte{1})} }
 
-// Float64 implements orchestrator.Random.
+// Float64 implements runs.Random.
 func (r *random) Float64() float64 { return 0.5 }
 
-// Hex implements orchestrator.Random.
+// Hex implements runs.Random.
 func (r *random) Hex(n int) string {
 	var b bytes.Buffer
 	_, _ = io.CopyN(&b, r, int64(n)) // it never fails

@@ -21,15 +21,15 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/webhook"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 const (
@@ -131,14 +131,14 @@ func (w *world) newProcess() (*process, error) {
 	return p, nil
 }
 
-// Float64 and Hex implement orchestrator.Random.
+// Float64 and Hex implement runs.Random.
 func (w *world) Float64() float64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.random.Float64()
 }
 
-// Hex implements orchestrator.Random.
+// Hex implements runs.Random.
 func (w *world) Hex(n int) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

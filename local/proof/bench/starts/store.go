@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // The delays of the calls that a start makes. They have the order of magnitude of DynamoDB, and

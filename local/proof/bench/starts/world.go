@@ -15,28 +15,28 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/control"
-	"github.com/sortie-dev/sortie/functions/runs"
+	runroutes "github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/contract"
-	"github.com/sortie-dev/sortie/shared/httpkit"
-	"github.com/sortie-dev/sortie/shared/lambdakit"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/setting"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/series"
-	"github.com/sortie-dev/sortie/shared/setting"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
@@ -135,7 +135,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	w.system = app.NewSystem(
 		delayedStore{store}, executions, timer.New(clock.System{}), w.runner, fake.NewOutputs(clock.System{}, nil), fake.NewSigner(nil, "bench"),
 		clock.System{}, slog.New(slog.DiscardHandler), w.random, func(context.Context, string) error { return nil },
-		orchestrator.FixedBucket(orchestrator.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
+		runs.FixedBucket(runs.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
 	)
 	if err := w.openEngine(ctx); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	w.handler, err = httpkit.New(httpkit.Config{
 		Loopback: true, Local: port.Identity{Tenant: access.Default, Workspace: access.Default, Scopes: access.Scopes()},
 		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), AccessLevel: slog.LevelDebug, NewID: func() string { return w.random.Hex(16) },
-	}, append(append(runs.Routes(w.system.Definitions, w.system.Explanations), callback.Routes(w.system.Workers, w.system.Intake)...), control.Routes(w.system.Pools)...)...)
+	}, append(append(runroutes.Routes(w.system.Definitions, w.system.Explanations), callback.Routes(w.system.Workers, w.system.Intake)...), control.Routes(w.system.Pools)...)...)
 	return err
 }
 
@@ -238,10 +238,10 @@ func (r *random) Uint64() uint64 {
 	return r.source.Uint64()
 }
 
-// Float64 implements orchestrator.Random.
+// Float64 implements runs.Random.
 func (r *random) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
 
-// Hex implements orchestrator.Random.
+// Hex implements runs.Random.
 func (r *random) Hex(n int) string {
 	text := make([]byte, n)
 	_, _ = r.Read(text)

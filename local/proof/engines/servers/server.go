@@ -16,7 +16,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // setup returns an empty cache. Its npm writes a line to the file calls and then runs the

@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/proof/localstack/server"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Program is the process of a command.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/deployment"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // call runs a command with an empty cache and without host programs, and returns the exit code

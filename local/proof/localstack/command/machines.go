@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/deployment"
 	"github.com/sortie-dev/sortie/local/proof/localstack/fixtures"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
 // The arguments with which a machine runs this program.

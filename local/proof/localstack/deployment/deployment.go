@@ -24,7 +24,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // The account, region and keys of LocalStack, which also checks signatures with the keys.

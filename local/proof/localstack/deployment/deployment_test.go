@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // cdklocal records its arguments and environment, and writes outputs like the CDK.

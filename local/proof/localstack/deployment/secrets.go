@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 // The tokens of a deployment in LocalStack, for its clients and for the Machines API. They give

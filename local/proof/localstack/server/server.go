@@ -23,7 +23,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Server is a server, which may or may not be running.

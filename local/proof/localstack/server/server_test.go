@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // The test binary is also the Python that runs LocalStack, and the Java that LocalStack starts.

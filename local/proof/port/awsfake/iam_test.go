@@ -16,7 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/sortie-dev/sortie/local/proof/port/awsfake"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 const tableARN = "arn:aws:dynamodb:us-east-1:123456789012:table/sortie"

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/cost/units"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // Throughput is the maximum number of units per second of each partition key of a table.

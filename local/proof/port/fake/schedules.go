@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

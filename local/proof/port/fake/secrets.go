@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

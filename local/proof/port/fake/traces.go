@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // Traces implements port.Traces for a single goroutine. It appends the IDs of the runs to Sent.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 // Webhooks wraps another WebhookStore. It adds failures and checks its callers. It is safe for

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/hook/guard"
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 )
 
 // Attack is a URL that reaches a non-public address, or that two parsers may read differently.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/job"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

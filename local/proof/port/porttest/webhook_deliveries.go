@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/webhook"
 )
 
 func deliveriesFollowProgress(s *webhookTest) {

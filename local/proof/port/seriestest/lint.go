@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 )
 
 // Lint returns the problems that Prometheus' linter finds in metrics in the text format. It

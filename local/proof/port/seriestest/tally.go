@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 )
 
 // Tally sums samples by name and labels. Record is a series.Recorder. It records a problem for

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // commitHeartbeat commits a small fact together with a change of the run's heartbeat item.

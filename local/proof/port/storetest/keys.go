@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 var shop = run.KeyPool("shop")

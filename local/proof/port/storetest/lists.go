@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // pages reads a list to its end and returns the IDs. Each page has at most page.Limit runs. It

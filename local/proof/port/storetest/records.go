@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/label"
+	"github.com/sortie-dev/sortie/shared/domain/label"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func createdIsReadBack(s *storeTest) {

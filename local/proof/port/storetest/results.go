@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func (s *storeTest) wantNoResult(jobID string) {

@@ -1,8 +1,8 @@
 package storetest
 
 import (
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 // beginsAtItsCreation creates tasks that acquire a pool slot and have a worker in the commit

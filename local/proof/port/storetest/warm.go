@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
 )
 
 func (s *storeTest) warm(tenant, pool, id string) run.WarmMachine {

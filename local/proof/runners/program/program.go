@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/daemons"
-	"github.com/sortie-dev/sortie/shared/worker/supervisor"
-	"github.com/sortie-dev/sortie/shared/worker/wrap"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
+	"github.com/sortie-dev/sortie/shared/sdk/go/worker/wrap"
 )
 
 // Main executes the words and returns the exit code. env is the environment.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/answers"
 	"github.com/sortie-dev/sortie/local/proof/simulation/seeds"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 var flags = seeds.Define(20)

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
-	"github.com/sortie-dev/sortie/shared/budget"
-	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // plan has the probabilities of faults, each from 0 to 1.

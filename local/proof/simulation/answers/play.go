@@ -7,16 +7,16 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
 	"github.com/sortie-dev/sortie/shared/app/change"
-	"github.com/sortie-dev/sortie/shared/budget"
-	"github.com/sortie-dev/sortie/shared/catalog"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 // raw is the store and the streams without faults, for the simulation's own calls.
@@ -30,7 +30,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 	if w.raw.store, w.raw.feed, err = w.home.open(ctx); err != nil {
 		return err
 	}
-	records := orchestrator.NewRecords(w.raw.store, bubble, slog.New(slog.DiscardHandler))
+	records := runs.NewRecords(w.raw.store, bubble, slog.New(slog.DiscardHandler))
 	models := artifacts.NewModels(w.raw.store, bubble, slog.New(slog.DiscardHandler), api.ModelDocument, w.config().ModelKeys)
 	_, _, err = models.Create(ctx, identity(""), modelID, catalog.Definition{
 		Engines: []port.EngineKind{port.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
@@ -42,8 +42,8 @@ func (w *world) begin(ctx context.Context) (err error) {
 	if err := w.raw.store.SavePool(ctx, run.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, CreatedAt: bubble.Now()}); err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
-	leave := orchestrator.LeaveToSweep{}
-	life := orchestrator.NewLifecycle(records, orchestrator.NoExecutions{}, leave, leave, leave, w.config())
+	leave := runs.LeaveToSweep{}
+	life := runs.NewLifecycle(records, runs.NoExecutions{}, leave, leave, leave, w.config())
 	accounts := budgets.NewAccounts(w.raw.store, life, bubble, api.Documents().Budget, w.config().Budgets)
 	for scope, l := range w.limits {
 		if _, err := accounts.PutBudget(ctx, identity(""), scope, l.Limit); err != nil {

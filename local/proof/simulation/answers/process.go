@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/shared/api"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/clock"
-	"github.com/sortie-dev/sortie/shared/fault"
-	"github.com/sortie-dev/sortie/shared/orchestrator"
-	"github.com/sortie-dev/sortie/shared/platform"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
-	"github.com/sortie-dev/sortie/shared/run"
-	"github.com/sortie-dev/sortie/shared/series"
+	"github.com/sortie-dev/sortie/shared/wire/api"
 )
 
 const (
@@ -112,7 +112,7 @@ func (w *world) newProcess(name string) (*process, error) {
 	}
 	p.system = app.NewSystem(
 		faultyStore{fake.NewStore(store, nil, w.misuse), p}, fake.NewExecutions(nil, nil), fake.NewSchedules(nil), noMachines{}, w.outputs,
-		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, orchestrator.FixedBucket(orchestrator.WorkerBucket{}),
+		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, runs.FixedBucket(runs.WorkerBucket{}),
 		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(),
 		app.ServeTasks(faultyFeed{feed, p}, p.engine, inferences.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
 		series.Discard, w.config(),
@@ -129,8 +129,8 @@ func (w *world) misuse(err error) {
 }
 
 // config returns the settings of the deployment.
-func (w *world) config() orchestrator.Config {
-	return orchestrator.Config{
+func (w *world) config() runs.Config {
+	return runs.Config{
 		Policy: run.Policy{
 			OutputRetention: 30 * 24 * time.Hour, RecordRetention: 60 * 24 * time.Hour,
 			Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute},
@@ -179,10 +179,10 @@ type randomNumbers struct {
 
 func randomOf(w *world, name string) randomNumbers { return randomNumbers{w, name} }
 
-// Float64 implements orchestrator.Random.
+// Float64 implements runs.Random.
 func (r randomNumbers) Float64() float64 { return r.w.roll(r.name + " float").Float64() }
 
-// Hex implements orchestrator.Random.
+// Hex implements runs.Random.
 func (r randomNumbers) Hex(n int) string {
 	draw, b := r.w.roll(fmt.Sprintf("%s hex %d", r.name, n)), make([]byte, n)
 	for i := range b {

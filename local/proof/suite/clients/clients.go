@@ -2,7 +2,7 @@
 // separate so that programs can configure a deployment with them without linking the tests.
 package clients
 
-import "github.com/sortie-dev/sortie/shared/access"
+import "github.com/sortie-dev/sortie/shared/domain/access"
 
 // Others are client tokens besides the suite's own.
 type Others struct {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // Client calls the API of one deployment on behalf of one test.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sortie-dev/sortie/local/twin/stack"
-	"github.com/sortie-dev/sortie/shared/limit"
+	"github.com/sortie-dev/sortie/shared/base/limit"
 )
 
 // app is the app of the local stack's machines.

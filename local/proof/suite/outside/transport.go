@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
-	"github.com/sortie-dev/sortie/shared/contract"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // document is the parsed OpenAPI document.

@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
 	"github.com/sortie-dev/sortie/local/sortie/template"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // nowhere is a DNS without names.

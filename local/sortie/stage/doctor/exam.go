@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 // defaultLimit is the time limit of one check.

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
-	"github.com/sortie-dev/sortie/shared/access"
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 )
 
 // secrets checks that each secret of the stage has a value of the right format.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
-	"github.com/sortie-dev/sortie/shared/setting/service"
+	"github.com/sortie-dev/sortie/shared/app/setting"
 )
 
 // Plan is what a stage needs besides its own resources. A zero field is not needed.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/clock"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
 const delivered = `{"schemaVersion": "orch.event.v1", "eventId": "urn:orch:event:01KA0000000000000000000000", "eventType": "job.completed"}`

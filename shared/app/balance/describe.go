@@ -1,0 +1,96 @@
+package balance
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+)
+
+// Describe asks the replicas of a pool for their capabilities, unless their last report is
+// recent. It returns when they have answered or ctx has ended.
+func (s *Replicas) Describe(ctx context.Context, pool run.Pool) {
+	var asked sync.WaitGroup
+	for _, r := range s.outdated(pool) {
+		asked.Go(func() { s.describe(ctx, r) })
+	}
+	asked.Wait()
+}
+
+// DescribeLater does the same as Describe in the background, with at most one request for each
+// replica at a time. start calls do in a goroutine, or returns false.
+func (s *Replicas) DescribeLater(pool run.Pool, start func(do func(context.Context)) (started bool)) {
+	for _, r := range s.outdated(pool) {
+		if !s.setDescribing(r, true) {
+			continue
+		}
+		started := start(func(ctx context.Context) {
+			defer s.setDescribing(r, false)
+			s.describe(ctx, r)
+		})
+		if !started {
+			s.setDescribing(r, false)
+		}
+	}
+}
+
+// outdated returns the replicas of a pool that have not reported their capabilities within
+// askAfter.
+func (s *Replicas) outdated(pool run.Pool) []*replica {
+	now := s.clock.Now()
+	found := s.ofPool(pool)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(found, func(r *replica) bool {
+		age := now.Sub(r.askedAt)
+		return !r.askedAt.IsZero() && age >= 0 && age < askAfter
+	})
+}
+
+// ContextOf returns the largest reported context of the replicas of a pool; 0 without a report.
+func (s *Replicas) ContextOf(pool run.Pool) (longest int) {
+	found := s.ofPool(pool)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range found {
+		longest = max(longest, r.reportedCapabilities.ContextTokens)
+	}
+	return longest
+}
+
+// ofPool returns the replicas of a pool for which this process has an engine.
+func (s *Replicas) ofPool(pool run.Pool) (found []*replica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, each := range pool.Engine.Replicas {
+		if r, err := s.stateOf(pool, each); err == nil {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// setDescribing records whether a background request to a replica is under way. It returns
+// whether the record has changed.
+func (s *Replicas) setDescribing(r *replica, is bool) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = r.describing != is
+	r.describing = is
+	return changed
+}
+
+// describe asks a replica for its capabilities and stores them. After an error they become
+// outdated in restFor.
+func (s *Replicas) describe(ctx context.Context, r *replica) {
+	now := s.clock.Now()
+	found, err := r.engine.Capabilities(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.askedAt = now; err != nil {
+		r.askedAt = now.Add(restFor - askAfter)
+		return
+	}
+	r.reportedCapabilities = found
+}

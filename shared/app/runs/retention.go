@@ -1,0 +1,95 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Pin pins a run, in any state, or unpins it. It is idempotent and returns the newest record.
+// Fault: NotFound as for Queries.Task.
+func (s *Requests) Pin(ctx context.Context, who port.Identity, taskID string, pinned bool) (run.Run, error) {
+	r, err := s.find(ctx, who, taskID)
+	if err != nil {
+		return run.Run{}, err
+	}
+	r, err = s.applyTo(ctx, r, constantFact(run.PinChanged{Pinned: pinned, By: who.Actor().Subject}))
+	if errors.Is(err, port.ErrNotFound) {
+		return run.Run{}, fault.New(fault.NotFound, "no such task, or it has expired")
+	}
+	if err != nil {
+		return run.Run{}, fmt.Errorf("cannot pin the run: %w", err)
+	}
+	return r, nil
+}
+
+// newestRuns caches the newest runs of jobs. An outdated entry holds runs for longer.
+type newestRuns struct {
+	mu    sync.Mutex
+	since time.Time
+	jobs  map[job.Ref]run.NewestRuns
+}
+
+// newestFor is how long the newest runs of jobs are cached.
+const newestFor = 10 * time.Minute
+
+// expire checks the retention of a held run and deletes the expired objects of a run.
+func (s *Outputs) expire(ctx context.Context, ref run.Ref) error {
+	r, err := s.store.Load(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if r.Held {
+		newest := run.NewestRuns{}
+		if r.Pin == nil {
+			if newest, err = s.newestOf(ctx, job.Ref{Tenant: r.Tenant, ID: r.JobID}); err != nil {
+				return err
+			}
+		}
+		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact { return run.RetentionChecked{Newest: newest.Has(r)} }); err != nil {
+			return err
+		}
+	}
+	return s.deleteExpiredOf(ctx, r)
+}
+
+// newestOf returns the newest runs of a job, as many as its definition keeps now. A deleted job
+// keeps none.
+func (s *Outputs) newestOf(ctx context.Context, ref job.Ref) (newest run.NewestRuns, err error) {
+	s.newest.mu.Lock()
+	defer s.newest.mu.Unlock()
+	if now := s.now(); now.Sub(s.newest.since) > newestFor {
+		s.newest.since, s.newest.jobs = now, map[job.Ref]run.NewestRuns{}
+	}
+	if newest, ok := s.newest.jobs[ref]; ok {
+		return newest, nil
+	}
+	j, err := s.store.LoadJob(ctx, ref.Tenant, ref.ID)
+	if err != nil && !errors.Is(err, port.ErrNotFound) {
+		return newest, fmt.Errorf("cannot read the job: %w", err)
+	}
+	if kept := j.Definition.Retention; err == nil && kept != nil && kept.Newest != nil {
+		newest.Count = *kept.Newest
+	}
+	page := port.Page{JobID: ref.ID, Limit: sweepPage}
+	for complete := newest.Count == 0; !complete; {
+		runs, next, err := s.store.List(ctx, ref.Tenant, page)
+		if err != nil {
+			return newest, fmt.Errorf("cannot list the runs of the job: %w", err)
+		}
+		for _, r := range runs {
+			complete = complete || newest.Add(r)
+		}
+		page.Cursor = next
+		complete = complete || next == ""
+	}
+	s.newest.jobs[ref] = newest
+	return newest, nil
+}

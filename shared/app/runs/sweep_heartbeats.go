@@ -1,0 +1,85 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// sweepHeartbeats evaluates the runs whose heartbeats are not forwarded and whose heartbeat
+// limit has passed. One canary serves a whole sweep.
+func (s *Sweeper) sweepHeartbeats(ctx context.Context) error {
+	var once sync.Once
+	var reception run.Reception
+	return s.sweepRefs(ctx, "heartbeats",
+		func(after string) ([]run.Ref, string, error) {
+			refs, next, err := s.store.HeartbeatsDue(ctx, s.now(), after, sweepPage)
+			if err != nil {
+				err = fmt.Errorf("cannot read the overdue heartbeats: %w", err)
+			}
+			return refs, next, err
+		},
+		func(ctx context.Context, ref run.Ref) error {
+			r, err := s.store.Load(ctx, ref)
+			if err == nil {
+				_, err = s.applyTo(ctx, r, func(now run.Run) run.Fact {
+					return run.HeartbeatsChecked{Contact: s.reception.contact(ctx, now, func() run.Reception {
+						once.Do(func() { reception = s.reception.evaluate(ctx, now) })
+						return reception
+					})}
+				})
+			}
+			if err != nil && !errors.Is(err, port.ErrNotFound) {
+				return fmt.Errorf("cannot check the heartbeats of run %s: %w", ref.ID, err)
+			}
+			return nil
+		})
+}
+
+// count records whether more than most attempts run, so that heartbeats are not forwarded. They
+// are forwarded again once at most four fifths of most run. nil means no limit.
+func (s *Reception) count(ctx context.Context, running int, most *int) error {
+	if most == nil {
+		return nil
+	}
+	var err error
+	for range receptionTries {
+		var before port.Reception
+		if before, err = s.store.Reception(ctx); err != nil {
+			break
+		}
+		after := before
+		after.Crowded = running > *most || before.Crowded && running > *most*4/5
+		if after == before {
+			return nil
+		}
+		err = s.store.RecordReception(ctx, before, after)
+		if !errors.Is(err, port.ErrConflict) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cannot record the number of running attempts: %w", err)
+	}
+	return nil
+}
+
+// forwardingSuspended reports whether the heartbeats of the attempt that enters a step are not
+// forwarded. An attempt keeps the result that it got before its machine was created.
+func (s *Lifecycle) forwardingSuspended(ctx context.Context, step run.Step) bool {
+	if step != run.StepContainerCreating || s.forwardLimit == nil {
+		return false
+	}
+	if *s.forwardLimit == 0 {
+		return true
+	}
+	recorded, err := s.store.Reception(ctx)
+	if err != nil {
+		s.log.WarnContext(ctx, "cannot read whether heartbeats are forwarded; they are", "error", err.Error())
+	}
+	return recorded.Crowded
+}

@@ -1,0 +1,150 @@
+package inference
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// Limits of a request that engines cannot raise, and its defaults.
+const (
+	// MaxTokens is the maximum of max_tokens.
+	MaxTokens = 50000
+	// RequestSize is the maximum size of a stored request in bytes, and so of a prompt.
+	RequestSize = 128 << 10
+	// Inputs is the maximum number of inputs or documents in a request.
+	Inputs = 512
+	// DefaultWithin is the default deadline of a request, MostWithin the longest.
+	DefaultWithin = 5 * time.Minute
+	MostWithin    = time.Hour
+	// Model is the maximum length of model_ref in bytes, SamplerProfile that of
+	// sampler_profile_version in characters.
+	Model          = 255
+	SamplerProfile = 128
+)
+
+// Request is the request to the engine, as stored with the run.
+type Request struct {
+	Prompt   string         `json:"prompt,omitempty"`
+	Messages []port.Message `json:"messages,omitempty"`
+	// Input are the texts of an embedding, or the documents that a rerank compares with Query.
+	Input []string `json:"input,omitempty"`
+	Query string   `json:"query,omitempty"`
+	// Context is the field ctx: the maximum number of tokens in prompt and answer; 0 means that
+	// of the engine.
+	Context     int      `json:"ctx,omitempty"`
+	Stop        []string `json:"stop,omitempty"`
+	Seed        *int64   `json:"seed,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"topP,omitempty"`
+	// Front is data that another API stores with its request for its answers. Engines do not
+	// get it.
+	Front json.RawMessage `json:"front,omitempty"`
+}
+
+// PromptTokens estimates the number of tokens in the prompt, with four bytes of UTF-8 per
+// token.
+func (q Request) PromptTokens() int { return (q.size() + 3) / 4 }
+
+// LongestPrompt returns an upper bound of the tokens that an engine can count for the prompt:
+// one token per byte, the query once for each document of a rerank, and a reserve for the
+// model's template around the messages.
+func (q Request) LongestPrompt() int {
+	const template, each = 2048, 64
+	return q.size() + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input))*each + template
+}
+
+// size returns the size of the prompt in bytes.
+func (q Request) size() int {
+	size := len(q.Prompt) + len(q.Query)
+	for _, m := range q.Messages {
+		size += len(m.Role) + len(m.Content) + 8
+	}
+	for _, text := range q.Input {
+		size += len(text)
+	}
+	return size
+}
+
+// Fitting returns the number of tokens to request from an engine with a context size, at most
+// most. A context of 0 is unknown. Engines refuse requests that they cannot complete. So the
+// prompt is estimated with three bytes per token, longer than by PromptTokens.
+func (q Request) Fitting(most, context int) int {
+	if context == 0 {
+		return most
+	}
+	return max(min(most, context-q.size()/3-16), 1)
+}
+
+// Check returns an InvalidRequest fault, with the field, if the request is invalid for the
+// workload.
+func (q Request) Check(w port.Workload) error {
+	switch w {
+	case port.WorkloadCompletion:
+		return q.checkCompletion()
+	case port.WorkloadEmbedding:
+		if len(q.Input) == 0 || len(q.Input) > Inputs {
+			return fault.Invalid("input", "%d inputs, want 1 to %d texts to embed", len(q.Input), Inputs)
+		}
+		if q.Query != "" {
+			return fault.Invalid("query", "an embedding has no query, want input alone")
+		}
+	case port.WorkloadRerank:
+		switch {
+		case q.Query == "":
+			return fault.Invalid("query", "missing query, want the text to compare the documents of input with")
+		case len(q.Input) == 0 || len(q.Input) > Inputs:
+			return fault.Invalid("input", "%d documents, want 1 to %d", len(q.Input), Inputs)
+		}
+	default:
+		return fault.Invalid("workload", "unknown workload %.40q, want completion, embedding or rerank", w)
+	}
+	for i, text := range q.Input {
+		if text == "" || !utf8.ValidString(text) {
+			return fault.Invalid(fmt.Sprintf("input.%d", i), "empty text or no UTF-8, want a text")
+		}
+	}
+	if q.Prompt != "" || len(q.Messages) > 0 {
+		return fault.Invalid("prompt", "%s has no prompt, want input", w)
+	}
+	return nil
+}
+
+func (q Request) checkCompletion() error {
+	switch {
+	case q.Prompt == "" && len(q.Messages) == 0:
+		return fault.Invalid("prompt", "missing prompt, want a prompt or messages")
+	case q.Prompt != "" && len(q.Messages) > 0:
+		return fault.Invalid("prompt", "a prompt and messages, want one of them")
+	case q.Query != "":
+		return fault.Invalid("query", "a completion has no query, want a prompt or messages")
+	case len(q.Input) > 0:
+		return fault.Invalid("input", "a completion has no input, want a prompt or messages")
+	case !utf8.ValidString(q.Prompt):
+		return fault.Invalid("prompt", "the prompt is no UTF-8")
+	case q.Temperature != nil && (*q.Temperature < 0 || *q.Temperature > 2):
+		return fault.Invalid("temperature", "%g is out of range, want 0 to 2", *q.Temperature)
+	case q.TopP != nil && (*q.TopP < 0 || *q.TopP > 1):
+		return fault.Invalid("top_p", "%g is out of range, want 0 to 1", *q.TopP)
+	case len(q.Stop) > 16:
+		return fault.Invalid("stop", "%d texts, want at most 16", len(q.Stop))
+	}
+	for i, text := range q.Stop {
+		if text == "" || !utf8.ValidString(text) {
+			return fault.Invalid(fmt.Sprintf("stop.%d", i), "empty text or no UTF-8, want a text that ends the answer")
+		}
+	}
+	for i, m := range q.Messages {
+		if m.Role != "system" && m.Role != "user" && m.Role != "assistant" {
+			return fault.Invalid(fmt.Sprintf("messages.%d.role", i), "unknown role %.40q, want system, user or assistant", m.Role)
+		}
+		if !utf8.ValidString(m.Content) {
+			return fault.Invalid(fmt.Sprintf("messages.%d.content", i), "no UTF-8")
+		}
+	}
+	return nil
+}

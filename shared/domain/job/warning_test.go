@@ -1,0 +1,42 @@
+package job_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sortie-dev/sortie/shared/domain/job"
+)
+
+func TestStepsBeyondTheirRangeAreWarnings(t *testing.T) {
+	t.Parallel()
+	for schedule, want := range map[string][]string{
+		"*/90 * * * *":       {`schedule: position 1: the step of "*/90" is larger than the range 0 to 59 of the minute, so that it selects 0 alone`},
+		"0 */25 * * *":       {`schedule: position 3: the step of "*/25" is larger than the range 0 to 23 of the hour, so that it selects 0 alone`},
+		"0 0 */31 * *":       {`schedule: position 5: the step of "*/31" is larger than the range 1 to 31 of the day of month, so that it selects 1 alone`},
+		"5,10-20/11 0 1 * *": {`schedule: position 3: the step of "10-20/11" is larger than the range 10 to 20 of the minute, so that it selects 10 alone`},
+		" */60 0 * * MON-SUN/7": {
+			`schedule: position 2: the step of "*/60" is larger than the range 0 to 59 of the minute, so that it selects 0 alone`,
+			`schedule: position 13: the step of "MON-SUN/7" is larger than the range 1 to 7 of the day of week, so that it selects 1 alone`,
+		},
+		"*/59 */23 */30 */11 */6": nil, "0 2 * * MON-FRI": nil, "@daily": nil, "@every 90m": nil, "": nil, "*/7 5-5/1 * * *": nil,
+	} {
+		if diff := cmp.Diff(want, job.Definition{Schedule: schedule}.Warnings()); diff != "" {
+			t.Errorf("%q: want -, got +\n%s", schedule, diff)
+		}
+	}
+}
+
+func TestZoneInAScheduleNamesTimeZone(t *testing.T) {
+	t.Parallel()
+	for schedule, zone := range map[string]string{
+		"CRON_TZ=Europe/Berlin 30 4 * * *": "timeZone: Europe/Berlin", "TZ=UTC @daily": "timeZone: UTC", "  cron_tz=Asia/Tokyo 0 0 * * *": "timeZone: Asia/Tokyo",
+		"TZ= 0 0 * * *": "timeZone", "CRON_TZ=Europe/Berlin": "timeZone: Europe/Berlin",
+	} {
+		_, err := job.ParseSchedule(schedule, "")
+		if err == nil || !strings.Contains(err.Error(), zone) {
+			t.Errorf("%q: got %v, want one that names %s", schedule, err, zone)
+		}
+	}
+}

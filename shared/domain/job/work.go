@@ -1,0 +1,181 @@
+package job
+
+import (
+	"cmp"
+	"path"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+)
+
+// defaultHookTime is the default time limit of one request to a hook.
+const defaultHookTime = 10 * time.Second
+
+// Run returns a run with the work, policy, constraints, actions and pool of the definition.
+// defaults is the policy of the deployment. The run has no identity.
+func (d Definition) Run(defaults run.Policy) run.Run {
+	policy, _ := d.policy(defaults)
+	inputs, _ := d.InputValues(nil)
+	return run.Run{
+		Inputs: inputs,
+		Work:   d.work(), Policy: policy, JobID: d.ID, Slot: run.Slot{Pool: d.Pool},
+		Constraints: d.constraints(), Actions: d.runActions(),
+		Priority: d.Priority, Concurrency: d.concurrency(), Labels: d.Labels,
+	}
+}
+
+func (d Definition) concurrency() *run.Concurrency {
+	if d.ConcurrencyKey == "" {
+		return nil
+	}
+	found := &run.Concurrency{Key: d.ConcurrencyKey, Limit: 1}
+	if c := d.Concurrency; c != nil {
+		if c.Limit != nil {
+			found.Limit = *c.Limit
+		}
+		if c.QueueLimit != nil {
+			found.QueueLimit = *c.QueueLimit
+		}
+		found.Overflow = c.Overflow
+	}
+	return found
+}
+
+// Run returns a run of the current version of the job, without ids and trigger.
+func (j Job) Run(defaults run.Policy) run.Run {
+	r := j.Definition.Run(defaults)
+	r.Tenant, r.Workspace, r.JobVersion = j.Tenant, cmp.Or(j.Workspace, j.Tenant), j.Version
+	return r
+}
+
+func (d Definition) work() run.Work {
+	work := run.Work{Kind: run.KindJob}
+	if d.Export != nil {
+		work = d.Export.Work()
+	} else {
+		work.Program = d.program()
+	}
+	work.PodSpec = d.PodSpec
+	work.Image, work.BucketCredentials, work.Resources.Region = d.Image, d.BucketCredentials, d.Region
+	if r := d.Resources; r != nil && r.CPUs != nil {
+		work.Resources.CPUs = *r.CPUs
+	}
+	if r := d.Resources; r != nil && r.MemoryMB != nil {
+		work.Resources.MemoryMB = *r.MemoryMB
+	}
+	return work
+}
+
+func (d Definition) program() *run.Program {
+	program := &run.Program{Command: d.Command, Completion: run.CompletionExit, DropLogs: d.Logs == LogsDrop}
+	if d.Completion != "" {
+		program.Completion = d.Completion
+	}
+	if d.ExitCodes != nil {
+		program.ExitCodes = *d.ExitCodes
+	}
+	if len(d.Env) > 0 {
+		program.Env = make(map[string]run.Variable, len(d.Env))
+	}
+	for name, v := range d.Env {
+		program.Env[name] = run.Variable(v)
+	}
+	if d.Input != "" {
+		program.Input = &run.Input{Text: d.Input, Size: int64(len(d.Input))}
+	}
+	if o := d.Output; o != nil {
+		program.Output = &run.ProgramOutput{Path: o.Path, FileName: o.FileName, ContentType: o.ContentType}
+		if o.FileName == "" {
+			program.Output.FileName = path.Base(o.Path)
+		}
+	}
+	return program
+}
+
+// MaxConcurrentRuns returns the maximum number of concurrent runs; 0 means no limit.
+func (d Definition) MaxConcurrentRuns() int {
+	if d.Constraints == nil || d.Constraints.MaxConcurrentRuns == nil {
+		return 0
+	}
+	return *d.Constraints.MaxConcurrentRuns
+}
+
+func (d Definition) constraints() *run.Constraints {
+	c := d.Constraints
+	if c == nil {
+		return nil
+	}
+	found := &run.Constraints{
+		RequirePreviousSuccess: given(c.RequirePreviousSuccess), CatchUpWindow: c.CatchUpWindow.Value(),
+		MaxExpectedRunTime: c.MaxExpectedRunTime.Value(),
+		PreRunHook:         c.PreRunHook.run(c.OnUnavailable), PostRunHook: c.PostRunHook.run(c.OnUnavailable),
+	}
+	found.MaxConcurrentRuns = d.MaxConcurrentRuns()
+	return found
+}
+
+// run converts the hook. others is the job's rule for a hook without its own rule.
+func (h *Hook) run(others Unavailable) *run.Hook {
+	if h == nil {
+		return nil
+	}
+	found := &run.Hook{
+		URL: h.URL, Headers: h.Headers, SecretRef: h.SecretRef, Timeout: defaultHookTime,
+		Critical: given(h.Critical), AllowUnavailable: cmp.Or(h.OnUnavailable, others) == UnavailableAllow,
+	}
+	if h.Timeout != "" {
+		found.Timeout = h.Timeout.Value()
+	}
+	return found
+}
+
+func (d Definition) runActions() *run.Actions {
+	if d.Actions == nil {
+		return nil
+	}
+	convert := func(a *Action) *run.Action {
+		if a == nil {
+			return nil
+		}
+		return new(a.run())
+	}
+	found := &run.Actions{
+		OnViolation: convert(d.Actions.OnConstraintViolation),
+		OnFailure:   convert(d.Actions.OnFailure), OnSuccess: convert(d.Actions.OnSuccess),
+		OnSkip: convert(d.Actions.OnSkip),
+	}
+	if len(d.Actions.OnViolationOf) > 0 {
+		found.Each = make(map[run.Constraint]run.Action, len(d.Actions.OnViolationOf))
+	}
+	for name, a := range d.Actions.OnViolationOf {
+		found.Each[name] = a.run()
+	}
+	return found
+}
+
+// run converts the action and applies the defaults.
+func (a Action) run() run.Action {
+	found := run.Action{Type: a.Type, Critical: given(a.Critical)}
+	text := func(name string) string {
+		value, _ := a.Parameters[name].(string)
+		return value
+	}
+	switch a.Type {
+	case run.ActionRetryLater:
+		found.Limit = a.duration("limit", run.ActionLimit)
+		found.Delay = a.duration("delay", min(run.ActionDelay, found.Limit/2))
+		if n, ok := a.Parameters["maxRetries"].(float64); ok {
+			found.MaxRetries = int(n)
+		}
+	case run.ActionWait:
+		found.Limit = a.duration("limit", run.ActionLimit)
+	case run.ActionKillOld:
+		found.Limit = a.duration("limit", run.KillLimit)
+	case run.ActionWebhook:
+		found.Hook = &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
+	case run.ActionTriggerJob:
+		found.JobID, found.Parameters = text("jobId"), a.triggerParameters()
+	case run.ActionSkip:
+	}
+	return found
+}

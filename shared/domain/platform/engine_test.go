@@ -1,0 +1,114 @@
+package platform_test
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+)
+
+// secureOnly permits only https.
+func secureOnly(text string) error {
+	if !strings.HasPrefix(text, "https://") {
+		return errors.New("want https")
+	}
+	return nil
+}
+
+func enginePlace(change func(*platform.EnginePlace)) platform.EnginePlace {
+	e := platform.EnginePlace{
+		Kind: platform.EngineVLLM, Model: "llama-3.1:8b", Slots: 4,
+		Replicas: []platform.EngineReplica{{ID: "a", URL: "https://a.example"}, {ID: "b", URL: "https://b.example", MetricsURL: "https://b.example/metrics"}},
+	}
+	change(&e)
+	return e
+}
+
+func TestEnginePlacesOfADeployment(t *testing.T) {
+	t.Parallel()
+	offer := platform.EngineOffer{CheckURL: secureOnly}
+	if f := enginePlace(func(*platform.EnginePlace) {}).Check(offer); len(f) != 0 {
+		t.Errorf("got %v, want no fault", f)
+	}
+	mock := enginePlace(func(e *platform.EnginePlace) {
+		e.Kind, e.Replicas = platform.EngineMock, make([]platform.EngineReplica, 2)
+	}).WithIDs()
+	if f := mock.Check(platform.EngineOffer{Mock: true}); len(f) != 0 || mock.Replicas[1].ID != "r2" || mock.Limit() != 8 {
+		t.Errorf("got %v of %+v with limit %d, want a valid mock with 8 slots", f, mock, mock.Limit())
+	}
+	for name, row := range map[string]struct {
+		change func(*platform.EnginePlace)
+		code   fault.Code
+		field  string
+	}{
+		"unknown kind": {func(e *platform.EnginePlace) { e.Kind = "gpt" }, fault.InvalidRequest, "engine.kind"},
+		"mock elsewhere": {func(e *platform.EnginePlace) {
+			e.Kind, e.Replicas = platform.EngineMock, []platform.EngineReplica{{ID: "a"}}
+		}, fault.Unprocessable, "engine.kind"},
+		"negative deadline":      {func(e *platform.EnginePlace) { e.DeadlineMS = -1 }, fault.InvalidRequest, "engine.deadlineMs"},
+		"deadline of two hours":  {func(e *platform.EnginePlace) { e.DeadlineMS = 7_200_000 }, fault.InvalidRequest, "engine.deadlineMs"},
+		"no model":               {func(e *platform.EnginePlace) { e.Model = "" }, fault.InvalidRequest, "engine.model"},
+		"malformed model":        {func(e *platform.EnginePlace) { e.Model = "a/b" }, fault.InvalidRequest, "engine.model"},
+		"no slots":               {func(e *platform.EnginePlace) { e.Slots = 0 }, fault.InvalidRequest, "engine.slots"},
+		"many slots":             {func(e *platform.EnginePlace) { e.Slots = platform.MaxReplicaSlots + 1 }, fault.InvalidRequest, "engine.slots"},
+		"deterministic slots":    {func(e *platform.EnginePlace) { e.Deterministic = true }, fault.InvalidRequest, "engine.slots"},
+		"no replicas":            {func(e *platform.EnginePlace) { e.Replicas = nil }, fault.InvalidRequest, "engine.replicas"},
+		"many replicas":          {func(e *platform.EnginePlace) { e.Replicas = make([]platform.EngineReplica, platform.MaxReplicas+1) }, fault.InvalidRequest, "engine.replicas"},
+		"malformed replica":      {func(e *platform.EnginePlace) { e.Replicas[1].ID = "a b" }, fault.InvalidRequest, "engine.replicas.1.id"},
+		"replica twice":          {func(e *platform.EnginePlace) { e.Replicas[1].ID = "a" }, fault.InvalidRequest, "engine.replicas.1.id"},
+		"missing URL":            {func(e *platform.EnginePlace) { e.Replicas[1].URL = "" }, fault.InvalidRequest, "engine.replicas.1.url"},
+		"URL that is refused":    {func(e *platform.EnginePlace) { e.Replicas[0].URL = "http://a.example" }, fault.InvalidRequest, "engine.replicas.0.url"},
+		"URL with a query":       {func(e *platform.EnginePlace) { e.Replicas[0].URL += "?a=b" }, fault.InvalidRequest, "engine.replicas.0.url"},
+		"URL twice":              {func(e *platform.EnginePlace) { e.Replicas[1].URL = e.Replicas[0].URL }, fault.InvalidRequest, "engine.replicas.1.url"},
+		"metrics that are plain": {func(e *platform.EnginePlace) { e.Replicas[1].MetricsURL = "http://a" }, fault.InvalidRequest, "engine.replicas.1.metricsUrl"},
+	} {
+		if f := enginePlace(row.change).Check(offer); len(f) != 1 || f[0].Code != row.code || f[0].Field != row.field {
+			t.Errorf("%s: got %v, want %s of %s", name, f, row.code, row.field)
+		}
+	}
+	withAddress := platform.EnginePlace{Kind: platform.EngineMock, Model: "m", Slots: 1, Replicas: []platform.EngineReplica{{ID: "a", URL: "https://a.example"}}}
+	if f := withAddress.Check(platform.EngineOffer{Mock: true}); len(f) != 1 || f[0].Field != "engine.replicas.0.url" {
+		t.Errorf("got %v of a mock with an address, want its URL refused", f)
+	}
+	all := enginePlace(func(e *platform.EnginePlace) {
+		e.Kind, e.Model, e.Slots, e.Replicas[0].ID, e.Replicas[1].URL = "", "", 0, "", ""
+	})
+	var fields []string
+	for _, f := range all.Check(offer) {
+		fields = append(fields, f.Field)
+	}
+	if want := []string{"engine.kind", "engine.model", "engine.slots", "engine.replicas.0.id", "engine.replicas.1.url"}; !slices.Equal(fields, want) {
+		t.Errorf("got the faults of %v, want those of %v", fields, want)
+	}
+}
+
+func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	runner := run.Pool{ID: "machines", Version: 1}
+	e := enginePlace(func(*platform.EnginePlace) {})
+	served := runner.Serving(&e, "ann", now)
+	if served.Engine == nil || served.UpdatedBy != "ann" {
+		t.Fatalf("got %+v, want the engine", served)
+	}
+	same := e.WithIDs()
+	if again := served.Serving(&same, "bob", now.Add(time.Hour)); !reflect.DeepEqual(again, served) {
+		t.Errorf("the same engine: got %+v, want no change", again)
+	}
+	for kind, wants := range map[string]run.Pool{run.KindInference: served, run.KindJob: runner, run.KindExport: runner} {
+		for _, p := range []run.Pool{served, runner} {
+			f := p.CheckKind(kind)
+			if takes := p.Engine == wants.Engine; takes != (f == nil) {
+				t.Errorf("%s in a pool with engine %v: got %v", kind, p.Engine, f)
+			} else if f != nil && (f.Code != fault.Unprocessable || f.Field != "pool") {
+				t.Errorf("%s: got %v, want Unprocessable with the field pool", kind, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+)
+
+// EndAction names an action that follows the end of a run: onSuccess, onFailure, onSkip, or the
+// constraint that the run violated after its start.
+type EndAction string
+
+// The end actions that are not constraints.
+const (
+	OnSuccess EndAction = "onSuccess"
+	OnFailure EndAction = "onFailure"
+	OnSkip    EndAction = "onSkip"
+)
+
+// MaxLineage is the maximum number of jobs that trigger each other in a chain.
+const MaxLineage = 8
+
+// ActionOf returns the job's action for an end of the run. ok is false without an action, or if
+// the action does not apply after a run: only webhook and trigger_job do.
+func (r Run) ActionOf(end EndAction) (action Action, ok bool) {
+	if r.Actions == nil {
+		return Action{}, false
+	}
+	var found *Action
+	switch end {
+	case OnSuccess:
+		found = r.Actions.OnSuccess
+	case OnFailure:
+		found = r.Actions.OnFailure
+	case OnSkip:
+		found = r.Actions.OnSkip
+	default:
+		found = r.Actions.OnViolation
+		if own, has := r.Actions.Each[Constraint(end)]; has {
+			found = &own
+		}
+	}
+	if found == nil {
+		return Action{}, false
+	}
+	return *found, found.Type == ActionWebhook || found.Type == ActionTriggerJob
+}
+
+// afterRun lists the constraints that are evaluated after the start of a run.
+var afterRun = []Constraint{MaxExpectedRunTime, MaxAllowedRunTime, PostRunHook}
+
+// HookAnswer is the answer of a hook about a run.
+type HookAnswer struct {
+	// Allowed: the hook allows the run. Unavailable: the hook could not be called. At most one
+	// is set.
+	Allowed, Unavailable bool
+	// Detail is the reason of the hook, or why it could not be called.
+	Detail string
+}
+
+// notePostRunHook records a violation of the post-run hook. It reports whether a critical hook
+// refuses the run.
+func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
+	if a == nil || d.Constraints == nil || d.Constraints.PostRunHook == nil {
+		return false
+	}
+	hook := d.Constraints.PostRunHook
+	v, violated := hook.Violation(PostRunHook, *a, d.now)
+	if !violated {
+		return false
+	}
+	d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
+	return hook.Critical
+}
+
+// violate records a violation that was found after the start, and emits the event. The
+// constraints that are met are counted at the end of the run.
+func (d *draft) violate(v ConstraintViolation, event EventType, message string) {
+	d.Tally.Checked++
+	d.Violations = append(slices.Clone(d.Violations), v)
+	d.emit(Event{Type: event, Message: message})
+}
+
+// endActions adds the effects of the actions that follow the end of the run. An action that
+// does not apply after a run gets an event instead.
+func (d *draft) endActions() {
+	if d.Actions == nil || d.State == Cancelled {
+		return
+	}
+	for _, name := range afterRun {
+		if !d.violates(name) {
+			continue
+		}
+		action, ok := d.ActionOf(EndAction(name))
+		switch {
+		case ok:
+			d.effects = append(d.effects, Effect{Kind: EffectAct, Action: EndAction(name)})
+		case action.Type != "":
+			d.emit(Event{Type: EventActionFailed, Message: fmt.Sprintf("%s: %s does not apply after a run", name, action.Type)})
+		}
+	}
+	end := OnFailure
+	switch {
+	case d.Skipped:
+		end = OnSkip
+	case d.State == Completed:
+		end = OnSuccess
+	}
+	if _, ok := d.ActionOf(end); ok {
+		d.effects = append(d.effects, Effect{Kind: EffectAct, Action: end})
+	}
+}
+
+// EndActionDone: an action that follows the end of the run was carried out, or failed. It
+// changes nothing if that is already recorded.
+type EndActionDone struct {
+	Action EndAction
+	// Failure says why the action failed; empty for a success. Answer is the answer to a
+	// webhook that succeeded.
+	Failure, Answer string
+	// Triggered is the run that was triggered; nil for other actions.
+	Triggered *JobRun
+}
+
+func (f EndActionDone) apply(d *draft) error {
+	pending := func(e Effect) bool { return e.Kind == EffectAct && e.Action == f.Action }
+	if !slices.ContainsFunc(d.Execution.Pending, pending) {
+		return nil
+	}
+	d.Execution.Pending = pendingEffects(d.Execution.Pending, pending)
+	action, _ := d.ActionOf(f.Action)
+	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer), Triggered: f.Triggered}
+	d.recordTriggered(f.Triggered)
+	if f.Failure != "" {
+		e.Type, e.Message = EventActionFailed, fmt.Sprintf("%s: %s: %s", f.Action, action.Type, f.Failure)
+	}
+	d.emit(e)
+	return nil
+}
+
+// effectsDone removes the pending effects on the execution. Actions of the job stay pending
+// until EndActionDone.
+func (d *draft) effectsDone() {
+	onExecution := func(e Effect) bool { return e.Kind != EffectAct }
+	if slices.ContainsFunc(d.Execution.Pending, onExecution) {
+		d.Execution.Pending = pendingEffects(d.Execution.Pending, onExecution)
+		d.changed = true
+	}
+}
+
+// pendingEffects returns the effects for which done is false; nil if there is no such effect.
+func pendingEffects(effects []Effect, done func(Effect) bool) (left []Effect) {
+	for _, e := range effects {
+		if !done(e) {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+// expectedBy returns when the running attempt exceeds the expected run time of its job; zero
+// without an expected time, or if the excess is already recorded.
+func (r Run) expectedBy() time.Time {
+	c := r.Constraints
+	if c == nil || c.MaxExpectedRunTime == 0 || r.Attempt.StartedAt.IsZero() || r.violates(MaxExpectedRunTime) {
+		return time.Time{}
+	}
+	return r.Attempt.StartedAt.Add(c.MaxExpectedRunTime)
+}
+
+// noteExpectedTime records, once per run, that the attempt exceeds the expected run time.
+func (d *draft) noteExpectedTime() {
+	by := d.expectedBy()
+	if by.IsZero() || d.now.Before(by) {
+		return
+	}
+	message := fmt.Sprintf("the attempt runs for %s, want at most %s",
+		d.now.Sub(d.Attempt.StartedAt).Round(time.Second), d.Constraints.MaxExpectedRunTime)
+	d.violate(ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now}, EventExpectedTimeExceeded, message)
+}
+
+// noteAllowedTime records the violation of a job's run that ends because of its time limit.
+func (d *draft) noteAllowedTime(why *fault.Fault) {
+	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == KindJob && !d.violates(MaxAllowedRunTime) {
+		v := ConstraintViolation{Constraint: MaxAllowedRunTime, Message: why.Message, At: d.now}
+		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
+	}
+}

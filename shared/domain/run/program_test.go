@@ -1,0 +1,56 @@
+package run_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+)
+
+func TestJobTaskIDIsAULIDOfItsTime(t *testing.T) {
+	t.Parallel()
+	got := run.JobTaskID(epoch, [10]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+	id, err := ulid.ParseStrict(got[len("job_"):])
+	if err != nil || got[:4] != "job_" || !id.Timestamp().Equal(epoch) {
+		t.Errorf("got %s (%v), want job_ and a ULID of %s", got, err, epoch)
+	}
+	if other := run.JobTaskID(epoch, [10]byte{1}); other == got {
+		t.Errorf("got %s for two values of the entropy, want two ids", got)
+	}
+}
+
+func TestFiringHasOneTaskID(t *testing.T) {
+	t.Parallel()
+	ref := run.Ref{Tenant: "a", ID: run.FiringID("nightly", epoch)}
+	first := run.FiringTaskID(ref, epoch)
+	if again := run.FiringTaskID(ref, epoch); again != first {
+		t.Errorf("got %s and %s for one firing, want one id", first, again)
+	}
+	if other := run.FiringTaskID(run.Ref{Tenant: "b", ID: ref.ID}, epoch); other == first {
+		t.Errorf("got %s for two tenants, want two ids", first)
+	}
+}
+
+// TestInputIsKeptAsLongAsTheRecord: the bytes of an input are due for deletion once, with the
+// record.
+func TestInputIsKeptAsLongAsTheRecord(t *testing.T) {
+	t.Parallel()
+	r := fresh()
+	r.Work.Program = &run.Program{Input: &run.Input{Key: "k", Size: 1}}
+	r.ExpiresAt = epoch.Add(time.Hour)
+	if got := r.BytesDue(); !got.Equal(r.ExpiresAt) || !r.PurgeAt().IsZero() {
+		t.Errorf("got bytes due at %s and purge at %s, want %s and none", got, r.PurgeAt(), r.ExpiresAt)
+	}
+	d, err := run.Decide(r, run.RecordBytesDeleted{}, epoch)
+	if err != nil || d.Run.BytesLeft() || !d.Run.PurgeAt().Equal(r.ExpiresAt) {
+		t.Errorf("got %+v (%v), want a record without bytes", d.Run.Work.Program.Input, err)
+	}
+	if r.Work.Program.Input.Deleted {
+		t.Error("the earlier record was changed in place, want a copy")
+	}
+	if d, err = run.Decide(d.Run, run.RecordBytesDeleted{}, epoch); err != nil || d.Changed {
+		t.Errorf("got changed %t (%v) for a repeated deletion, want false", d.Changed, err)
+	}
+}

@@ -1,0 +1,140 @@
+package run
+
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+)
+
+// The retention of a held run is checked at these intervals. A run that is unpinned stays for at
+// least unpinnedFor.
+const (
+	newestCheck = 24 * time.Hour
+	pinnedCheck = 30 * 24 * time.Hour
+	unpinnedFor = 24 * time.Hour
+)
+
+// Pin says that a run is kept until it is unpinned.
+type Pin struct {
+	At time.Time `json:"at"`
+	// By is the subject of the client.
+	By string `json:"by"`
+}
+
+// stays reports whether the run is held at its end.
+func (r Run) stays() bool { return r.Pin != nil || r.Policy.Newest > 0 && !r.Skipped }
+
+// firstCheck returns when the retention of a held run is checked first: when the first part of
+// it would expire.
+func (r Run) firstCheck() time.Time {
+	p := r.Policy
+	first := min(p.OutputRetention, p.RecordRetention)
+	if p.LogRetention > 0 {
+		first = min(first, p.LogRetention)
+	}
+	return r.EndedAt.Add(first)
+}
+
+// setRetention holds a run that has ended, or sets when its parts expire; least is the earliest
+// such time. An output that has expired stays expired.
+func (d *draft) setRetention(hold bool, least time.Time) {
+	after := func(start time.Time, retention time.Duration) time.Time {
+		if hold || retention == 0 {
+			return time.Time{}
+		}
+		return later(start.Add(retention), least)
+	}
+	d.Held = hold
+	d.ExpiresAt = after(d.EndedAt, d.Policy.RecordRetention)
+	d.LogsExpireAt = after(d.EndedAt, d.Policy.LogRetention)
+	if d.Output != nil && !d.Output.Expired(d.now) {
+		output := *d.Output
+		output.ExpiresAt = after(output.AcceptedAt, d.Policy.OutputRetention)
+		d.Output = &output
+	}
+}
+
+// PinChanged pins a run, in any state, or unpins it. An unpinned run expires as if it had never
+// been pinned, but not within a day. It emits no event, because the run did nothing.
+type PinChanged struct {
+	Pinned bool
+	By     string
+}
+
+func (f PinChanged) apply(d *draft) error {
+	if d.Expired(d.now) {
+		return fault.New(fault.NotFound, "no such task, or it has expired")
+	}
+	if f.Pinned == (d.Pin != nil) {
+		return nil
+	}
+	d.Pin, d.changed = nil, true
+	if f.Pinned {
+		d.Pin = &Pin{d.now, f.By}
+	}
+	if d.State.Terminal() {
+		d.setRetention(d.stays(), d.now.Add(unpinnedFor))
+		d.Deletion = Deletion{NotBefore: d.now.Add(unpinnedFor)}
+	}
+	return nil
+}
+
+// RetentionChecked: a held run was compared with the newest runs of its job. Unless it is one of
+// them or pinned, it expires when its policy says, which may be now.
+type RetentionChecked struct{ Newest bool }
+
+func (f RetentionChecked) apply(d *draft) error {
+	if !d.Held || d.BytesDue().After(d.now) {
+		return nil
+	}
+	d.changed, d.Deletion = true, Deletion{}
+	switch {
+	case d.Pin != nil:
+		d.Deletion.NotBefore = d.now.Add(pinnedCheck)
+	case f.Newest:
+		d.Deletion.NotBefore = d.now.Add(newestCheck)
+	default:
+		d.setRetention(false, time.Time{})
+	}
+	return nil
+}
+
+// NewestRuns are the newest runs of a job: Count that succeeded, and Count that ended otherwise.
+// Skipped runs are not counted.
+type NewestRuns struct {
+	Count int
+	found [2]int
+	since [2]time.Time
+}
+
+// group returns the index of the run's group; ok is false for a run that is not counted.
+func (NewestRuns) group(r Run) (i int, ok bool) {
+	if r.State == Completed {
+		return 0, !r.Skipped
+	}
+	return 1, r.State.Terminal()
+}
+
+// Add adds a run. Runs are added from the newest to the oldest. complete is true when no further
+// run can be one of the newest.
+func (n *NewestRuns) Add(r Run) (complete bool) {
+	if i, ok := n.group(r); ok && n.found[i] < n.Count {
+		n.found[i]++
+		n.since[i] = r.CreatedAt
+	}
+	return n.found[0] >= n.Count && n.found[1] >= n.Count
+}
+
+// Has reports whether the run is one of the newest. Later runs than those of Add count as newest.
+func (n NewestRuns) Has(r Run) bool {
+	i, ok := n.group(r)
+	return ok && n.Count > 0 && (n.found[i] < n.Count || !r.CreatedAt.Before(n.since[i]))
+}
+
+// sooner returns the earlier time. A zero time is later than any other.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

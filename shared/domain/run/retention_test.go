@@ -1,0 +1,146 @@
+package run_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+)
+
+// withOutput returns a completed run with an output, a log and a policy, and the time of its end.
+func withOutput(t *testing.T, change func(*run.Policy), facts ...run.Fact) (run.Run, time.Time) {
+	t.Helper()
+	first := fresh()
+	first.Policy.OutputRetention, first.Policy.RecordRetention = 24*time.Hour, 7*24*time.Hour
+	change(&first.Policy)
+	r, now := run.New(first, epoch).Run, epoch
+	facts = append([]run.Fact{
+		run.Admitted{Pool: "default"},
+		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}},
+		run.MachineRunning{Attempt: 1},
+		run.Reported{Attempt: 1, Report: run.Report{Success: true, Upload: &run.Upload{Key: "k", Size: 1}}},
+		run.Settled{Output: &run.Output{Upload: run.Upload{Key: "k", Size: 1}}, Logged: true},
+	}, facts...)
+	for _, f := range facts {
+		now = now.Add(time.Second)
+		d, err := run.Decide(r, f, now)
+		if err != nil {
+			t.Fatalf("%T: %v", f, err)
+		}
+		r = d.Run
+	}
+	return r, r.EndedAt
+}
+
+func TestRetentionOfARun(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	pin, unpin := run.PinChanged{Pinned: true, By: "me"}, run.PinChanged{By: "me"}
+	download := run.OutputExpiring{At: epoch.Add(time.Hour), Message: "downloaded"}
+	for name, row := range map[string]struct {
+		change                func(*run.Policy)
+		facts                 []run.Fact
+		output, logs, records time.Duration // after the end; 0 means never
+	}{
+		"of the deployment":            {func(*run.Policy) {}, nil, day, 0, 7 * day},
+		"downloaded":                   {func(*run.Policy) {}, []run.Fact{download}, time.Hour, 0, 7 * day},
+		"downloaded, of a job":         {func(p *run.Policy) { p.OutputRetention, p.RecordRetention, p.KeepDownloaded = 90*day, 90*day, true }, []run.Fact{download}, 90 * day, 0, 90 * day},
+		"shorter logs":                 {func(p *run.Policy) { p.LogRetention = 2 * day }, nil, day, 2 * day, 7 * day},
+		"newest":                       {func(p *run.Policy) { p.Newest = 1 }, []run.Fact{download}, 0, 0, 0},
+		"pinned":                       {func(p *run.Policy) { p.LogRetention = day }, []run.Fact{pin, pin, download}, 0, 0, 0},
+		"unpinned":                     {func(*run.Policy) {}, []run.Fact{pin, unpin, unpin}, day, 0, 7 * day},
+		"unpinned, one of the newest":  {func(p *run.Policy) { p.Newest = 1 }, []run.Fact{pin, unpin}, 0, 0, 0},
+		"downloaded, pinned, unpinned": {func(*run.Policy) {}, []run.Fact{download, pin, unpin}, day, 0, 7 * day},
+		"deleted while it is pinned":   {func(*run.Policy) {}, []run.Fact{pin, run.OutputExpiring{At: epoch, Deleted: true}}, -5 * time.Second, 0, 0},
+	} {
+		r, end := withOutput(t, row.change, row.facts...)
+		for part, got := range map[string]struct {
+			at   time.Time
+			want time.Duration
+		}{"output": {r.Output.ExpiresAt, row.output}, "logs": {r.LogsExpireAt, row.logs}, "record": {r.ExpiresAt, row.records}} {
+			late := got.at.Sub(end.Add(got.want))
+			if got.at.IsZero() != (got.want == 0) || got.want != 0 && (late < -5*time.Second || late > 5*time.Second) {
+				t.Errorf("%s: got the %s until %s, want %s after the end", name, part, got.at, got.want)
+			}
+		}
+		if r.Held != r.ExpiresAt.IsZero() || r.PurgeAt() != (time.Time{}) {
+			t.Errorf("%s: got held %t, expiry %s and purge %s", name, r.Held, r.ExpiresAt, r.PurgeAt())
+		}
+	}
+}
+
+// TestChecksOfAHeldRun checks a held run a day after its first retention, and later.
+func TestChecksOfAHeldRun(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	newest := func(p *run.Policy) { p.Newest = 2 }
+	r, end := withOutput(t, newest)
+	check := func(after time.Duration, isNewest bool) {
+		t.Helper()
+		d, err := run.Decide(r, run.RetentionChecked{Newest: isNewest}, end.Add(after))
+		if err != nil || len(d.Events) > 0 {
+			t.Fatalf("got %v and events %v", err, d.Events)
+		}
+		r = d.Run
+	}
+	if check(day-time.Second, false); !r.Held {
+		t.Fatal("got a run that is released before its retention")
+	}
+	check(day, true)
+	if due := r.BytesDue(); !r.Held || !due.Equal(end.Add(2*day)) {
+		t.Errorf("got held %t and the next check at %s, want a day later", r.Held, due)
+	}
+	r.Pin = &run.Pin{At: end, By: "me"}
+	if check(2*day, false); !r.Held || !r.BytesDue().Equal(end.Add(32*day)) {
+		t.Errorf("got held %t and the next check at %s, want a pinned run checked a month later", r.Held, r.BytesDue())
+	}
+	r.Pin = nil
+	check(32*day, false)
+	if r.Held || !r.ExpiresAt.Equal(end.Add(7*day)) || !r.Output.Expired(end.Add(32*day)) || r.BytesDue().After(end.Add(32*day)) {
+		t.Errorf("got held %t, expiry %s, want an expired run whose bytes are deleted now", r.Held, r.ExpiresAt)
+	}
+	if d, err := run.Decide(r, run.PinChanged{Pinned: true}, end.Add(33*day)); err == nil {
+		t.Errorf("got %+v, want an expired run not found", d.Run.Pin)
+	}
+	held, _ := withOutput(t, newest)
+	if d, err := run.Decide(held, run.Shed{}, end.Add(year)); err != nil || d.Changed {
+		t.Errorf("got a held run that a full store removes, %v", err)
+	}
+}
+
+const year = 365 * 24 * time.Hour
+
+// TestNewestRunsOfAJob compares NewestRuns with a count of the newer runs of the same group.
+func TestNewestRunsOfAJob(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.IntRange(0, 4).Draw(t, "count")
+		var all []run.Run
+		for i := range rapid.IntRange(0, 30).Draw(t, "runs") {
+			r := run.Run{ID: fmt.Sprint(i), CreatedAt: epoch.Add(-time.Duration(i) * time.Minute)}
+			r.State = rapid.SampledFrom([]run.State{run.Completed, run.Completed, run.Failed, run.Cancelled, run.Orphaned, run.Running}).Draw(t, "state")
+			r.Skipped = r.State == run.Completed && rapid.Bool().Draw(t, "skipped")
+			all = append(all, r)
+		}
+		newest := run.NewestRuns{Count: count}
+		for _, r := range all {
+			if newest.Add(r) {
+				break
+			}
+		}
+		newer := map[bool]int{}
+		for _, r := range all {
+			counts := r.State.Terminal() && !r.Skipped
+			want := counts && newer[r.State == run.Completed] < count
+			if got := newest.Has(r); got != want {
+				t.Fatalf("run %s %s of %d: got newest %t, want %t", r.ID, r.State, count, got, want)
+			}
+			if counts {
+				newer[r.State == run.Completed]++
+			}
+		}
+	})
+}

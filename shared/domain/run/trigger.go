@@ -1,0 +1,98 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/base/limit"
+)
+
+// JobRun identifies a run of a stored job.
+type JobRun struct {
+	// JobID is empty for a run without a stored job.
+	JobID string `json:"jobId,omitempty"`
+	RunID string `json:"runId"`
+}
+
+// Parent describes the run that triggered a run, as of that time.
+type Parent struct {
+	JobRun
+	State State `json:"state"`
+	// Output is the accepted output; nil without one.
+	Output *Upload `json:"output,omitempty"`
+}
+
+// TriggerParameter is an environment variable of a triggered run: a text, or the output of the
+// run that triggers it.
+type TriggerParameter struct {
+	Text       string `json:"text,omitempty"`
+	FromOutput bool   `json:"fromOutput,omitempty"`
+}
+
+// TriggeredBy returns the run that triggered r by trigger_job; zero without one.
+func (r Run) TriggeredBy() JobRun {
+	if r.ParentRun == "" {
+		return JobRun{}
+	}
+	by := JobRun{RunID: r.ParentRun}
+	if n := len(r.Lineage); n > 0 {
+		by.JobID = r.Lineage[n-1]
+	}
+	return by
+}
+
+// AsParent returns the description of r for the runs that it triggers.
+func (r Run) AsParent() *Parent {
+	p := &Parent{JobRun: JobRun{r.JobID, r.ID}, State: r.State}
+	if r.Output != nil {
+		p.Output = &r.Output.Upload
+	}
+	return p
+}
+
+// PassesOutput reports whether the onSuccess action of the run passes its output to a triggered
+// run as a variable.
+func (r Run) PassesOutput() bool {
+	a, ok := r.ActionOf(OnSuccess)
+	if !ok {
+		return false
+	}
+	for _, p := range a.Parameters {
+		if p.FromOutput {
+			return true
+		}
+	}
+	return false
+}
+
+// ParametersOf returns the variables of the run that the action triggers. failure says why a
+// variable has no value; empty for a success.
+func (r Run) ParametersOf(a Action) (values map[string]string, failure string) {
+	for name, p := range a.Parameters {
+		text := p.Text
+		if p.FromOutput {
+			switch o := r.Output; {
+			case o == nil:
+				return nil, "the run has no output for the variable " + name
+			case o.Size > limit.OutputText:
+				return nil, fmt.Sprintf("the output for the variable %s has %d bytes, want at most %d", name, o.Size, limit.OutputText)
+			case o.Text == nil:
+				return nil, "the output for the variable " + name + " is no text in UTF-8"
+			default:
+				text = *o.Text
+			}
+		}
+		if values == nil {
+			values = map[string]string{}
+		}
+		values[name] = text
+	}
+	return values, ""
+}
+
+// recordTriggered adds a run to Triggered, once.
+func (d *draft) recordTriggered(child *JobRun) {
+	if child != nil && !slices.Contains(d.Triggered, *child) {
+		d.Triggered = append(slices.Clone(d.Triggered), *child)
+	}
+}

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/sortie-dev/sortie/shared/app/hooks"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+)
+
+// HookBody encodes the body of a request to a hook.
+func HookBody(c hooks.Call) ([]byte, error) {
+	body := contract.HookBody{Hook: c.Reason, Run: Task(runs.View{Run: c.Run, QueuePosition: -1})}
+	if body.Run.Program != nil {
+		body.Run.Program.Env = nil // the values may be intended only for the program
+	}
+	if c.Run.JobID != "" {
+		body.Job = &contract.HookJob{ID: c.Run.JobID, Version: c.Run.JobVersion}
+	}
+	ends := []string{contract.HookOnSuccess, contract.HookOnFailure, contract.HookOnSkip}
+	if c.Asks || slices.Contains(ends, c.Reason) {
+		return json.Marshal(body)
+	}
+	body.Hook = contract.HookOnViolation
+	for _, v := range c.Run.Violations {
+		if v.Constraint == run.Constraint(c.Reason) {
+			body.Constraint = &contract.HookConstraint{Name: c.Reason, Message: v.Message, Timestamp: v.At, Unchecked: v.Unchecked}
+		}
+	}
+	return json.Marshal(body)
+}

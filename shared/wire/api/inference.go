@@ -1,0 +1,93 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+)
+
+// NewTask converts a request for an inference task. The fault is DeadlineUnmet if deadline_ms
+// is out of range, InvalidParams if max_tokens or expected_tokens is, or InvalidRequest for a
+// message without content. The other fields are checked when the task is created.
+func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
+	task := inferences.NewTask{
+		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
+		Request: inference.Request{
+			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
+			Temperature: in.Temperature, TopP: in.TopP,
+		},
+		MaxTokens: valueOr(in.MaxTokens, 0), ExpectedTokens: valueOr(in.ExpectedTokens, 0),
+		Priority: run.Priority(in.Priority), SamplerProfile: in.SamplerProfileVersion, Digest: digestOf(in),
+	}
+	if task.Workload == "" {
+		task.Workload = port.WorkloadCompletion
+	}
+	for i, m := range in.Messages {
+		if m.Content == nil {
+			return task, fault.Invalid(fmt.Sprintf("messages.%d.content", i), "missing content, want a text")
+		}
+		task.Request.Messages = append(task.Request.Messages, port.Message{Role: m.Role, Content: *m.Content})
+	}
+	switch {
+	case in.MaxTokens != nil && (*in.MaxTokens < 1 || *in.MaxTokens > inference.MaxTokens):
+		f := fault.New(fault.InvalidParams, "%d is out of range, want 1 to %d", *in.MaxTokens, inference.MaxTokens)
+		f.Field = "max_tokens"
+		return task, f
+	case in.ExpectedTokens != nil && *in.ExpectedTokens < 0:
+		f := fault.New(fault.InvalidParams, "%d is out of range, want 0 or more", *in.ExpectedTokens)
+		f.Field = "expected_tokens"
+		return task, f
+	case in.DeadlineMS != nil && (*in.DeadlineMS <= 0 || *in.DeadlineMS > math.MaxInt64/int64(time.Millisecond)):
+		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", *in.DeadlineMS, inference.MostWithin.Milliseconds())
+		f.Field = "deadline_ms"
+		return task, f
+	}
+	task.Within = time.Duration(valueOr(in.DeadlineMS, 0)) * time.Millisecond
+	return task, nil
+}
+
+// digestOf returns a digest that identifies the content of a request.
+func digestOf(in any) string {
+	text, _ := json.Marshal(in) //nolint:errchkjson // the requests of this package always have a JSON form
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func valueOr[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// TaskAccepted returns the response to the creation of an inference task.
+func TaskAccepted(a inferences.Accepted) contract.TaskAccepted {
+	return contract.TaskAccepted{TaskID: a.Run.TaskID, QueuePosition: a.QueuePosition, PredictedStartMS: a.PredictedStart.Milliseconds()}
+}
+
+// inferenceDetails returns the details of an inference run; nil for other kinds.
+func inferenceDetails(r run.Run) *contract.InferenceDetails {
+	work := r.Work.Inference
+	if work == nil {
+		return nil
+	}
+	details := &contract.InferenceDetails{
+		Model: work.Model, Engine: work.Engine, Workload: work.Workload, SessionID: work.SessionID, MaxTokens: work.MaxTokens,
+	}
+	if g := r.Generation; g != nil {
+		details.Replica, details.EngineVersion, details.FinishReason, details.TraceID = g.Replica, g.EngineVersion, g.Finish, g.Trace
+		details.TokensIn, details.TokensOut, details.DecodeMS = &g.TokensIn, &g.TokensOut, &g.DecodeMS
+		details.ReasoningTokens = g.ReasoningTokens
+	}
+	return details
+}

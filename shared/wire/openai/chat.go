@@ -1,0 +1,147 @@
+package openai
+
+import "github.com/sortie-dev/sortie/shared/domain/inference"
+
+// Completion is a chat completion, a text completion, or a chunk of the stream of one.
+type Completion struct {
+	ID      string   `json:"id"`
+	Object  string   `json:"object"`
+	Created int64    `json:"created"`
+	Model   string   `json:"model"`
+	Choices []Choice `json:"choices"`
+	Usage   *Usage   `json:"usage,omitempty"`
+}
+
+// Choice is the only choice of a completion. A chat completion has Message, or Delta in a
+// stream. A text completion has Text.
+type Choice struct {
+	Index   int      `json:"index"`
+	Message *Message `json:"message,omitempty"`
+	Delta   *Delta   `json:"delta,omitempty"`
+	Text    *string  `json:"text,omitempty"`
+	// Logprobs is always null.
+	Logprobs *struct{} `json:"logprobs"`
+	// FinishReason is null in all chunks before the end of the answer.
+	FinishReason *string `json:"finish_reason"`
+}
+
+// Message is the answer of a chat.
+type Message struct {
+	thoughts
+
+	Role    string `json:"role"`
+	Content string `json:"content"`
+	// Refusal is always null.
+	Refusal *string `json:"refusal"`
+}
+
+// Delta is a part of a message.
+type Delta struct {
+	thoughts
+
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+}
+
+// thoughts contains the reasoning before an answer; empty if there is no reasoning. OpenAI's API
+// has no member for it. Clients of llama-server read reasoning_content, clients of vLLM read
+// reasoning.
+type thoughts struct {
+	ReasoningContent string `json:"reasoning_content,omitempty"`
+	Reasoning        string `json:"reasoning,omitempty"`
+}
+
+// Form is a format of completions: the prefix of their ids and their object types.
+type Form struct{ prefix, object, chunk string }
+
+// The forms: chat completions and text completions.
+var (
+	FormChat = Form{"chatcmpl-", "chat.completion", "chat.completion.chunk"}
+	FormText = Form{"cmpl-", "text_completion", "text_completion"}
+)
+
+func (f Form) chat() bool { return f == FormChat }
+
+func (f Form) completion(h Head, object string) Completion {
+	return Completion{ID: id(f.prefix, h.TaskID), Object: object, Created: h.Created.Unix(), Model: h.Model, Choices: []Choice{}}
+}
+
+// Completion returns the completion of an answer that has ended.
+func (f Form) Completion(h Head, a *Answer) Completion {
+	c := f.completion(h, f.object)
+	choice := Choice{FinishReason: finish(a.End)}
+	if text := a.Text(); f.chat() {
+		reasoning := a.Reasoning()
+		choice.Message = &Message{Role: "assistant", Content: text, thoughts: thoughts{reasoning, reasoning}}
+	} else {
+		choice.Text = &text
+	}
+	c.Choices, c.Usage = append(c.Choices, choice), usageOf(a.End)
+	return c
+}
+
+// Chunks converts the events of a task to the chunks of a stream.
+type Chunks struct {
+	form  Form
+	head  Head
+	usage bool
+	begun bool
+}
+
+// NewChunks returns a Chunks for one answer. With usage, the last chunk has the usage.
+func NewChunks(f Form, h Head, usage bool) *Chunks { return &Chunks{form: f, head: h, usage: usage} }
+
+// Add returns the chunks of an event. The caller adds events in the order of the stream. A
+// failure has no chunks; see Error.
+func (c *Chunks) Add(e inference.Event) (parts []Completion) {
+	switch data := e.Data.(type) {
+	case inference.Token:
+		parts = append(c.begin(parts), c.part(data.T, nil))
+	case inference.Reasoning:
+		if c.form.chat() { // a text completion has no member for it
+			parts = append(c.begin(parts), c.thought(data.T))
+		}
+	case *inference.End:
+		parts = append(c.begin(parts), c.part("", finish(data)))
+		if c.usage {
+			last := c.form.completion(c.head, c.form.chunk)
+			last.Usage = usageOf(data)
+			parts = append(parts, last)
+		}
+	}
+	return parts
+}
+
+// begin appends the first chunk of a chat, which has the role, unless it was sent before.
+func (c *Chunks) begin(parts []Completion) []Completion {
+	if c.begun || !c.form.chat() {
+		return parts
+	}
+	c.begun = true
+	first := c.form.completion(c.head, c.form.chunk)
+	first.Choices = append(first.Choices, Choice{Delta: &Delta{Role: "assistant", Content: new(string)}})
+	return append(parts, first)
+}
+
+// thought returns a chunk with a piece of the reasoning.
+func (c *Chunks) thought(text string) Completion {
+	p := c.form.completion(c.head, c.form.chunk)
+	p.Choices = append(p.Choices, Choice{Delta: &Delta{thoughts: thoughts{text, text}}})
+	return p
+}
+
+// part returns a chunk with a piece of the answer, or the last one with the finish reason.
+func (c *Chunks) part(text string, finish *string) Completion {
+	p := c.form.completion(c.head, c.form.chunk)
+	choice := Choice{FinishReason: finish}
+	switch {
+	case !c.form.chat():
+		choice.Text = &text
+	case finish != nil:
+		choice.Delta = &Delta{}
+	default:
+		choice.Delta = &Delta{Content: &text}
+	}
+	p.Choices = append(p.Choices, choice)
+	return p
+}

@@ -1,0 +1,169 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// ResponseOptions contains the members of a request that its response object repeats. They are
+// stored with the task.
+type ResponseOptions struct {
+	// Background: the response continues if its caller disconnects.
+	Background   bool              `json:"background,omitempty"`
+	Instructions *string           `json:"instructions,omitempty"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+	// MaxTokens is max_output_tokens; nil if it is not set.
+	MaxTokens *int `json:"maxTokens,omitempty"`
+	// Unstored: only the caller can read the response, while it is generated.
+	Unstored bool `json:"unstored,omitempty"`
+}
+
+// The limits of the metadata of a response.
+const (
+	maxMetadata      = 16
+	maxMetadataKey   = 64
+	maxMetadataValue = 512
+)
+
+// ignoredInResponses are the members of a request that do not affect the usefulness of the
+// answer; see ignoredInChats.
+var ignoredInResponses = []string{
+	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
+	"max_tool_calls", "stream_options",
+}
+
+// ParseResponse decodes the body of POST /v1/responses. Faults: InvalidRequest and InvalidParams
+// with the field.
+func ParseResponse(body []byte) (Request, ResponseOptions, error) {
+	var in struct {
+		Model              string                     `json:"model"`
+		Temperature        *float64                   `json:"temperature"`
+		TopP               *float64                   `json:"top_p"`
+		Stream             bool                       `json:"stream"`
+		Input              json.RawMessage            `json:"input"`
+		Instructions       *string                    `json:"instructions"`
+		MaxOutputTokens    *int                       `json:"max_output_tokens"`
+		Background         bool                       `json:"background"`
+		Metadata           map[string]string          `json:"metadata"`
+		Store              *bool                      `json:"store"`
+		Text               responseText               `json:"text"`
+		Truncation         *string                    `json:"truncation"`
+		Tools              json.RawMessage            `json:"tools"`
+		TopLogprobs        json.RawMessage            `json:"top_logprobs"`
+		PreviousResponseID json.RawMessage            `json:"previous_response_id"`
+		Conversation       json.RawMessage            `json:"conversation"`
+		Prompt             json.RawMessage            `json:"prompt"`
+		ContextManagement  json.RawMessage            `json:"context_management"`
+		ToolChoice         json.RawMessage            `json:"tool_choice"`
+		Include            json.RawMessage            `json:"include"`
+		Reasoning          map[string]json.RawMessage `json:"reasoning"`
+	}
+	if err := parse(body, &in, ignoredInResponses...); err != nil {
+		return Request{}, ResponseOptions{}, err
+	}
+	q := Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream}
+	q.Ask.Temperature, q.Ask.TopP = in.Temperature, in.TopP
+	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens, Unstored: in.Store != nil && !*in.Store}
+	err := refuse(
+		member{"tools", in.Tools}, member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
+		member{"conversation", in.Conversation}, member{"prompt", in.Prompt}, member{"context_management", in.ContextManagement},
+		member{"include", in.Include}, member{"reasoning.effort", in.Reasoning["effort"]}, member{"reasoning.summary", in.Reasoning["summary"]},
+		member{"reasoning.generate_summary", in.Reasoning["generate_summary"]},
+	)
+	if err == nil {
+		err = noChoice(member{"tool_choice", in.ToolChoice})
+	}
+	if err != nil {
+		return q, o, err
+	}
+	switch {
+	case o.Unstored && o.Background:
+		return q, o, unsupported("store", "true for a response in the background, because it is read later")
+	case in.Truncation != nil && *in.Truncation != "disabled":
+		return q, o, unsupported("truncation", "disabled")
+	}
+	if err := in.Text.Format.check("text.format"); err != nil {
+		return q, o, err
+	}
+	if err := checkMetadata(in.Metadata); err != nil {
+		return q, o, err
+	}
+	if q.MaxTokens, err = mostTokens("max_output_tokens", in.MaxOutputTokens); err != nil {
+		return q, o, err
+	}
+	if q.Ask.Messages, err = inputOf(in.Input); err != nil {
+		return q, o, err
+	}
+	if in.Instructions != nil && *in.Instructions != "" {
+		q.Ask.Messages = append([]port.Message{{Role: "system", Content: *in.Instructions}}, q.Ask.Messages...)
+	}
+	if q.Ask.Front, err = json.Marshal(o); err != nil {
+		return q, o, fmt.Errorf("cannot encode the options of a response: %w", err)
+	}
+	return q, o, nil
+}
+
+// responseText is the member text of a request. Verbosity is ignored.
+type responseText struct {
+	Format    *format         `json:"format"`
+	Verbosity json.RawMessage `json:"verbosity"`
+}
+
+func checkMetadata(of map[string]string) error {
+	if len(of) > maxMetadata {
+		return fault.Invalid("metadata", "%d pairs, want at most %d", len(of), maxMetadata)
+	}
+	for key, value := range of {
+		if utf8.RuneCountInString(key) > maxMetadataKey || utf8.RuneCountInString(value) > maxMetadataValue {
+			return fault.Invalid("metadata", "the pair %.80q is too long, want keys of at most %d characters and values of at most %d", key, maxMetadataKey, maxMetadataValue)
+		}
+	}
+	return nil
+}
+
+// inputOf decodes the member input: a string, which becomes a message of the user, or an array
+// of messages. It skips reasoning items. Faults: InvalidRequest and InvalidParams with the path.
+func inputOf(value json.RawMessage) ([]port.Message, error) {
+	var text string
+	if given(value) && json.Unmarshal(value, &text) == nil {
+		if text == "" {
+			return nil, fault.Invalid("input", "empty input, want a text or messages")
+		}
+		return []port.Message{{Role: "user", Content: text}}, nil
+	}
+	type item struct {
+		Type string `json:"type"`
+		message
+	}
+	var elements []json.RawMessage
+	if !given(value) || json.Unmarshal(value, &elements) != nil || len(elements) == 0 {
+		return nil, fault.Invalid("input", "missing or malformed input, want a text or an array of messages")
+	}
+	items, err := decodeEach[item]("input", value)
+	if err != nil {
+		return nil, err
+	}
+	var found []port.Message
+	for i, item := range items {
+		at := fmt.Sprintf("input.%d", i)
+		switch item.Type {
+		case "", itemMessage:
+			m, err := item.read(at + ".")
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, m)
+		case itemReasoning: // from an earlier response; models do not get it again
+		default:
+			return nil, unsupported(at+".type", "message or reasoning")
+		}
+	}
+	if len(found) == 0 {
+		return nil, fault.Invalid("input", "no message, want at least one")
+	}
+	return found, nil
+}
