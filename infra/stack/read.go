@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/base/setting/otel"
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting/otel"
 )
 
 // Given looks up the value of a key: a string, number, bool, list or map.

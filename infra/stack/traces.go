@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sortie-dev/sortie/shared/base/setting/otel"
 	"github.com/sortie-dev/sortie/shared/base/setting"
+	"github.com/sortie-dev/sortie/shared/base/setting/otel"
 )
 
 // tracesSecret is the kind of the secret with the headers of the exporter. Only a stage with
