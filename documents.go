@@ -9,7 +9,7 @@ import (
 // Those of the module infra are missing, because a module cannot embed files of another one.
 //
 //go:embed *.md .github/*.md events/*.md functions/*.md functions/*/*.md functions/console/*.webp local/*.md local/*/*.md local/*/*/*.md local/sortie/*.svg
-//go:embed shared/*.md shared/*/*.md shared/*/*/*.md statemachines/*.md
+//go:embed shared/*.md shared/*/*.md shared/*/*/*.md shared/sdk/go/worker/*.md statemachines/*.md
 var documents embed.FS
 
 // Documents returns the Markdown files by their paths in the repository, with their

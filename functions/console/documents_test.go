@@ -25,7 +25,7 @@ func TestDocumentsAreServed(t *testing.T) {
 		kind, says string
 	}{
 		"/console/docs/":                               {200, "text/html; charset=utf-8", "<h1 id=\"sortie\">"},
-		"/console/docs/shared-job.html":                {200, "text/html; charset=utf-8", "aria-current"},
+		"/console/docs/shared-domain-job.html":         {200, "text/html; charset=utf-8", "aria-current"},
 		"/console/docs/api.html":                       {200, "text/html; charset=utf-8", "listevents"},
 		"/console/docs/style.css":                      {200, "text/css; charset=utf-8", "light-dark"},
 		"/console/docs/functions-console-console.webp": {200, "image/webp", ""},
