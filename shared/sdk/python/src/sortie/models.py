@@ -380,7 +380,7 @@ RunReason: TypeAlias = Union[
 
 #: Values of the inputs that the job declares, of the declared types, or strings with such values.
 #: At most 16 KiB.
-InputValues: TypeAlias = Union[dict[str, str, float, bool]]
+InputValues: TypeAlias = dict[str, Union[str, float, bool]]
 
 JobName: TypeAlias = str
 
@@ -394,7 +394,7 @@ JobUnavailable: TypeAlias = Union[Literal["skip", "allow"], str]
 Labels: TypeAlias = dict[str, str]
 
 #: New values of labels by key. `null` removes the label. The result has the limits of labels.
-LabelChange: TypeAlias = Union[dict[str, str, None]]
+LabelChange: TypeAlias = dict[str, Union[str, None]]
 
 JobExitCode: TypeAlias = int
 

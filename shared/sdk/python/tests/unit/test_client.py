@@ -72,7 +72,7 @@ def problem(status: int, code: str, **headers: str) -> httpx.Response:
 def test_each_operation_has_a_method_in_both_clients() -> None:
     import yaml
 
-    document = Path(__file__).resolve().parents[4] / "contract" / "openapi.yaml"
+    document = Path(__file__).resolve().parents[4] / "wire" / "contract" / "openapi.yaml"
     paths = yaml.safe_load(document.read_text(encoding="utf-8"))["paths"]
     ids = [operation["operationId"] for item in paths.values() for operation in item.values()]
     assert sorted(ids) == sorted(NAMES)
@@ -548,7 +548,7 @@ def test_every_plain_call_is_accepted_by_the_document() -> None:
 
     import yaml
 
-    document = Path(__file__).resolve().parents[4] / "contract" / "openapi.yaml"
+    document = Path(__file__).resolve().parents[4] / "wire" / "contract" / "openapi.yaml"
     paths = yaml.safe_load(document.read_text(encoding="utf-8"))["paths"]
     for path, item in paths.items():
         for method, operation in item.items():

@@ -16,7 +16,7 @@ from sortie._time import format_time, parse_time
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT: dict[str, Any] = yaml.safe_load(
-    (ROOT.parents[1] / "contract" / "openapi.yaml").read_text(encoding="utf-8")
+    (ROOT.parents[1] / "wire" / "contract" / "openapi.yaml").read_text(encoding="utf-8")
 )
 
 
