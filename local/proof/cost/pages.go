@@ -12,15 +12,15 @@ type Page struct {
 	ReadUnits float64 `json:"readUnits"`
 }
 
-// pageTable returns the table of the pages as Markdown. It is empty without a measurement.
-func (m Measured) pageTable() string {
+// pageList returns the list of the pages as Markdown. It is empty without a measurement.
+func (m Measured) pageList() string {
 	if len(m.Pages) == 0 {
 		return ""
 	}
-	var text strings.Builder
-	text.WriteString("\nPages of the console, with the runs of this measurement. A list reads one page of an index:\n\n| page | read units | $ a million |\n|---|---:|---:|\n")
+	var pages []string
 	for _, p := range m.Pages {
-		fmt.Fprintf(&text, "| %s | %s | %.2f |\n", p.Path, figure(p.ReadUnits), Dollars(Usage{ReadUnits: p.ReadUnits})*1e6)
+		pages = append(pages, fmt.Sprintf("%s %s", p.Path, figure(p.ReadUnits)))
 	}
-	return text.String()
+	return fmt.Sprintf("\nRead units of a page of the console, with the runs of this measurement; a million units cost $%.3f:\n%s.\n",
+		Dollars(Usage{ReadUnits: 1e6}), strings.Join(pages, ", "))
 }

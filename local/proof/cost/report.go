@@ -23,7 +23,7 @@ func (m Measured) Report() string {
 	m.compareCases(&text)
 	m.idle(&text)
 	text.WriteString("\nJobs; what is not counted here is that of an export:\n\n" + m.Jobs())
-	text.WriteString("\nEvents; an export has about ten:\n\n" + eventTable() + m.pageTable())
+	text.WriteString("\nEvents; an export has about ten:\n\n" + eventTable() + m.pageList())
 	text.WriteString("\nAn inference task of 500 tokens in 20 s with one reader, part by part. Its requests to the table are counted\n" +
 		"(`functions/dispatch: TestTaskCosts`); the time of its functions and the size of its logs are assumed:\n\n" + taskTable())
 	text.WriteString("\nParts that a stage may do without, by their setting:\n\n" + m.Options())
@@ -81,9 +81,15 @@ func (m Measured) idle(text *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(text, "\nA month without a run costs $%.2f:\n\n", Dollars(row.Usage))
+	rest := 0.0
 	for _, item := range Bill(row.Usage) {
+		if item.Dollars() < 0.05 {
+			rest += item.Dollars()
+			continue
+		}
 		fmt.Fprintf(text, "- $%.2f: %s, %s\n", item.Dollars(), item.Kind, figure(item.Units))
 	}
+	fmt.Fprintf(text, "- $%.2f: all others\n", rest)
 }
 
 func spell(d time.Duration) string {
