@@ -23,7 +23,7 @@ help: ## list the targets
 BUILD = GOGC=400 $(GO) build -ldflags '-s -w'
 
 # sortie starts the programs of jobs with the sortie-exec of its folder.
-PROGRAMS = ./local/sortie ./shared/sdk/go/worker/sortie-exec
+PROGRAMS = ./local/sortie ./shared/sdk/go/sortie-exec
 
 .PHONY: run
 run: ## build, export the sample collection with a system of its own, save it to out/
@@ -209,7 +209,7 @@ build: ## build bin/sortie, and bin/sortie-exec, with which it starts programs
 
 .PHONY: sortie-exec
 sortie-exec: ## build bin/sortie-exec, one static file that runs any program as a worker
-	$(BUILD) -o bin/sortie-exec ./shared/sdk/go/worker/sortie-exec
+	$(BUILD) -o bin/sortie-exec ./shared/sdk/go/sortie-exec
 
 # PREFIX=/usr/local installs into /usr/local/bin, otherwise GOBIN or GOPATH/bin.
 PREFIX ?=

@@ -241,7 +241,7 @@ func TestRealImageOfTheWrapper(t *testing.T) {
 	t.Parallel()
 	const image = "localhost/sortie-exec:1"
 	api := engine(t)
-	buildImage(t, api, "../../shared/sdk/go/worker/sortie-exec/Dockerfile", image)
+	buildImage(t, api, "../../shared/sdk/go/sortie-exec/Dockerfile", image)
 	id := startImage(t, api, image, []string{"--standalone", "--", "/sortie-exec", "--help"})
 	ended := api.ContainerWait(t.Context(), id, client.ContainerWaitOptions{})
 	select {

@@ -15,7 +15,7 @@ func TestScriptInSortieExecIsAWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	wrapper, script, output := filepath.Join(dir, "sortie-exec"), filepath.Join(dir, "work.sh"), filepath.Join(dir, "left.xml")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", wrapper, "../../shared/sdk/go/worker/sortie-exec")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", wrapper, "../../shared/sdk/go/sortie-exec")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

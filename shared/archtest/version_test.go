@@ -15,18 +15,18 @@ func TestOneVersion(t *testing.T) {
 	t.Parallel()
 	files := trackedText(t, ".yaml", ".go", ".py", ".json", ".toml", ".lock", ".md", "Dockerfile")
 	for name, pattern := range map[string]string{
-		"shared/wire/contract/openapi.yaml":           `(?m)^  version: "(.*)"$`,
-		"shared/sdk/go/client/config.go":              `const Version = "(.*)"`,
-		"shared/sdk/python/src/sortie/__init__.py":    `(?m)^__version__ = "(.*)"$`,
-		"shared/sdk/typescript/package.json":          `(?m)^  "version": "(.*)",$`,
-		"shared/sdk/typescript/package-lock.json":     `(?m)^ {2,6}"version": "(.*)",\n\s*"(?:lockfileVersion|license)"`,
-		"shared/sdk/rust/Cargo.toml":                  `(?m)^version = "(.*)"$`,
-		"shared/sdk/rust/Cargo.lock":                  `name = "sortie-worker"\nversion = "(.*)"`,
-		"local/sortie/Dockerfile":                     `image.version="(.*)"`,
-		"shared/sdk/go/worker/sortie-exec/Dockerfile": `image.version="(.*)"`,
-		"local/sortie/compose.yaml":                   `image: sortie:(.*)`,
-		"CHANGELOG.md":                                `(?m)^## ([0-9.]+)`,
-		"README.md":                                   `(?m)^Version ([0-9.]+),`,
+		"shared/wire/contract/openapi.yaml":        `(?m)^  version: "(.*)"$`,
+		"shared/sdk/go/client/config.go":           `const Version = "(.*)"`,
+		"shared/sdk/python/src/sortie/__init__.py": `(?m)^__version__ = "(.*)"$`,
+		"shared/sdk/typescript/package.json":       `(?m)^  "version": "(.*)",$`,
+		"shared/sdk/typescript/package-lock.json":  `(?m)^ {2,6}"version": "(.*)",\n\s*"(?:lockfileVersion|license)"`,
+		"shared/sdk/rust/Cargo.toml":               `(?m)^version = "(.*)"$`,
+		"shared/sdk/rust/Cargo.lock":               `name = "sortie-worker"\nversion = "(.*)"`,
+		"local/sortie/Dockerfile":                  `image.version="(.*)"`,
+		"shared/sdk/go/sortie-exec/Dockerfile":     `image.version="(.*)"`,
+		"local/sortie/compose.yaml":                `image: sortie:(.*)`,
+		"CHANGELOG.md":                             `(?m)^## ([0-9.]+)`,
+		"README.md":                                `(?m)^Version ([0-9.]+),`,
 	} {
 		found := regexp.MustCompile(pattern).FindStringSubmatch(files[name])
 		if found == nil || found[1] != contract.APIVersion {

@@ -30,7 +30,7 @@ func measureBinaries(ctx context.Context, t *table) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	for name, what := range map[string]string{
-		"sortie": "./local/sortie", "worker": "./functions/worker/bootstrap", "sortie-exec": "./shared/sdk/go/worker/sortie-exec",
+		"sortie": "./local/sortie", "worker": "./functions/worker/bootstrap", "sortie-exec": "./shared/sdk/go/sortie-exec",
 	} {
 		to := filepath.Join(folder, name)
 		if err := build(ctx, to, what); err != nil {

@@ -22,7 +22,7 @@ func measurePrograms(ctx context.Context, t *table) error {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	small := filepath.Join(folder, "sortie-exec")
-	if err := build(ctx, small, "./shared/sdk/go/worker/sortie-exec"); err != nil {
+	if err := build(ctx, small, "./shared/sdk/go/sortie-exec"); err != nil {
 		return err
 	}
 	for _, kind := range []struct {

@@ -86,7 +86,7 @@ func prepare(chromium string) (end func(), err error) {
 	if tools.work, err = os.MkdirTemp("", "sortie-browser-"); err != nil {
 		return end, fmt.Errorf("cannot create a folder: %w", err)
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", tools.work+"/", "./local/sortie", "./shared/sdk/go/worker/sortie-exec")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", tools.work+"/", "./local/sortie", "./shared/sdk/go/sortie-exec")
 	build.Dir = filepath.Join("..", "..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {

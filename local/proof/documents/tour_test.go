@@ -51,7 +51,7 @@ func TestToursRun(t *testing.T) {
 	root, files := repository(t)
 	built := t.TempDir()
 	// With the flags of the Makefile, so that "make build" in a workspace finds them up to date.
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", built, "./local/sortie", "./shared/sdk/go/worker/sortie-exec")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", built, "./local/sortie", "./shared/sdk/go/sortie-exec")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)

@@ -38,7 +38,7 @@ func FileSystem(t *testing.T, root string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	content := map[string][]byte{"broken": []byte(BrokenProgram)}
-	for name, what := range map[string]string{"program": "./local/proof/runners/image", "sortie-exec": "./shared/sdk/go/worker/sortie-exec"} {
+	for name, what := range map[string]string{"program": "./local/proof/runners/image", "sortie-exec": "./shared/sdk/go/sortie-exec"} {
 		to := filepath.Join(dir, name)
 		compile := exec.CommandContext(t.Context(), "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, what)
 		compile.Dir = root

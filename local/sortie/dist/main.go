@@ -41,7 +41,7 @@ func programsOf(system string) []program {
 	if system == systemWindows {
 		return []program{{"sortie.exe", "./local/sortie"}}
 	}
-	return []program{{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/sdk/go/worker/sortie-exec"}}
+	return []program{{"sortie", "./local/sortie"}, {"sortie-exec", "./shared/sdk/go/sortie-exec"}}
 }
 
 // documents are added to each archive.

@@ -285,7 +285,7 @@ func TestInstallByVersion(t *testing.T) {
 		"GOPROXY=file://" + filepath.Join(dir, "proxy") + ",file://" + downloaded + "," + strings.TrimSpace(run(t, ".", nil, "go", "env", "GOPROXY")),
 		"GOMODCACHE=" + filepath.Join(dir, "mod"), "GOBIN=" + filepath.Join(dir, "bin"), "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath", "CGO_ENABLED=0",
 	}
-	run(t, dir, env, "go", "install", path+"/local/sortie@"+version, path+"/shared/sdk/go/worker/sortie-exec@"+version)
+	run(t, dir, env, "go", "install", path+"/local/sortie@"+version, path+"/shared/sdk/go/sortie-exec@"+version)
 	if got := run(t, dir, nil, "bin/sortie", "version"); !strings.HasPrefix(got, "sortie "+contract.APIVersion+",") {
 		t.Errorf("got %s, want version %s", got, contract.APIVersion)
 	}

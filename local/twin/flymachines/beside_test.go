@@ -116,7 +116,7 @@ func TestSmallProgramIsReplacedByTheOwnOne(t *testing.T) {
 func TestOneSmallProcessForEachProgram(t *testing.T) {
 	t.Parallel()
 	small := filepath.Join(t.TempDir(), "sortie-exec")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", small, "github.com/sortie-dev/sortie/shared/sdk/go/worker/sortie-exec")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", small, "github.com/sortie-dev/sortie/shared/sdk/go/sortie-exec")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

@@ -18,7 +18,7 @@ import (
 func buildRelease(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "sortie-exec"), "../sortie-exec")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(folder, "sortie-exec"), "../../sortie-exec")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
