@@ -1,9 +1,7 @@
 package wrap
 
 import (
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/daemons"
 )
@@ -42,7 +40,7 @@ func TestNothingOutlivesTheProgram(t *testing.T) {
 			t.Run("cancel", func(t *testing.T) {
 				t.Parallel()
 				d := daemons.New(t, name)
-				s := setup(t, cancelledOnce(d.Begin(), new(atomic.Pointer[time.Time])))
+				s := setup(t, cancelledOnce(d.Begin()))
 				s.run("sh", "-c", d.Script("sleep 600 & wait"))
 				if s.completed()["outcome"] != "CANCELLED" {
 					t.Errorf("got %v, want CANCELLED", s.completed())

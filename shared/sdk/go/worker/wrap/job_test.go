@@ -19,7 +19,7 @@ import (
 func setupJob(t *testing.T, p contract.EnvelopeProgram) *fixture {
 	t.Helper()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
-		TaskID: "job-1", Attempt: 1, HeartbeatIntervalMS: 50, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 4000, Program: &p,
+		TaskID: "job-1", Attempt: 1, HeartbeatIntervalMS: 50, HeartbeatTimeoutMS: heartbeatTimeout.Milliseconds(), CancelGracePeriodMS: cancelGrace.Milliseconds(), Program: &p,
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// On a busy host a program may need many seconds to handle SIGTERM, and a call to be answered.
+// cancelGrace is longer than the limit of self, so a test in which it passes fails.
+// heartbeatTimeout gives each call the longest limit.
+const (
+	cancelGrace      = time.Hour
+	heartbeatTimeout = 10 * time.Minute
+)
+
 // fixture is a control plane and the environment of sortie-exec.
 type fixture struct {
 	t     *testing.T
@@ -47,7 +55,7 @@ func setup(t *testing.T, answer func(c *conformance.Call, n int) *conformance.An
 func setupInterval(t *testing.T, interval time.Duration, answer func(c *conformance.Call, n int) *conformance.Answer) *fixture {
 	t.Helper()
 	plane, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
-		TaskID: "task-1", Attempt: 2, TraceParent: "00-of-the-envelope", HeartbeatIntervalMS: interval.Milliseconds(), HeartbeatTimeoutMS: max(5000, 2*interval.Milliseconds()), CancelGracePeriodMS: 4000,
+		TaskID: "task-1", Attempt: 2, TraceParent: "00-of-the-envelope", HeartbeatIntervalMS: interval.Milliseconds(), HeartbeatTimeoutMS: heartbeatTimeout.Milliseconds(), CancelGracePeriodMS: cancelGrace.Milliseconds(),
 	}, answer)
 	if err != nil {
 		t.Fatal(err)

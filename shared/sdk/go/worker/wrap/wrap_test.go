@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,12 +20,19 @@ import (
 
 func TestProgramRunsAsTask(t *testing.T) {
 	t.Parallel()
-	s := setup(t, nil)
-	name := file(t, "out.xml")
+	name, reported := file(t, "out.xml"), file(t, "reported")
+	s := setup(t, func(c *conformance.Call, n int) *conformance.Answer {
+		if c.Endpoint == "heartbeat" && n > 0 && c.Fields["progressPct"] == 45.0 {
+			if err := os.WriteFile(reported, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return nil
+	})
 	got := s.run("--output", name, "--content-type=application/xml", "sh", "-c", `
 		echo '{"progressPct":45.7,"message":"reading","rowCount":3,"metrics":{"pages":9}}' >&$SORTIE_PROGRESS_FD
 		echo "out $SORTIE_TASK_ID $SORTIE_ATTEMPT ${TASK_ENVELOPE-none} $TRACEPARENT"; echo err >&2
-		printf '<mods/>' > "$SORTIE_OUTPUT"; sleep 0.4`)
+		printf '<mods/>' > "$SORTIE_OUTPUT"; while [ ! -e `+reported+` ]; do sleep 0.02; done`)
 	if got.code != 0 || got.stdout != "out task-1 2 none 00-of-the-envelope\n" || got.stderr != "err\n" {
 		t.Errorf("got code %d, output %q and %q, want 0, the variables and err", got.code, got.stdout, got.stderr)
 	}
@@ -100,13 +106,12 @@ func TestExitCodeSelectsTheCategory(t *testing.T) {
 }
 
 // cancelledOnce responds to every heartbeat with a cancel request after the file exists,
-// because then the program has set its trap. first is the time of the first request.
-func cancelledOnce(name string, first *atomic.Pointer[time.Time]) func(*conformance.Call, int) *conformance.Answer {
+// because then the program has set its trap.
+func cancelledOnce(name string) func(*conformance.Call, int) *conformance.Answer {
 	return func(c *conformance.Call, _ int) *conformance.Answer {
 		if _, err := os.Stat(name); err != nil || c.Endpoint != "heartbeat" {
 			return nil
 		}
-		first.CompareAndSwap(nil, new(time.Now()))
 		return &conformance.Answer{Status: http.StatusOK, Body: map[string]any{"acknowledged": true, "shouldCancel": true}}
 	}
 }
@@ -116,7 +121,7 @@ func cancelledOnce(name string, first *atomic.Pointer[time.Time]) func(*conforma
 func TestCancelledProgramCleansUp(t *testing.T) {
 	t.Parallel()
 	name := file(t, "ready")
-	s := setup(t, cancelledOnce(name, new(atomic.Pointer[time.Time])))
+	s := setup(t, cancelledOnce(name))
 	got := s.run("sh", "-c", `trap 'echo cleaned up; echo "{\"partialProgress\":{\"rows\":5},\"phase\":\"reading\"}" >&3; exit 0' TERM; echo >`+name+`; sleep 30 & wait`)
 	end := s.completed()
 	if got.code != exitSelf || end["outcome"] != "CANCELLED" || end["cancelledDuringPhase"] != "reading" || !strings.Contains(s.log(), "cleaned up") {
@@ -130,11 +135,10 @@ func TestCancelledProgramCleansUp(t *testing.T) {
 func TestProgramThatIgnoresCancelIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	name := file(t, "pid")
-	var start atomic.Pointer[time.Time]
-	s := setup(t, cancelledOnce(name, &start))
+	s := setup(t, cancelledOnce(name))
 	got := s.run("--kill-after=200ms", "sh", "-c", `trap '' TERM; sh -c 'trap "" TERM; echo $$ > "$0"; while :; do sleep 1; done' `+name+` & while :; do sleep 1; done`)
-	if got.code != 137 || s.completed()["outcome"] != "CANCELLED" || start.Load() == nil || time.Since(*start.Load()) > time.Minute {
-		t.Errorf("got code %d, cancelled at %v, completed %v, want 137 and CANCELLED within a minute", got.code, start.Load(), s.completed())
+	if got.code != 137 || s.completed()["outcome"] != "CANCELLED" {
+		t.Errorf("got code %d, completed %v, want 137 and CANCELLED", got.code, s.completed())
 	}
 	child, err := strconv.Atoi(appears(t, name))
 	if err != nil {
@@ -158,10 +162,9 @@ func TestExpiredAttemptIsNotReported(t *testing.T) {
 		}
 		return &conformance.Answer{Status: http.StatusGone, Body: map[string]any{"error": "task_expired"}}
 	})
-	start := time.Now()
 	got := s.run("sh", "-c", `trap '' TERM; while :; do sleep 1; done`)
-	if got.code != exitSelf || len(s.of("completed")) != 0 || s.log() != "" || time.Since(start) > time.Minute {
-		t.Errorf("got code %d after %s with %d completed, want 125 within a minute and none", got.code, time.Since(start), len(s.of("completed")))
+	if got.code != exitSelf || len(s.of("completed")) != 0 || s.log() != "" {
+		t.Errorf("got code %d with %d completed, want 125 and none", got.code, len(s.of("completed")))
 	}
 }
 
@@ -191,7 +194,7 @@ func TestOrphansAreReaped(t *testing.T) {
 	name := file(t, "pid")
 	// The grandchild loses its parent and ends.
 	got := s.run("sh", "-c", `sh -c 'sh -c "echo \$\$ > `+name+`" & exit 0'; while [ ! -s `+name+` ]; do sleep 0.01; done
-		i=0; while kill -0 $(cat `+name+`) && [ $i -lt 200 ]; do sleep 0.02; i=$((i+1)); done 2>/dev/null; ! kill -0 $(cat `+name+`) 2>/dev/null`)
+		i=0; while kill -0 $(cat `+name+`) && [ $i -lt 6000 ]; do sleep 0.02; i=$((i+1)); done 2>/dev/null; ! kill -0 $(cat `+name+`) 2>/dev/null`)
 	if got.code != 0 {
 		t.Errorf("got code %d and a zombie, want 0", got.code)
 	}
@@ -291,7 +294,7 @@ func TestProgressIsSentBetweenHeartbeats(t *testing.T) {
 		}
 		return nil
 	})
-	got := s.run("sh", "-c", `echo "45 reading" >&$SORTIE_PROGRESS_FD; i=0; while [ ! -e `+name+` ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ]`)
+	got := s.run("sh", "-c", `echo "45 reading" >&$SORTIE_PROGRESS_FD; i=0; while [ ! -e `+name+` ] && [ $i -lt 6000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ]`)
 	if n := len(s.of("heartbeat")); got.code != 0 || n != 1 {
 		t.Errorf("got code %d, %d heartbeats, want 0, 1", got.code, n)
 	}
@@ -310,7 +313,7 @@ func TestOutputIsSentWhileTheProgramRuns(t *testing.T) {
 		}
 		return nil
 	})
-	got := s.run("sh", "-c", `echo first; i=0; while [ ! -e `+name+` ] && [ $i -lt 1000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ] && echo last >&2`)
+	got := s.run("sh", "-c", `echo first; i=0; while [ ! -e `+name+` ] && [ $i -lt 6000 ]; do sleep 0.02; i=$((i+1)); done; [ -e `+name+` ] && echo last >&2`)
 	out, errs := s.plane.Output("stdout"), s.plane.Output("stderr")
 	if got.code != 0 || out != "first\n" || errs != "last\n" {
 		t.Errorf("got code %d, sent %q and %q, want 0, first and last", got.code, out, errs)
@@ -318,8 +321,14 @@ func TestOutputIsSentWhileTheProgramRuns(t *testing.T) {
 	if _, uploaded := s.plane.Object(s.plane.Envelope().Log.Key); uploaded || s.of("started")[0].Fields["sendsOutput"] != true {
 		t.Errorf("got an uploaded log (%t) and started %v, want sendsOutput and no upload of what was sent", uploaded, s.of("started")[0].Fields)
 	}
-	if calls := s.plane.Calls(); calls[len(calls)-1].Endpoint != "completed" {
-		t.Errorf("got %s as the last call, want completed", calls[len(calls)-1].Endpoint)
+	var order []string
+	for _, c := range s.plane.Calls() {
+		if c.Endpoint == "logs" || c.Endpoint == "completed" {
+			order = append(order, c.Endpoint)
+		}
+	}
+	if order[len(order)-1] != "completed" {
+		t.Errorf("got the calls %q, want completed after the output", order)
 	}
 }
 
