@@ -50,12 +50,16 @@ func Inputs(texts []string) (map[string]json.RawMessage, error) {
 	return values, nil
 }
 
-// Exactly accepts one argument for each name, and requires the required flags.
+// Exactly accepts one argument for each name, and requires the required flags. An empty
+// argument, such as that of a variable without a value, is missing.
 func Exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		for i, name := range names {
+			if i >= len(args) || args[i] == "" {
+				return fmt.Errorf("missing %s", name)
+			}
+		}
 		switch {
-		case len(args) < len(names):
-			return fmt.Errorf("missing %s", names[len(args)])
 		case len(args) > len(names) && cmd.HasSubCommands():
 			return unknownCommand(cmd, args[0])
 		case len(args) > len(names):
@@ -83,7 +87,7 @@ func Require(c *cobra.Command, flag string) {
 // AtLeastOne requires one or more arguments.
 func AtLeastOne(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) == 0 || slices.Contains(args, "") {
 			return fmt.Errorf("missing %s", name)
 		}
 		return nil

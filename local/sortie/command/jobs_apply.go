@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,17 +49,25 @@ type applyFlags struct {
 }
 
 func (f *applyFlags) define(c *cobra.Command) {
-	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (required, repeatable)`)
+	filesFlag(c, &f.files)
 	c.Flags().StringVar(&f.prune, "prune", "", "delete the jobs whose ids match this pattern, such as 'reports-*', and that no file has")
 	c.Flags().StringVar(&f.owner, "owner", "", "label KEY=VALUE of the jobs of the files; other stored jobs are neither changed nor deleted")
-	argument.Require(c, "file")
+}
+
+// filesFlag defines the flag of job files, which may be arguments too.
+func filesFlag(c *cobra.Command, files *[]string) {
+	c.Flags().StringArrayVarP(files, "file", "f", nil, `job file in YAML or JSON, a folder of them, or "-" for standard input (repeatable); the same as an argument`)
 	argument.Must(c.MarkFlagFilename("file", jobfile.Extensions...))
+	c.ValidArgsFunction = cobra.FixedCompletions(jobfile.Extensions, cobra.ShellCompDirectiveFilterFileExt)
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		return argument.AtLeastOne("FILE")(cmd, slices.Concat(*files, args))
+	}
 }
 
 func (a *app) jobsApply() *cobra.Command {
 	var f applyFlags
 	c := &cobra.Command{
-		Use: "apply -f FILE", Short: "Store the jobs of files, and show what changes",
+		Use: "apply FILE...", Short: "Store the jobs of files, and show what changes",
 		Long: `Create the jobs of files, or change them to what the files say. A file has one job,
 or several separated by lines "---"; of a folder, all files are read that end with
 .yaml, .yml or .json. All files are checked before the first job changes. Standard
@@ -81,50 +90,62 @@ that each of their jobs has. A stored job without the label is not changed, and
 	f.define(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and change nothing")
 	c.Flags().BoolVar(&f.yes, "yes", false, "delete what --prune selects")
-	c.RunE = does(func(ctx context.Context, _ []string) error { return a.applyFiles(ctx, f) })
+	c.RunE = does(func(ctx context.Context, names []string) error {
+		f.files = append(f.files, names...)
+		return a.applyFiles(ctx, f)
+	})
 	return c
 }
 
 func (a *app) jobsDiff() *cobra.Command {
 	f := applyFlags{dryRun: true}
 	c := &cobra.Command{
-		Use: "diff -f FILE", Short: "Show how job files differ from the stored jobs",
+		Use: "diff FILE...", Short: "Show how job files differ from the stored jobs",
 		Long:    `Show what "sortie jobs apply" with the same flags would change. It changes nothing.`,
 		Example: "  sortie jobs diff -f jobs/ --exit-code",
 	}
 	f.define(c)
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with 1 if something differs")
-	c.RunE = does(func(ctx context.Context, _ []string) error { return a.applyFiles(ctx, f) })
+	c.RunE = does(func(ctx context.Context, names []string) error {
+		f.files = append(f.files, names...)
+		return a.applyFiles(ctx, f)
+	})
 	return c
 }
 
 func (a *app) jobsValidate() *cobra.Command {
-	return &cobra.Command{
+	var files []string
+	c := &cobra.Command{
 		Use: "validate FILE...", Short: "Check job files without a server",
 		Long: `Check the jobs of files and folders without a server. It cannot check what depends
 on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
 		Example: "  sortie jobs validate jobs/",
-		RunE: does(func(_ context.Context, names []string) error {
-			files, err := jobfile.Read(a.readUpTo, names)
-			if err != nil {
+		RunE:    does(func(_ context.Context, names []string) error { return a.validateFiles(append(files, names...)) }),
+	}
+	filesFlag(c, &files)
+	return c
+}
+
+// validateFiles checks the jobs of files, and prints their ids.
+func (a *app) validateFiles(names []string) error {
+	files, err := jobfile.Read(a.readUpTo, names)
+	if err != nil {
+		return err
+	}
+	valid := []map[string]string{}
+	for _, f := range files {
+		a.warn(f, f.Definition.Warnings())
+		valid = append(valid, map[string]string{"id": f.Definition.ID, "file": f.Name})
+		if !a.json {
+			if err := a.say("valid %s, %s\n", f.Definition.ID, display.Clean(f.Name)); err != nil {
 				return err
 			}
-			valid := []map[string]string{}
-			for _, f := range files {
-				a.warn(f, f.Definition.Warnings())
-				valid = append(valid, map[string]string{"id": f.Definition.ID, "file": f.Name})
-				if !a.json {
-					if err := a.say("valid %s, %s\n", f.Definition.ID, display.Clean(f.Name)); err != nil {
-						return err
-					}
-				}
-			}
-			if a.json {
-				return a.print(map[string]any{"jobs": valid})
-			}
-			return nil
-		}),
+		}
 	}
+	if a.json {
+		return a.print(map[string]any{"jobs": valid})
+	}
+	return nil
 }
 
 // applyFiles stores the jobs of files and deletes those that --prune selects. It does either

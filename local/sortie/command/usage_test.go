@@ -47,7 +47,10 @@ func TestExitCodes(t *testing.T) {
 		"login":                    {nil, "login", 2, "did you mean tokens add, whose token SORTIE_TOKEN sends?"},
 		"missing argument":         {nil, "status", 2, "missing RUN"},
 		"extra argument":           {nil, "status a b", 2, `unexpected argument "b", want sortie status RUN`},
-		"file without its flag":    {nil, "jobs apply job.json", 2, `unexpected argument "job.json", want sortie jobs apply -f FILE`},
+		"no run of a variable":     {nil, "download ", 2, "missing RUN"},
+		"no file to apply":         {nil, "jobs apply --dry-run", 2, "missing FILE"},
+		"file without its flag":    {nil, "jobs apply no-such.json", 2, "no-such.json does not exist"},
+		"no file to check":         {nil, "jobs validate -f no-such.json", 2, "no-such.json does not exist"},
 		"missing flag":             {nil, "export mods", 2, "missing --pi"},
 		"malformed number":         {nil, "export mods --max-depth x", 2, `--max-depth: malformed value "x", want a whole number`},
 		"malformed large number":   {nil, "budgets set tenant --tokens x", 2, `--tokens: malformed value "x", want a whole number`},
@@ -77,7 +80,7 @@ func TestExitCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := sortie(t, row.env, "", strings.Fields(row.args)...)
+			got := sortie(t, row.env, "", strings.Split(row.args, " ")...)
 			if got.code != row.code || !strings.Contains(got.stderr, row.says) {
 				t.Errorf("got %d and\n%s\nwant %d and %q", got.code, got.stderr, row.code, row.says)
 			}

@@ -165,31 +165,47 @@ func (p *problems) number(n node, to reflect.Value, path string) {
 
 func (p *problems) object(n node, to reflect.Value, path string) {
 	if n.kind != kindObject {
-		p.mismatch(n, path, string(kindObject))
+		want := string(kindObject)
+		if path != "" {
+			want += " of " + strings.Join(fieldNames(to.Type()), ", ")
+		}
+		p.mismatch(n, path, want)
 		return
 	}
 	p.members(n, path, func(m member, at string) {
 		if p.full() {
 			return
 		}
-		names := make([]string, 0, to.NumField())
 		for _, field := range reflect.VisibleFields(to.Type()) {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if name == "" {
-				continue // an embedded struct
-			}
-			if name == m.name {
+			if name := fieldName(field); name != "" && name == m.name {
 				p.decode(m.value, to.FieldByIndex(field.Index), at)
 				return
 			}
-			names = append(names, name)
 		}
+		names := fieldNames(to.Type())
 		if meant := limit.Nearest(m.name, names); meant != "" {
 			p.bad(at, "unknown field, did you mean %s?", meant)
 			return
 		}
 		p.bad(at, "unknown field, want one of %s", strings.Join(names, ", "))
 	})
+}
+
+// fieldName returns the name of a field in documents, or "" for an embedded struct.
+func fieldName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
+}
+
+// fieldNames returns the names of the fields of a struct in documents.
+func fieldNames(of reflect.Type) []string {
+	var names []string
+	for _, field := range reflect.VisibleFields(of) {
+		if name := fieldName(field); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // members calls read once for each member and records its line. It reports duplicate members.

@@ -150,6 +150,7 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"null":             {"id: a\nimage: b\nname:\n", []string{"line 3: name: null, want a string or no field"}},
 		"number as text":   {"id: a\nimage: b\nenv:\n  PORT: 8080\n", []string{`line 4: env.PORT: 8080, want a string, such as "8080"`}},
 		"bool as text":     {"id: a\nimage: b\ncommand:\n- x\n- true\n", []string{`line 5: command.1: true, want a string, such as "true"`}},
+		"text as object":   {"id: a\nimage: b\nretention: 30d\n", []string{`line 3: retention: "30d", want an object of outputs, logs, records, newest`}},
 		"text as number":   {"id: a\nimage: b\nconstraints: {maxConcurrentRuns: one}\n", []string{`line 3: constraints.maxConcurrentRuns: "one", want an integer`}},
 		"fraction":         {"id: a\nimage: b\nresources: {cpus: 1.5}\n", []string{"line 3: resources.cpus: 1.5, want an integer"}},
 		"secret form":      {"id: a\nimage: b\nenv: {K: {secret: x}}\n", []string{"line 3: env.K: object without secretRef", "line 3: env.K.secret: unknown field, want one of secretRef"}},
