@@ -3,11 +3,39 @@ package events_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
 )
+
+// TestTypesOfTheSchemaAreFresh compares the first four enums of the schema with the types: of
+// all events, and of those about a run, a schedule and a policy.
+func TestTypesOfTheSchemaAreFresh(t *testing.T) {
+	t.Parallel()
+	const path = "schema/orch.event.v1.json"
+	document, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := []eventtype.Subject{"", eventtype.OfRun, eventtype.OfSchedule, eventtype.OfPolicy}
+	fresh := regexp.MustCompile(`"enum": \[\n( +)[^\]]*"\n`).ReplaceAllStringFunc(string(document), func(old string) string {
+		if len(subjects) == 0 {
+			return old
+		}
+		var lines []string
+		for _, info := range eventtype.All() {
+			if subjects[0] == "" || subjects[0] == info.Subject {
+				indent := old[len("\"enum\": [\n") : strings.IndexByte(old[10:], '"')+10]
+				lines = append(lines, fmt.Sprintf("%s%q", indent, info.Type))
+			}
+		}
+		subjects = subjects[1:]
+		return "\"enum\": [\n" + strings.Join(lines, ",\n") + "\n"
+	})
+	golden(t, path, []byte(fresh))
+}
 
 // TestCatalogueIsUpToDate compares the list in the README with the types.
 func TestCatalogueIsUpToDate(t *testing.T) {

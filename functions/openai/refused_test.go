@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/openai"
@@ -36,7 +37,7 @@ func TestRetiredModelIsNotServed(t *testing.T) {
 	if got := models(); len(got) != 1 || got[0] != "mock" {
 		t.Errorf("got %v, want mock", got)
 	}
-	_, _, err := s.System.Models.Create(ctx, who, "mock", catalog.Definition{Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion}}, false)
+	_, _, err := s.System.Models.Create(ctx, who, "mock", catalog.Definition{Engines: []platform.EngineKind{platform.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion}}, false)
 	if err == nil {
 		_, err = s.System.Models.SetState(ctx, who, "mock", catalog.Retired, change.Precondition{})
 	}

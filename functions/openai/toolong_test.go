@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/openai"
 )
@@ -20,7 +21,7 @@ func TestTooLongPromptHasOneCode(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	_, _, err := s.System.Models.Create(t.Context(), port.Identity{Tenant: apitest.Tenant}, "mock", catalog.Definition{
-		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding}, ContextTokens: 100_000,
+		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding}, ContextTokens: 100_000,
 	}, false)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/artifact"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -82,10 +83,10 @@ func listModels(svc *artifacts.Models, w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	query := r.URL.Query()
-	filter := catalog.Filter{Engine: port.EngineKind(query.Get("engine")), Tag: query.Get("tag")}
+	filter := catalog.Filter{Engine: platform.EngineKind(query.Get("engine")), Tag: query.Get("tag")}
 	switch {
-	case query.Has("engine") && !slices.Contains(port.EngineKinds(), filter.Engine):
-		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", filter.Engine, port.EngineKinds())
+	case query.Has("engine") && !slices.Contains(platform.EngineKinds(), filter.Engine):
+		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", filter.Engine, platform.EngineKinds())
 	case query.Has("tag") && !artifact.ValidTag(filter.Tag):
 		return fault.Invalid("tag", "malformed tag, want 1 to %d printable ASCII characters without spaces", artifact.MaxTag)
 	case query.Has("state"):

@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Engine is one replica of an inference server with one model.
@@ -43,21 +42,6 @@ type Engine interface {
 	// means more relevant.
 	Rerank(ctx context.Context, r Reranking) (Ranked, error)
 }
-
-// EngineKind is the kind of an inference server with an adapter in Sortie.
-type EngineKind = platform.EngineKind
-
-// The engines. EngineMock is for tests and development.
-const (
-	EngineLlamaCpp = platform.EngineLlamaCpp
-	EngineVLLM     = platform.EngineVLLM
-	EngineTGI      = platform.EngineTGI
-	EngineTriton   = platform.EngineTriton
-	EngineMock     = platform.EngineMock
-)
-
-// EngineKinds lists the engines.
-func EngineKinds() []EngineKind { return platform.EngineKinds() }
 
 // Workload is the kind of an inference task.
 type Workload string

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/engines"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // generator is an inference server without a model, with the protocol of llama-server.
@@ -29,7 +29,7 @@ type generator struct {
 func startGenerator(every time.Duration, slots int) *generator {
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: slots, TokenEvery: every})
 	g := &generator{ended: make(chan time.Time, 10000)}
-	protocol := engines.Handler(port.EngineLlamaCpp, mock)
+	protocol := engines.Handler(platform.EngineLlamaCpp, mock)
 	g.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			context.AfterFunc(r.Context(), func() { g.ended <- time.Now() })

@@ -11,33 +11,33 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Handler serves the protocol of the engine kind with the answers of the mock engine.
-func Handler(kind port.EngineKind, of *mockengine.Engine) http.Handler {
+func Handler(kind platform.EngineKind, of *mockengine.Engine) http.Handler {
 	s := &server{kind: kind, mock: of}
 	mux := http.NewServeMux()
 	switch kind {
-	case port.EngineLlamaCpp:
+	case platform.EngineLlamaCpp:
 		s.openai(mux)
 		mux.HandleFunc("GET /health", s.ready(`{"status":"ok"}`))
 		mux.HandleFunc("GET /props", s.llamaProps)
 		mux.HandleFunc("GET /v1/models", s.llamaModels)
 		mux.HandleFunc("GET /slots", s.llamaSlots)
 		mux.HandleFunc("GET /metrics", s.metrics("llamacpp:requests_processing %d\nllamacpp:requests_deferred 0\n"))
-	case port.EngineVLLM:
+	case platform.EngineVLLM:
 		s.openai(mux)
 		mux.HandleFunc("GET /health", s.ready(""))
 		mux.HandleFunc("GET /version", s.vllmVersion)
 		mux.HandleFunc("GET /v1/models", s.vllmModels)
 		mux.HandleFunc("GET /metrics", s.metrics("vllm:num_requests_running{engine=\"0\"} %d\nvllm:num_requests_waiting{engine=\"0\"} 0\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\n"))
-	case port.EngineTGI:
+	case platform.EngineTGI:
 		mux.HandleFunc("POST /generate_stream", s.tgiStream)
 		mux.HandleFunc("GET /health", s.ready(""))
 		mux.HandleFunc("GET /info", s.tgiInfo)
 		mux.HandleFunc("GET /metrics", s.metrics("tgi_batch_current_size %d\ntgi_queue_size 0\n"))
-	case port.EngineTriton:
+	case platform.EngineTriton:
 		mux.HandleFunc("POST /v2/models/{model}/generate_stream", s.tritonStream)
 		mux.HandleFunc("GET /v2/health/ready", s.tritonReady)
 		mux.HandleFunc("GET /v2", s.tritonServer)
@@ -50,7 +50,7 @@ func Handler(kind port.EngineKind, of *mockengine.Engine) http.Handler {
 }
 
 type server struct {
-	kind port.EngineKind
+	kind platform.EngineKind
 	mock *mockengine.Engine
 }
 
@@ -59,7 +59,7 @@ func (s *server) ready(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h, err := s.mock.Health(r.Context())
 		switch {
-		case err != nil || !h.Ready && s.kind == port.EngineLlamaCpp:
+		case err != nil || !h.Ready && s.kind == platform.EngineLlamaCpp:
 			reply(w, http.StatusServiceUnavailable, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`)
 		case !h.Ready:
 			w.WriteHeader(http.StatusServiceUnavailable)

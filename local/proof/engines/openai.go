@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -35,19 +36,19 @@ type openaiRequest struct {
 
 // body reads a request. llama-server ignores the model's name.
 func (s *server) body(w http.ResponseWriter, r *http.Request) (request openaiRequest, ok bool) {
-	if s.kind == port.EngineVLLM && r.Header.Get("Content-Type") != "application/json" {
+	if s.kind == platform.EngineVLLM && r.Header.Get("Content-Type") != "application/json" {
 		s.openaiError(w, http.StatusBadRequest, "Bad Request", "Unsupported Media Type: Only 'application/json' is allowed")
 		return request, false
 	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		status := http.StatusBadRequest
-		if s.kind == port.EngineLlamaCpp {
+		if s.kind == platform.EngineLlamaCpp {
 			status = http.StatusInternalServerError
 		}
 		s.openaiError(w, status, "server_error", "cannot parse the body")
 		return request, false
 	}
-	if s.kind == port.EngineLlamaCpp {
+	if s.kind == platform.EngineLlamaCpp {
 		request.Model = ""
 	}
 	return request, true
@@ -62,11 +63,11 @@ func (s *server) refuse(w http.ResponseWriter, err error) {
 	switch f := fault.Of(err); {
 	case f.Code == fault.ModelUnknown:
 		s.openaiError(w, http.StatusNotFound, "NotFoundError", message(err))
-	case f.Code == fault.ReplicaExhausted && s.kind == port.EngineVLLM:
+	case f.Code == fault.ReplicaExhausted && s.kind == platform.EngineVLLM:
 		s.openaiError(w, http.StatusServiceUnavailable, "Service Unavailable", message(err))
 	case f.Code == fault.ReplicaExhausted:
 		s.openaiError(w, http.StatusTooManyRequests, "rate_limit_error", message(err))
-	case f.Code == fault.PoolUnavailable && s.kind == port.EngineVLLM:
+	case f.Code == fault.PoolUnavailable && s.kind == platform.EngineVLLM:
 		s.openaiError(w, http.StatusInternalServerError, "InternalServerError", message(err))
 	case f.Code == fault.PoolUnavailable:
 		s.openaiError(w, http.StatusServiceUnavailable, "unavailable_error", message(err))
@@ -96,7 +97,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 			c["text"] = p.Text
 		case !p.Reasoning:
 			c["delta"] = map[string]any{"content": p.Text}
-		case s.kind == port.EngineVLLM:
+		case s.kind == platform.EngineVLLM:
 			c["delta"] = map[string]any{"reasoning": p.Text}
 		default:
 			c["delta"] = map[string]any{"reasoning_content": p.Text}
@@ -108,7 +109,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	}
 	var held port.Piece
 	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
-		if s.kind == port.EngineVLLM { // hold one word back for the finish reason
+		if s.kind == platform.EngineVLLM { // hold one word back for the finish reason
 			p, held = held, p
 			if p.Text == "" {
 				return nil
@@ -134,11 +135,11 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	usage := map[string]any{"prompt_tokens": end.TokensIn, "completion_tokens": end.TokensOut, "total_tokens": end.TokensIn + end.TokensOut}
-	if s.kind == port.EngineVLLM {
+	if s.kind == platform.EngineVLLM {
 		usage["completion_tokens_details"] = map[string]any{"reasoning_tokens": end.ReasoningTokens}
 	}
 	last := event(choice(held, string(end.Finish)))
-	if s.kind == port.EngineLlamaCpp && !chat {
+	if s.kind == platform.EngineLlamaCpp && !chat {
 		last["usage"] = usage
 		out.ignore(out.event(last))
 	} else {

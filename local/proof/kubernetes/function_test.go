@@ -85,7 +85,7 @@ func TestMachinesOfAFunction(t *testing.T) {
 	launch := func(name, script string) port.MachineStatus {
 		t.Helper()
 		spec := job(name, script)
-		spec.Runner, spec.Kubernetes = platform.RunnerKubernetes, &platform.KubernetesSettings{}
+		spec.Runner, spec.Settings = platform.RunnerKubernetes, &platform.KubernetesSettings{}
 		m, err := r.Launch(t.Context(), spec)
 		if err != nil {
 			t.Fatal(err)

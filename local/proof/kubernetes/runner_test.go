@@ -33,7 +33,7 @@ func (s spread) namespaceOf(name string) string {
 
 // Launch implements port.Runner.
 func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	spec.Runner, spec.Kubernetes = platform.RunnerKubernetes, &platform.KubernetesSettings{Namespace: s.namespaceOf(spec.Name)}
+	spec.Runner, spec.Settings = platform.RunnerKubernetes, &platform.KubernetesSettings{Namespace: s.namespaceOf(spec.Name)}
 	if s.full[spec.Name] {
 		delete(s.full, spec.Name)
 		spec.PodSpec = []byte(`{"nodeSelector": {"disk": "none"}}`)

@@ -102,7 +102,7 @@ func (w *world) startFleet() {
 		for i := range 2 {
 			w.jobCall("model", func(ctx context.Context) error {
 				_, _, err := w.system.Models.Create(ctx, client, modelName(i), catalog.Definition{
-					Engines: []port.EngineKind{port.EngineLlamaCpp}, Workloads: []port.Workload{port.WorkloadCompletion},
+					Engines: []platform.EngineKind{platform.EngineLlamaCpp}, Workloads: []port.Workload{port.WorkloadCompletion},
 				}, false)
 				return err
 			})

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -46,7 +46,7 @@ func EngineServer(_ []string, env map[string]string) int {
 		host = env["FLY_PRIVATE_IP"]
 	}
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 4, TokenEvery: 10 * time.Millisecond})
-	server := &http.Server{Addr: net.JoinHostPort(host, env["ENGINE_PORT"]), Handler: engines.Handler(port.EngineLlamaCpp, mock), ReadHeaderTimeout: time.Second}
+	server := &http.Server{Addr: net.JoinHostPort(host, env["ENGINE_PORT"]), Handler: engines.Handler(platform.EngineLlamaCpp, mock), ReadHeaderTimeout: time.Second}
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
 	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // openAI calls the OpenAI API with the official clients for Python and JavaScript, and reads
@@ -20,7 +20,7 @@ func openAI(ctx context.Context, k *kit) error {
 
 // openAILlama is like openAI with a llama-server as the engine. It installs the llama-server.
 func openAILlama(ctx context.Context, k *kit) error {
-	installed, err := servers.Install(ctx, port.EngineLlamaCpp, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
+	installed, err := servers.Install(ctx, platform.EngineLlamaCpp, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
 	if err != nil {
 		return err
 	}

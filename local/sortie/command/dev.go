@@ -77,9 +77,9 @@ arguments: "NAME=PROGRAM ARG...". The program is a path or a name in PATH.
 Arguments that name existing files are relative to the current folder. The export
 image is bound to the built-in worker by default.
 
---engine makes a pool of an inference server: "mock", or llamacpp, vllm, tgi or
-triton with its address. Servers of one kind are the replicas of one pool; the
-first kind has the pool pool0. "sortie ask MODEL PROMPT" uses it.
+--engine makes a pool of an inference server: "mock", or one of these with its
+address: ` + platform.EngineNames(platform.EngineServers()) + `.
+Servers of one kind are the replicas of one pool; the first kind has the pool pool0. "sortie ask MODEL PROMPT" uses it.
 
 Programs of this host need no token unless AUTH_TOKEN or "sortie tokens add" sets
 one. The file "token" in the data folder always has a valid token. It alone may run

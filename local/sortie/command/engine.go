@@ -18,7 +18,7 @@ func engineAddresses(texts []string) ([]stack.EngineAddress, error) {
 		a := stack.EngineAddress{Kind: platform.EngineKind(kind), URL: address}
 		mock := a.Kind == platform.EngineMock
 		if !slices.Contains(platform.EngineKinds(), a.Kind) || mock == hasAddress {
-			return nil, wrong("--engine: malformed value %q, want mock, or llamacpp, vllm, tgi or triton with an address, such as llamacpp=http://127.0.0.1:8081", text)
+			return nil, wrong("--engine: malformed value %q, want mock, or %s with an address, such as llamacpp=http://127.0.0.1:8081", text, platform.EngineNames(platform.EngineServers()))
 		}
 		if slices.Contains(found, a) {
 			return nil, wrong("--engine: %q is repeated", text)

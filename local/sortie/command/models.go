@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -72,7 +73,7 @@ about the digest of the model; the server verifies it with the keys that it trus
 		Example: "  sortie models add llama-3.1-8b --engine llamacpp --context 8192 --source hf:meta-llama/Llama-3.1-8B-Instruct",
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&in.Engines, "engine", nil, "engines that serve the model, separated by commas: llamacpp, vllm, tgi, triton or mock")
+	flags.StringSliceVar(&in.Engines, "engine", nil, "engines that serve the model, separated by commas: "+platform.EngineNames(platform.EngineKinds()))
 	flags.StringVar(&in.EngineModel, "engine-model", "", "the engine's name of the model, for an engine that serves several")
 	flags.IntVar(&in.ContextTokens, "context", 0, "longest prompt with its answer in tokens; 0 is that of the engine")
 	flags.StringSliceVar(&in.Workloads, "workload", nil, "what the model does, separated by commas: completion, embedding or rerank; completion by default")

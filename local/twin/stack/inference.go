@@ -125,7 +125,7 @@ func (s *Stack) catalogModel(ctx context.Context, place platform.EnginePlace, fo
 	if !fault.Is(err, fault.ModelUnknown) {
 		return err
 	}
-	d := catalog.Definition{Engines: []port.EngineKind{place.Kind}, Workloads: found.Workloads, Price: catalog.Price{Output: catalog.DefaultOutputPrice}}
+	d := catalog.Definition{Engines: []platform.EngineKind{place.Kind}, Workloads: found.Workloads, Price: catalog.Price{Output: catalog.DefaultOutputPrice}}
 	if len(found.Models) > 0 {
 		d.EngineModel = found.Models[0]
 	}

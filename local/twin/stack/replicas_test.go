@@ -21,8 +21,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -42,7 +42,7 @@ func engineServer(words []string, env map[string]string) int {
 		return 9
 	}
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 4, TokenEvery: 10 * time.Millisecond})
-	server := &http.Server{Addr: net.JoinHostPort(env["ENGINE_HOST"], env["ENGINE_PORT"]), Handler: engines.Handler(port.EngineLlamaCpp, mock), ReadHeaderTimeout: time.Second}
+	server := &http.Server{Addr: net.JoinHostPort(env["ENGINE_HOST"], env["ENGINE_PORT"]), Handler: engines.Handler(platform.EngineLlamaCpp, mock), ReadHeaderTimeout: time.Second}
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		fmt.Fprintln(os.Stderr, err)
 		return 4

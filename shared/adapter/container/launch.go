@@ -30,7 +30,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 	if err != nil {
 		return port.MachineStatus{}, err
 	}
-	settings := spec.Container
+	settings := platform.SettingsOf[platform.ContainerSettings](spec.Placement)
 	if settings == nil {
 		settings = &platform.ContainerSettings{}
 	}

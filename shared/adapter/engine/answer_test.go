@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -70,7 +71,7 @@ func TestEventStreamRules(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(test.body))
+			e := serve(t, engine.Config{Kind: platform.EngineVLLM}, streamed(test.body))
 			if text, end, err := generate(t.Context(), e); text != "ab" || end.Finish != port.FinishStop || err != nil {
 				t.Errorf("got %q, %+v, %v, want ab and the finish reason stop", text, end, err)
 			}
@@ -93,13 +94,13 @@ func TestIncompleteAnswers(t *testing.T) {
 		// the events of a vLLM that dies
 		"data: " + piece + "\n\ndata: {\"error\": {\"message\": \"EngineCore encountered an issue.\", \"type\": \"InternalServerError\", \"param\": null, \"code\": 500}}\n\ndata: [DONE]\n\n",
 	} {
-		e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(body))
+		e := serve(t, engine.Config{Kind: platform.EngineVLLM}, streamed(body))
 		if _, end, err := generate(t.Context(), e); !fault.Is(err, fault.WorkerReset) {
 			t.Errorf("answer %.200q: got %+v, %v, want WorkerReset", body, end, err)
 		}
 	}
 	html := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>a proxy's page</html>") }
-	if _, _, err := generate(t.Context(), serve(t, engine.Config{Kind: port.EngineVLLM}, html)); !fault.Is(err, fault.WorkerReset) {
+	if _, _, err := generate(t.Context(), serve(t, engine.Config{Kind: platform.EngineVLLM}, html)); !fault.Is(err, fault.WorkerReset) {
 		t.Errorf("answer that is no stream: got %v, want WorkerReset", err)
 	}
 }
@@ -109,7 +110,7 @@ func TestRefusalInTheStream(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]fault.Code{503: fault.ReplicaExhausted, 429: fault.ReplicaExhausted, 400: fault.InvalidParams, 500: fault.PoolUnavailable} {
 		event := fmt.Sprintf("data: {\"error\": {\"message\": \"The engine is currently busy\", \"type\": \"Error\", \"param\": null, \"code\": %d}}\n\n", code)
-		e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(event+"data: [DONE]\n\n"))
+		e := serve(t, engine.Config{Kind: platform.EngineVLLM}, streamed(event+"data: [DONE]\n\n"))
 		if _, _, err := generate(t.Context(), e); !fault.Is(err, want) || !strings.Contains(err.Error(), "currently busy") {
 			t.Errorf("%d: got %v, want %s with the engine's words", code, err, want)
 		}
@@ -119,27 +120,27 @@ func TestRefusalInTheStream(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		kind   port.EngineKind
+		kind   platform.EngineKind
 		status int
 		body   string
 		want   fault.Code
 		says   string
 	}{
-		{port.EngineLlamaCpp, 503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, fault.PoolUnavailable, "Loading model"},
-		{port.EngineLlamaCpp, 400, `{"error":{"code":400,"message":"the request exceeds the context","type":"exceed_context_size_error"}}`, fault.InvalidParams, "exceeds the context"},
-		{port.EngineLlamaCpp, 401, `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`, fault.PoolUnavailable, "key of its pool"},
-		{port.EngineLlamaCpp, 501, `{"error":{"message":"not supported","type":"not_supported_error","code":501}}`, fault.InvalidParams, "not supported"},
-		{port.EngineVLLM, 404, `{"error":{"message":"The model does not exist.","type":"NotFoundError","param":"model","code":404}}`, fault.ModelUnknown, "does not exist"},
-		{port.EngineVLLM, 404, `{"detail":"Not Found"}`, fault.PoolUnavailable, "Not Found"},
-		{port.EngineVLLM, 503, `{"error":{"message":"queue is full","type":"Service Unavailable","code":503}}`, fault.ReplicaExhausted, "queue is full"},
-		{port.EngineVLLM, 500, `{"error":{"message":"EngineCore encountered an issue","type":"InternalServerError","code":500}}`, fault.PoolUnavailable, "EngineCore"},
-		{port.EngineTGI, 422, "Failed to deserialize the JSON body", fault.InvalidParams, "Failed to deserialize"},
-		{port.EngineTGI, 429, `{"error":"Model is overloaded","error_type":"overloaded"}`, fault.ReplicaExhausted, "overloaded"},
-		{port.EngineTriton, 400, "data: {\"error\":\"max_tokens must be within 1..4096\"}\n\n", fault.InvalidParams, "max_tokens must be"},
-		{port.EngineTriton, 404, `{"error":"Request for unknown model: 'tiny' is not found"}`, fault.ModelUnknown, "unknown model"},
-		{port.EngineTriton, 404, `{"error":"Request for unknown model: 'tiny' has no available versions"}`, fault.PoolUnavailable, "unloaded"},
-		{port.EngineTriton, 301, "", fault.PoolUnavailable, "status 301"},
-		{port.EngineVLLM, 502, strings.Repeat("<p>bad gateway\n</p>", 5000), fault.PoolUnavailable, "bad gateway"},
+		{platform.EngineLlamaCpp, 503, `{"error":{"message":"Loading model","type":"unavailable_error","code":503}}`, fault.PoolUnavailable, "Loading model"},
+		{platform.EngineLlamaCpp, 400, `{"error":{"code":400,"message":"the request exceeds the context","type":"exceed_context_size_error"}}`, fault.InvalidParams, "exceeds the context"},
+		{platform.EngineLlamaCpp, 401, `{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}`, fault.PoolUnavailable, "key of its pool"},
+		{platform.EngineLlamaCpp, 501, `{"error":{"message":"not supported","type":"not_supported_error","code":501}}`, fault.InvalidParams, "not supported"},
+		{platform.EngineVLLM, 404, `{"error":{"message":"The model does not exist.","type":"NotFoundError","param":"model","code":404}}`, fault.ModelUnknown, "does not exist"},
+		{platform.EngineVLLM, 404, `{"detail":"Not Found"}`, fault.PoolUnavailable, "Not Found"},
+		{platform.EngineVLLM, 503, `{"error":{"message":"queue is full","type":"Service Unavailable","code":503}}`, fault.ReplicaExhausted, "queue is full"},
+		{platform.EngineVLLM, 500, `{"error":{"message":"EngineCore encountered an issue","type":"InternalServerError","code":500}}`, fault.PoolUnavailable, "EngineCore"},
+		{platform.EngineTGI, 422, "Failed to deserialize the JSON body", fault.InvalidParams, "Failed to deserialize"},
+		{platform.EngineTGI, 429, `{"error":"Model is overloaded","error_type":"overloaded"}`, fault.ReplicaExhausted, "overloaded"},
+		{platform.EngineTriton, 400, "data: {\"error\":\"max_tokens must be within 1..4096\"}\n\n", fault.InvalidParams, "max_tokens must be"},
+		{platform.EngineTriton, 404, `{"error":"Request for unknown model: 'tiny' is not found"}`, fault.ModelUnknown, "unknown model"},
+		{platform.EngineTriton, 404, `{"error":"Request for unknown model: 'tiny' has no available versions"}`, fault.PoolUnavailable, "unloaded"},
+		{platform.EngineTriton, 301, "", fault.PoolUnavailable, "status 301"},
+		{platform.EngineVLLM, 502, strings.Repeat("<p>bad gateway\n</p>", 5000), fault.PoolUnavailable, "bad gateway"},
 	}
 	for _, test := range tests {
 		e := serve(t, engine.Config{Kind: test.kind}, func(w http.ResponseWriter, _ *http.Request) {
@@ -164,7 +165,7 @@ func TestModelWithoutVectors(t *testing.T) {
 		`{"detail":"Not Found"}`: fault.InvalidParams,
 		`{"error":{"message":"The model does not exist.","type":"NotFoundError","param":"model","code":404}}`: fault.ModelUnknown,
 	} {
-		e := serve(t, engine.Config{Kind: port.EngineVLLM}, func(w http.ResponseWriter, _ *http.Request) {
+		e := serve(t, engine.Config{Kind: platform.EngineVLLM}, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, body)
 		})
@@ -181,7 +182,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 	t.Parallel()
 	const key = "key-of-the-engine"
 	sent := make(chan string, 1)
-	e := serve(t, engine.Config{Kind: port.EngineVLLM, Key: key}, func(w http.ResponseWriter, r *http.Request) {
+	e := serve(t, engine.Config{Kind: platform.EngineVLLM, Key: key}, func(w http.ResponseWriter, r *http.Request) {
 		sent <- r.Header.Get("Authorization")
 		w.WriteHeader(http.StatusForbidden)
 	})
@@ -197,7 +198,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 func TestRequestIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	calls := make(chan struct{}, 10)
-	e := serve(t, engine.Config{Kind: port.EngineVLLM}, func(http.ResponseWriter, *http.Request) {
+	e := serve(t, engine.Config{Kind: platform.EngineVLLM}, func(http.ResponseWriter, *http.Request) {
 		calls <- struct{}{}
 		panic(http.ErrAbortHandler)
 	})
@@ -210,8 +211,8 @@ func TestInvalidConfig(t *testing.T) {
 	t.Parallel()
 	for field, cfg := range map[string]engine.Config{
 		"engine":     {Kind: "other", URL: "http://127.0.0.1:1"},
-		"url":        {Kind: port.EngineVLLM, URL: "127.0.0.1:8081"},
-		"metricsUrl": {Kind: port.EngineVLLM, URL: "http://127.0.0.1:1", MetricsURL: "ftp://x"},
+		"url":        {Kind: platform.EngineVLLM, URL: "127.0.0.1:8081"},
+		"metricsUrl": {Kind: platform.EngineVLLM, URL: "http://127.0.0.1:1", MetricsURL: "ftp://x"},
 	} {
 		_, err := engine.New(cfg)
 		if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Field != field || f.Code != fault.InvalidRequest {
@@ -219,7 +220,7 @@ func TestInvalidConfig(t *testing.T) {
 		}
 	}
 	for _, url := range []string{"http://user:secret@host", "http://host?x=1", "http://host#x", "http://"} {
-		if _, err := engine.New(engine.Config{Kind: port.EngineVLLM, URL: url}); err == nil || strings.Contains(err.Error(), "secret") {
+		if _, err := engine.New(engine.Config{Kind: platform.EngineVLLM, URL: url}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want an error without the password", url, err)
 		}
 	}
@@ -227,7 +228,7 @@ func TestInvalidConfig(t *testing.T) {
 
 func TestTritonRefusesNamesThatChangeThePath(t *testing.T) {
 	t.Parallel()
-	e := serve(t, engine.Config{Kind: port.EngineTriton}, func(http.ResponseWriter, *http.Request) { t.Error("got a request, want none") })
+	e := serve(t, engine.Config{Kind: platform.EngineTriton}, func(http.ResponseWriter, *http.Request) { t.Error("got a request, want none") })
 	for _, name := range []string{"", "..", "a/b", "a%2fb", "a?b", ".hidden"} {
 		_, err := e.Generate(t.Context(), port.Generation{Model: name, Prompt: "x", MaxTokens: 1}, func(port.Piece) error { return nil })
 		if !fault.Is(err, fault.InvalidParams) {
@@ -243,7 +244,7 @@ func FuzzAnswer(f *testing.F) {
 			f.Add(seed, kind)
 		}
 	}
-	kinds := []port.EngineKind{port.EngineLlamaCpp, port.EngineVLLM, port.EngineTGI, port.EngineTriton}
+	kinds := []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineVLLM, platform.EngineTGI, platform.EngineTriton}
 	f.Fuzz(func(t *testing.T, body string, kind int) {
 		e := serve(t, engine.Config{Kind: kinds[max(kind, -kind)&3]}, streamed(body))
 		text, end, err := generate(t.Context(), e)
@@ -262,7 +263,7 @@ func TestEngineGetsTheTraceContext(t *testing.T) {
 	t.Parallel()
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	var got []string
-	e := serve(t, engine.Config{Kind: port.EngineVLLM}, func(w http.ResponseWriter, r *http.Request) {
+	e := serve(t, engine.Config{Kind: platform.EngineVLLM}, func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Header.Get("Traceparent"))
 		streamed("data: "+last+"\n\n")(w, r)
 	})
@@ -289,7 +290,7 @@ func TestPromptThatIsTooLongIsNamed(t *testing.T) {
 		"max_tokens=5000 cannot be greater than max_model_len=1024. Please request fewer output tokens. (parameter=max_tokens, value=5000)":                                      "",
 		"temperature must be non-negative, got -1.0.": "",
 	} {
-		e := serve(t, engine.Config{Kind: port.EngineLlamaCpp}, func(w http.ResponseWriter, _ *http.Request) {
+		e := serve(t, engine.Config{Kind: platform.EngineLlamaCpp}, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"error":{"code":400,"message":%q,"type":"invalid_request_error"}}`, message)
 		})

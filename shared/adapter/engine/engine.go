@@ -10,12 +10,13 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // Config is a replica of an inference server.
 type Config struct {
-	Kind port.EngineKind
+	Kind platform.EngineKind
 	// URL is the address of the server: http or https, without a query. MetricsURL is the
 	// address of its metrics if it is another one, as for Triton.
 	URL, MetricsURL string
@@ -59,11 +60,11 @@ type dialect interface {
 	vectors() bool
 }
 
-var dialects = map[port.EngineKind]dialect{
-	port.EngineLlamaCpp: llamacpp{},
-	port.EngineVLLM:     vllm{},
-	port.EngineTGI:      tgi{},
-	port.EngineTriton:   triton{},
+var dialects = map[platform.EngineKind]dialect{
+	platform.EngineLlamaCpp: llamacpp{},
+	platform.EngineVLLM:     vllm{},
+	platform.EngineTGI:      tgi{},
+	platform.EngineTriton:   triton{},
 }
 
 // idle is shorter than the five seconds after which llama-server closes a connection.
@@ -76,7 +77,7 @@ const connBuffer = 1 << 10
 func New(cfg Config) (*Engine, error) {
 	d, known := dialects[cfg.Kind]
 	if !known {
-		return nil, fault.Invalid("engine", "unknown engine %q, want llamacpp, vllm, tgi or triton", cfg.Kind)
+		return nil, fault.Invalid("engine", "unknown engine %q, want %s", cfg.Kind, platform.EngineNames(platform.EngineServers()))
 	}
 	base, err := address("url", cfg.URL)
 	if err != nil {

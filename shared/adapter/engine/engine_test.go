@@ -10,13 +10,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // setup serves the protocol of an engine and returns an adapter for it.
-func setup(t *testing.T, kind port.EngineKind) (*engine.Engine, *mockengine.Engine, *httptest.Server, *clock.Virtual) {
+func setup(t *testing.T, kind platform.EngineKind) (*engine.Engine, *mockengine.Engine, *httptest.Server, *clock.Virtual) {
 	t.Helper()
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Model: "tiny", Slots: 2})
 	server := httptest.NewServer(engines.Handler(kind, mock))
@@ -38,15 +38,15 @@ var planned = map[porttest.EngineFault]mockengine.Failure{
 
 func TestEngines(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []port.EngineKind{port.EngineLlamaCpp, port.EngineVLLM, port.EngineTGI, port.EngineTriton} {
+	for _, kind := range platform.EngineServers() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			openAI := kind == port.EngineLlamaCpp || kind == port.EngineVLLM
+			openAI := kind == platform.EngineLlamaCpp || kind == platform.EngineVLLM
 			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
 				e, mock, server, now := setup(t, kind)
 				return porttest.EngineHarness{
 					Engine: e, Clock: now, Model: "tiny", Messages: openAI, Stops: true, Vectors: openAI,
-					Names: kind == port.EngineVLLM || kind == port.EngineTriton, Reasons: openAI, Counts: kind == port.EngineVLLM,
+					Names: kind == platform.EngineVLLM || kind == platform.EngineTriton, Reasons: openAI, Counts: kind == platform.EngineVLLM,
 					Idle:  func(*testing.T) { mock.WaitRunning(0) },
 					Fault: func(_ *testing.T, how porttest.EngineFault, pieces int) { mock.FailNext(planned[how], pieces) },
 					Begun: func(*testing.T) { mock.WaitRunning(1) },

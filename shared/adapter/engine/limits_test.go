@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -56,7 +57,7 @@ func TestSilentAnswers(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			e := serve(t, engine.Config{Kind: port.EngineVLLM}, silent(row.contentType, row.begun))
+			e := serve(t, engine.Config{Kind: platform.EngineVLLM}, silent(row.contentType, row.begun))
 			if err := calls[row.workload](t.Context(), e, limits); !fault.Is(err, fault.DecodeTimeout) {
 				t.Errorf("got %v, want DecodeTimeout", err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -43,8 +44,8 @@ func TestLoadWithoutMetrics(t *testing.T) {
 			}()
 			defer func() { stop(); <-done }()
 			mock.WaitRunning(1)
-			served := engines.Handler(port.EngineLlamaCpp, mock)
-			e := serve(t, engine.Config{Kind: port.EngineLlamaCpp}, func(w http.ResponseWriter, r *http.Request) {
+			served := engines.Handler(platform.EngineLlamaCpp, mock)
+			e := serve(t, engine.Config{Kind: platform.EngineLlamaCpp}, func(w http.ResponseWriter, r *http.Request) {
 				switch {
 				case r.URL.Path == "/metrics":
 					w.WriteHeader(http.StatusNotImplemented)

@@ -16,11 +16,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // install returns an inference server, which is not started.
-func install(t *testing.T, kind port.EngineKind) *servers.Engine {
+func install(t *testing.T, kind platform.EngineKind) *servers.Engine {
 	t.Helper()
 	installed, err := servers.Install(t.Context(), kind, os.Environ(), t.Logf)
 	if err != nil {
@@ -47,7 +48,7 @@ func startServer(t *testing.T, installed *servers.Engine, o servers.Options) *se
 }
 
 // adapt returns an adapter for an inference server.
-func adapt(t *testing.T, kind port.EngineKind, server *servers.Server) (*engine.Engine, *clock.Virtual) {
+func adapt(t *testing.T, kind platform.EngineKind, server *servers.Server) (*engine.Engine, *clock.Virtual) {
 	t.Helper()
 	now := clock.NewVirtual(start)
 	e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, MetricsURL: server.MetricsURL, Slots: 2, ContextTokens: 2048, Clock: now})
@@ -59,7 +60,7 @@ func adapt(t *testing.T, kind port.EngineKind, server *servers.Server) (*engine.
 }
 
 // launch starts an inference server and returns it with an adapter.
-func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*servers.Server, *engine.Engine, *clock.Virtual) {
+func launch(t *testing.T, installed *servers.Engine, kind platform.EngineKind) (*servers.Server, *engine.Engine, *clock.Virtual) {
 	t.Helper()
 	server := startServer(t, installed, servers.Options{})
 	e, now := adapt(t, kind, server)
@@ -71,7 +72,7 @@ func launch(t *testing.T, installed *servers.Engine, kind port.EngineKind) (*ser
 // that starts slowly.
 func TestRealEngines(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton} {
+	for _, kind := range []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineTriton} {
 		t.Run(string(kind), func(t *testing.T) { // sequential, because they have many processes
 			installed := install(t, kind)
 			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
@@ -82,9 +83,9 @@ func TestRealEngines(t *testing.T) {
 					Shut: func(*testing.T) { server.Kill() },
 				}
 				switch kind {
-				case port.EngineLlamaCpp:
+				case platform.EngineLlamaCpp:
 					h.Messages, h.Stops = true, true
-				case port.EngineTriton:
+				case platform.EngineTriton:
 					h.Names, h.Idle = true, func(t *testing.T) { awaitEnds(t, server) }
 				}
 				return h

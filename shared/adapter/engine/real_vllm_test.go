@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -26,9 +27,9 @@ import (
 //nolint:paralleltest // its parts use one server
 func TestRealVLLM(t *testing.T) {
 	t.Parallel()
-	t.Run(string(port.EngineVLLM), func(t *testing.T) {
+	t.Run(string(platform.EngineVLLM), func(t *testing.T) {
 		t.Parallel()
-		server := startServer(t, install(t, port.EngineVLLM), servers.Options{})
+		server := startServer(t, install(t, platform.EngineVLLM), servers.Options{})
 		t.Run("suite", func(t *testing.T) { suiteOnVLLM(t, server) })
 		t.Run("more requests than slots", func(t *testing.T) { queueOfVLLM(t, server) })
 		t.Run("refused parameters", func(t *testing.T) { refusedByVLLM(t, server) })
@@ -38,13 +39,13 @@ func TestRealVLLM(t *testing.T) {
 			if err := server.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			e, now := adapt(t, port.EngineVLLM, server)
+			e, now := adapt(t, platform.EngineVLLM, server)
 			failWithin(t, e, server, func() { server.Signal(syscall.SIGSTOP) }, now, fault.DecodeTimeout)
 			server.Signal(syscall.SIGCONT)
 			waitIdle(t, e)
 		})
 		t.Run("killed within an answer", func(t *testing.T) {
-			e, now := adapt(t, port.EngineVLLM, server)
+			e, now := adapt(t, platform.EngineVLLM, server)
 			failWithin(t, e, server, func() { server.Signal(syscall.SIGKILL) }, nil, fault.WorkerReset)
 			server.Kill()
 			porttest.EngineIsUnreachable(t, porttest.EngineHarness{Engine: e, Clock: now, Model: server.Model})
@@ -59,7 +60,7 @@ func suiteOnVLLM(t *testing.T, server *servers.Server) {
 	porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
 		one.Lock()
 		t.Cleanup(one.Unlock)
-		e, now := adapt(t, port.EngineVLLM, server)
+		e, now := adapt(t, platform.EngineVLLM, server)
 		waitIdle(t, e)
 		return porttest.EngineHarness{
 			Engine: e, Clock: now, Model: server.Model, Messages: true, Stops: true, Names: true,
@@ -72,7 +73,7 @@ func suiteOnVLLM(t *testing.T, server *servers.Server) {
 // the server's limit is refused. Cancelled requests free their slots for waiting ones.
 func queueOfVLLM(t *testing.T, server *servers.Server) {
 	t.Helper()
-	e, _ := adapt(t, port.EngineVLLM, server)
+	e, _ := adapt(t, platform.EngineVLLM, server)
 	waitIdle(t, e)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -133,7 +134,7 @@ func queueOfVLLM(t *testing.T, server *servers.Server) {
 // is dead, it keeps the answer open forever. Then the limit between two pieces ends it.
 func vllmIsAskedToEnd(t *testing.T, server *servers.Server) {
 	t.Helper()
-	e, now := adapt(t, port.EngineVLLM, server)
+	e, now := adapt(t, platform.EngineVLLM, server)
 	done := generateUntil(t, e, server, server.Terminate)
 	want := fault.WorkerReset
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
@@ -154,7 +155,7 @@ func vllmIsAskedToEnd(t *testing.T, server *servers.Server) {
 // refusedByVLLM sends parameters that the server refuses and the adapter does not.
 func refusedByVLLM(t *testing.T, server *servers.Server) {
 	t.Helper()
-	e, _ := adapt(t, port.EngineVLLM, server)
+	e, _ := adapt(t, platform.EngineVLLM, server)
 	below, above := -1.0, 2.0
 	for name, g := range map[string]port.Generation{
 		"max tokens above the context":  {Prompt: "x", MaxTokens: 2049},
@@ -176,12 +177,12 @@ func refusedByVLLM(t *testing.T, server *servers.Server) {
 // less than 0.00003. Those of the two best tokens are rarely that close.
 func sameGreedyText(t *testing.T, server *servers.Server) {
 	t.Helper()
-	of := func(kind port.EngineKind, server *servers.Server) *engine.Engine {
+	of := func(kind platform.EngineKind, server *servers.Server) *engine.Engine {
 		e, _ := adapt(t, kind, server)
 		return e
 	}
-	llama := startServer(t, install(t, port.EngineLlamaCpp), servers.Options{Exact: true})
-	pair := []*engine.Engine{of(port.EngineVLLM, server), of(port.EngineLlamaCpp, llama)}
+	llama := startServer(t, install(t, platform.EngineLlamaCpp), servers.Options{Exact: true})
+	pair := []*engine.Engine{of(platform.EngineVLLM, server), of(platform.EngineLlamaCpp, llama)}
 	const prompts, length = 48, 40
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range prompts {

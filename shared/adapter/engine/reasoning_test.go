@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -22,7 +23,7 @@ func TestReasoningIsSeparated(t *testing.T) {
 		"empty content":       `{"content":"","reasoning":"why"}`,
 		"null and empty name": `{"content":null,"reasoning":"why","reasoning_content":null}`,
 	} {
-		e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(fmt.Sprintf("data: {\"choices\":[{\"delta\":%s}]}\n\n", delta)+
+		e := serve(t, engine.Config{Kind: platform.EngineVLLM}, streamed(fmt.Sprintf("data: {\"choices\":[{\"delta\":%s}]}\n\n", delta)+
 			"data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"!\",\"content\":\"so\"},\"finish_reason\":\"stop\"}]}\n\n"))
 		var got []port.Piece
 		_, err := e.Generate(t.Context(), port.Generation{Model: "tiny", Messages: []port.Message{{Role: "user", Content: "x"}}, MaxTokens: 8}, func(p port.Piece) error {
@@ -51,7 +52,7 @@ func TestUsageThatIsNone(t *testing.T) {
 		`{"prompt_tokens":2.5,"completion_tokens":2}`:                                                    {TokensOut: 1},
 	} {
 		// llama-server sends the usage with the finish reason.
-		e := serve(t, engine.Config{Kind: port.EngineLlamaCpp}, streamed(`data: {"choices":[{"text":"b","finish_reason":"stop"}],"usage":`+usage+"}\n\n"))
+		e := serve(t, engine.Config{Kind: platform.EngineLlamaCpp}, streamed(`data: {"choices":[{"text":"b","finish_reason":"stop"}],"usage":`+usage+"}\n\n"))
 		if text, end, err := generate(t.Context(), e); err != nil || text != "b" || end.Usage != want {
 			t.Errorf("%s: got %q, %+v (%v), want %+v", usage, text, end.Usage, err, want)
 		}
@@ -61,7 +62,7 @@ func TestUsageThatIsNone(t *testing.T) {
 // TestFilteredAnswerIsWhole has an engine whose filter ends an answer.
 func TestFilteredAnswerIsWhole(t *testing.T) {
 	t.Parallel()
-	e := serve(t, engine.Config{Kind: port.EngineVLLM}, streamed(`data: {"choices":[{"text":"b","finish_reason":"content_filter"}]}`+"\n\n"))
+	e := serve(t, engine.Config{Kind: platform.EngineVLLM}, streamed(`data: {"choices":[{"text":"b","finish_reason":"content_filter"}]}`+"\n\n"))
 	if text, end, err := generate(t.Context(), e); err != nil || text != "b" || end.Finish != port.FinishFilter {
 		t.Errorf("got %q, %+v (%v), want b with content_filter", text, end, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // events parses an event stream by the rules of the WHATWG, line by line, and returns the data
@@ -57,7 +57,7 @@ func inParts(body string, size int) http.HandlerFunc {
 }
 
 // answerTo returns the result of a generation whose response is a stream.
-func answerTo(t *testing.T, kind port.EngineKind, handler http.HandlerFunc) string {
+func answerTo(t *testing.T, kind platform.EngineKind, handler http.HandlerFunc) string {
 	t.Helper()
 	text, end, err := generate(t.Context(), serve(t, engine.Config{Kind: kind}, handler))
 	if err != nil {
@@ -78,17 +78,17 @@ func TestEventStreamInParts(t *testing.T) {
 		"several lines":             "data: {\"choices\":\r\ndata: [{\"text\":\"a\",\"finish_reason\":null}]}\r\n\r\ndata: " + last + "\n\n",
 	} {
 		for size := 1; size < 4; size++ {
-			if got, want := answerTo(t, port.EngineVLLM, inParts(body, size)), answerTo(t, port.EngineVLLM, streamed(plainly(events(body)))); got != want || !strings.HasPrefix(got, `"ab"`) {
+			if got, want := answerTo(t, platform.EngineVLLM, inParts(body, size)), answerTo(t, platform.EngineVLLM, streamed(plainly(events(body)))); got != want || !strings.HasPrefix(got, `"ab"`) {
 				t.Errorf("%s, %d bytes at a time: got %s, want %s", name, size, got, want)
 			}
 		}
 	}
 	wide := "data: " + `{"choices":[{"text":"é€😀","finish_reason":"stop"}]}` + "\n\n"
-	if got := answerTo(t, port.EngineVLLM, inParts(wide, 1)); !strings.HasPrefix(got, `"é€😀"`) {
+	if got := answerTo(t, platform.EngineVLLM, inParts(wide, 1)); !strings.HasPrefix(got, `"é€😀"`) {
 		t.Errorf("got %s, want the characters whole", got)
 	}
 	// A byte order mark is removed only at the start of a stream.
-	if got := answerTo(t, port.EngineVLLM, streamed("data: "+piece+"\n\n\ufeffdata: {\n\ndata: "+last+"\n\n")); !strings.HasPrefix(got, `"ab"`) {
+	if got := answerTo(t, platform.EngineVLLM, streamed("data: "+piece+"\n\n\ufeffdata: {\n\ndata: "+last+"\n\n")); !strings.HasPrefix(got, `"ab"`) {
 		t.Errorf("got %s, want the line with another field name ignored", got)
 	}
 }
@@ -109,7 +109,7 @@ func FuzzEventStream(f *testing.F) {
 		if !utf8.ValidString(body) || strings.Contains(body, "\x00") || size < 1 || len(body) > 4096 || len(body)/size > 256 {
 			return // a stream is UTF-8; many parts are slow
 		}
-		got, want := answerTo(t, port.EngineVLLM, inParts(body, size)), answerTo(t, port.EngineVLLM, streamed(plainly(events(body))))
+		got, want := answerTo(t, platform.EngineVLLM, inParts(body, size)), answerTo(t, platform.EngineVLLM, streamed(plainly(events(body))))
 		if got != want {
 			t.Errorf("stream %q in parts of %d bytes: got %s, want %s", body, size, got, want)
 		}

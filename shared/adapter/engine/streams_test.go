@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -39,7 +40,7 @@ func raw(t *testing.T, answer func(net.Conn)) *engine.Engine {
 			}()
 		}
 	}()
-	e, err := engine.New(engine.Config{Kind: port.EngineVLLM, URL: "http://" + listener.Addr().String(), Clock: clock.System{}})
+	e, err := engine.New(engine.Config{Kind: platform.EngineVLLM, URL: "http://" + listener.Addr().String(), Clock: clock.System{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +152,7 @@ func TestStreamsUseTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	defer server.Close()
-	e, err := engine.New(engine.Config{Kind: port.EngineVLLM, URL: server.URL, Clock: clock.System{}})
+	e, err := engine.New(engine.Config{Kind: platform.EngineVLLM, URL: server.URL, Clock: clock.System{}})
 	if err != nil {
 		t.Fatal(err)
 	}

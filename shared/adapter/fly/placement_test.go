@@ -43,14 +43,14 @@ func TestPlacementChoosesAppsAndRegions(t *testing.T) {
 	})
 	s := spec("r-x")
 	s.Region = "fra"
-	s.Placement = platform.Placement{Runner: platform.RunnerFly, Fly: &platform.FlySettings{Apps: []string{"app-b"}, Regions: []string{"ams", "fra", "lhr"}}}
+	s.Placement = platform.Placement{Runner: platform.RunnerFly, Settings: &platform.FlySettings{Apps: []string{"app-b"}, Regions: []string{"ams", "fra", "lhr"}}}
 	if _, err := p.launch(t, s); !fault.Is(err, fault.Capacity) {
 		t.Fatalf("got %v, want Capacity", err)
 	}
 	if want := []string{"app-b fra", "app-b ams", "app-b lhr"}; !slices.Equal(tried, want) {
 		t.Errorf("got creations in %v, want %v", tried, want)
 	}
-	s.Fly.Apps = []string{"other"}
+	s.Settings = &platform.FlySettings{Apps: []string{"other"}}
 	if _, err := p.launch(t, s); !fault.Is(err, fault.LaunchRefused) || len(tried) != 3 {
 		t.Errorf("app outside of the lists: got %v and %v, want LaunchRefused without a call", err, tried)
 	}
@@ -62,7 +62,7 @@ func TestStartLimits(t *testing.T) {
 	t.Parallel()
 	local := setup(t).runner
 	limited := setup(t, func(c *fly.Config) { c.CreatesPerSecond, c.Burst = 2, 5 }).runner
-	named := platform.Placement{Runner: platform.RunnerFly, Fly: &platform.FlySettings{Apps: []string{"workers-2"}}}
+	named := platform.Placement{Runner: platform.RunnerFly, Settings: &platform.FlySettings{Apps: []string{"workers-2"}}}
 	for name, row := range map[string]struct {
 		runner *fly.Runner
 		where  platform.Placement

@@ -73,8 +73,8 @@ const startMargin = 1.05
 
 // apps returns the apps of a placement.
 func (r *Runner) apps(where platform.Placement) []string {
-	if where.Fly != nil && len(where.Fly.Apps) > 0 {
-		return where.Fly.Apps
+	if own := platform.SettingsOf[platform.FlySettings](where); own != nil && len(own.Apps) > 0 {
+		return own.Apps
 	}
 	return r.cfg.Apps
 }
@@ -110,8 +110,8 @@ func (r *Runner) AppOf(where platform.Placement, name string) string {
 // regions returns the regions to try, at least one. "" lets Fly choose.
 func (r *Runner) regions(where platform.Placement, first string) []string {
 	regions := slices.Clone(r.cfg.Regions)
-	if where.Fly != nil && len(where.Fly.Regions) > 0 {
-		regions = slices.Clone(where.Fly.Regions)
+	if own := platform.SettingsOf[platform.FlySettings](where); own != nil && len(own.Regions) > 0 {
+		regions = slices.Clone(own.Regions)
 	}
 	if first != "" {
 		regions = slices.DeleteFunc(regions, func(region string) bool { return region == first })

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -55,7 +56,7 @@ func jobFor(cfg Config, namespace string, spec port.LaunchSpec, secret string) (
 	notes := maps.Clone(annotations)
 	maps.Copy(notes, undisturbed)
 	own := maps.Clone(labels)
-	if k := spec.Kubernetes; k != nil {
+	if k := platform.SettingsOf[platform.KubernetesSettings](spec.Placement); k != nil {
 		maps.Copy(own, k.Labels) // another domain than Sortie's, see platform.KubernetesSettings
 	}
 	job := &batchv1.Job{

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -51,7 +52,7 @@ func (r *Runner) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machine
 // partFor returns the part with the namespace of a launch.
 func (r *Runner) partFor(spec port.LaunchSpec) (*part, error) {
 	namespace := r.cfg.Namespaces[0]
-	if k := spec.Kubernetes; k != nil {
+	if k := platform.SettingsOf[platform.KubernetesSettings](spec.Placement); k != nil {
 		if k.Cluster != "" && k.Cluster != r.cfg.Cluster {
 			return nil, fault.New(fault.LaunchRefused, "cannot launch the machine: unknown cluster %q, want %s", k.Cluster, r.cfg.Cluster)
 		}

@@ -134,7 +134,7 @@ func TestPlacementIsChecked(t *testing.T) {
 		`settings.podDefaults: unknown field "x"`:                               {PodDefaults: []byte(`{"x": 1}`)},
 	} {
 		s := spec("r-misplaced")
-		s.Kubernetes = &settings
+		s.Settings = &settings
 		_, err := r.Launch(t.Context(), s)
 		if !fault.Is(err, fault.LaunchRefused) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %q", err, want)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -46,8 +47,8 @@ func podSpec(defaults json.RawMessage, spec port.LaunchSpec, secret string) (cor
 		return pod, err
 	}
 	layers := map[string]json.RawMessage{"podSpec": spec.PodSpec}
-	if spec.Kubernetes != nil {
-		layers["settings.podDefaults"] = spec.Kubernetes.PodDefaults
+	if k := platform.SettingsOf[platform.KubernetesSettings](spec.Placement); k != nil {
+		layers["settings.podDefaults"] = k.PodDefaults
 	}
 	// A record of an earlier version may contain fields that are refused now.
 	if err := errors.Join(join(CheckPodDefaults(layers["settings.podDefaults"])), join(CheckPodSpec(layers["podSpec"]))); err != nil {

@@ -131,7 +131,7 @@ func TestPodSpecLayers(t *testing.T) {
 			t.Parallel()
 			spec := example()
 			spec.PodSpec = json.RawMessage(test.job)
-			spec.Kubernetes = &platform.KubernetesSettings{PodDefaults: json.RawMessage(test.pool)}
+			spec.Settings = &platform.KubernetesSettings{PodDefaults: json.RawMessage(test.pool)}
 			pod, err := podSpec(json.RawMessage(test.deployment), spec, "the-secret")
 			if err != nil || !test.check(pod) {
 				t.Errorf("got %+v, %v", pod, err)
@@ -167,7 +167,7 @@ func TestJobHasTheLabelsOfItsPool(t *testing.T) {
 	t.Parallel()
 	spec := example()
 	const key, queue = "kueue.x-k8s.io/queue-name", "team-a"
-	spec.Kubernetes = &platform.KubernetesSettings{Labels: map[string]string{key: queue}}
+	spec.Settings = &platform.KubernetesSettings{Labels: map[string]string{key: queue}}
 	job, err := jobFor(Config{Orchestrator: "test"}, "runs", spec, "the-secret")
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func TestDangerousFieldsAreRefused(t *testing.T) {
 				t.Errorf("launch: got error %v, want one of podSpec.%s", err, field)
 			}
 			spec = example()
-			spec.Kubernetes = &platform.KubernetesSettings{PodDefaults: document}
+			spec.Settings = &platform.KubernetesSettings{PodDefaults: document}
 			if _, err := podSpec(nil, spec, "the-secret"); (err == nil) != permitted {
 				t.Errorf("launch in the pool: got error %v, want one: %v", err, !permitted)
 			}

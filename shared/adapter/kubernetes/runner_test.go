@@ -53,7 +53,7 @@ type spread struct {
 }
 
 func (s spread) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	spec.Runner, spec.Kubernetes = kind, &platform.KubernetesSettings{Namespace: namespaceOf(spec.Name)}
+	spec.Runner, spec.Settings = kind, &platform.KubernetesSettings{Namespace: namespaceOf(spec.Name)}
 	return s.Runner.Launch(ctx, spec)
 }
 

@@ -216,10 +216,12 @@ func TestUnknownRunnerProvesNothing(t *testing.T) {
 type able struct{ *fake.Runner }
 
 func (able) StartLimits(where platform.Placement) []fleet.StartPace {
-	return []fleet.StartPace{{App: where.Fly.Apps[0], Interval: time.Second}}
+	return []fleet.StartPace{{App: platform.SettingsOf[platform.FlySettings](where).Apps[0], Interval: time.Second}}
 }
 
-func (able) AppOf(where platform.Placement, name string) string { return where.Fly.Apps[0] + name }
+func (able) AppOf(where platform.Placement, name string) string {
+	return platform.SettingsOf[platform.FlySettings](where).Apps[0] + name
+}
 
 func (able) Logs(context.Context, port.Machine) ([]byte, error) { return []byte("text"), nil }
 
@@ -272,7 +274,7 @@ func TestCapabilitiesAreThoseOfTheRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	where := platform.Placement{Runner: "able", Fly: &platform.FlySettings{Apps: []string{"app"}}}
+	where := platform.Placement{Runner: "able", Settings: &platform.FlySettings{Apps: []string{"app"}}}
 	if got := both.StartLimits(where); len(got) != 1 || got[0].App != "app" || both.AppOf(where, "1") != "app1" {
 		t.Errorf("got %v, %q", got, both.AppOf(where, "1"))
 	}

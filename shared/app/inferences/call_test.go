@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -85,7 +86,7 @@ func TestRepeatedTaskIsTheSame(t *testing.T) {
 	keyed := func(in *inferences.NewTask) { in.IdempotencyKey, in.Digest = "k", "d" }
 	first := h.ask(1, keyed)
 	_, _, err := h.models.Create(t.Context(), client, "mock", catalog.Definition{
-		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
+		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
 	}, false)
 	h.ok(err)
 	_, err = h.models.SetState(t.Context(), client, "mock", catalog.Retired, change.Precondition{})

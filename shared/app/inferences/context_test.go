@@ -39,7 +39,7 @@ func newSized(t *testing.T, tokens, inCatalog int) (h *inferring, engine *atomic
 	engine.Store(int64(tokens))
 	h = newInferring(t, 1, 4, func(h *inferring) { h.wrap = func(e port.Engine) port.Engine { return sized{e, engine} } })
 	_, _, err := h.models.Create(t.Context(), client, "mock", catalog.Definition{
-		Engines: []port.EngineKind{port.EngineMock}, ContextTokens: inCatalog, Workloads: []port.Workload{port.WorkloadCompletion},
+		Engines: []platform.EngineKind{platform.EngineMock}, ContextTokens: inCatalog, Workloads: []port.Workload{port.WorkloadCompletion},
 	}, false)
 	h.ok(err)
 	return h, engine

@@ -346,17 +346,9 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longe
 	return r, nil
 }
 
-// checkSeed returns the fault of a seed that the engine would replace: llama-server has seeds
-// of 32 bits, of which the largest means a random one, and TGI has no negative seeds.
+// checkSeed returns the fault of a seed that the engine would replace.
 func checkSeed(kind platform.EngineKind, seed *int64) error {
-	least, most := int64(math.MinInt64), int64(math.MaxInt64)
-	switch kind {
-	case platform.EngineLlamaCpp:
-		least, most = 0, math.MaxUint32-1
-	case platform.EngineTGI:
-		least = 0
-	case platform.EngineVLLM, platform.EngineTriton, platform.EngineMock:
-	}
+	least, most := kind.Seeds()
 	if seed != nil && (*seed < least || *seed > most) {
 		return invalidParams("seed", "%d is out of range, the engine %s has seeds from %d to %d", *seed, kind, least, most)
 	}

@@ -160,7 +160,7 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 	h := newInferring(t, 1, 1)
 	for _, id := range []string{"old", "small"} {
 		_, _, err := h.models.Create(t.Context(), client, id, catalog.Definition{
-			Engines: []port.EngineKind{port.EngineMock}, ContextTokens: 100, Workloads: []port.Workload{port.WorkloadCompletion},
+			Engines: []platform.EngineKind{platform.EngineMock}, ContextTokens: 100, Workloads: []port.Workload{port.WorkloadCompletion},
 		}, false)
 		h.ok(err)
 	}

@@ -141,7 +141,7 @@ func TestReloadWaitsForTheTasks(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1)
 	_, _, err := h.models.Create(t.Context(), client, "other", catalog.Definition{
-		Engines: []port.EngineKind{port.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
+		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion},
 	}, false)
 	h.ok(err)
 	h.engines["r1"].FailNext(mockengine.FailStall, 1)

@@ -130,7 +130,7 @@ func (s *common) check(ctx context.Context, who port.Identity, id string, d Defi
 		return slices.Concat(found, engine), err
 	}
 	where := d.Placement.Check(s.config.Runners)
-	if k := d.Placement.Kubernetes; len(where) == 0 && k != nil && k.PodDefaults != nil && s.config.CheckPodDefaults != nil {
+	if k := platform.SettingsOf[platform.KubernetesSettings](d.Placement); len(where) == 0 && k != nil && k.PodDefaults != nil && s.config.CheckPodDefaults != nil {
 		where = s.config.CheckPodDefaults(k.PodDefaults)
 	}
 	if d.Warm != nil {

@@ -95,14 +95,15 @@ func TestRegionsOfAPoolPrecedeTheDeployments(t *testing.T) {
 		regions []string
 		want    string
 	}{{nil, "ord"}, {[]string{"fra", "ams"}, ""}} {
-		d := pools.Definition{Limit: 5, Placement: platform.Placement{Runner: platform.RunnerFly, Fly: &platform.FlySettings{Regions: row.regions}}}
+		d := pools.Definition{Limit: 5, Placement: platform.Placement{Runner: platform.RunnerFly, Settings: &platform.FlySettings{Regions: row.regions}}}
 		_, _, err := h.service.Pools.Put(t.Context(), client, "default", d, change.Precondition{})
 		h.ok(err)
 		h.clock.to(h.clock.now.Add(2 * time.Second))
 		h.post()
 		h.advance(time.Second)
-		if spec := h.runner.last().spec; spec.Region != row.want || spec.Fly == nil || len(spec.Fly.Regions) != len(row.regions) {
-			t.Errorf("%v: got region %q first and %+v, want %q first", row.regions, spec.Region, spec.Fly, row.want)
+		spec := h.runner.last().spec
+		if own := platform.SettingsOf[platform.FlySettings](spec.Placement); spec.Region != row.want || own == nil || len(own.Regions) != len(row.regions) {
+			t.Errorf("%v: got region %q first and %+v, want %q first", row.regions, spec.Region, own, row.want)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func keeping(t *testing.T, change ...func(*runs.Config)) *fixture {
 	})...)
 	h.createJob("server", "")
 	_, _, err := h.service.Models.Create(t.Context(), client, "one", catalog.Definition{
-		Engines: []port.EngineKind{port.EngineLlamaCpp}, Workloads: []port.Workload{port.WorkloadCompletion}, EngineModel: "one.gguf",
+		Engines: []platform.EngineKind{platform.EngineLlamaCpp}, Workloads: []port.Workload{port.WorkloadCompletion}, EngineModel: "one.gguf",
 	}, false)
 	h.ok(err)
 	return h

@@ -25,7 +25,7 @@ func (c Config) WarmKey(w run.Work, where platform.Placement) run.WarmKey {
 // region returns the region that is tried first: that of the job or, if the pool lists no
 // regions, that of the deployment.
 func (c Config) region(w run.Work, where platform.Placement) string {
-	if where.Fly != nil && len(where.Fly.Regions) > 0 {
+	if fly := platform.SettingsOf[platform.FlySettings](where); fly != nil && len(fly.Regions) > 0 {
 		return w.Resources.Region
 	}
 	return cmp.Or(w.Resources.Region, c.Region)

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/artifact"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -68,7 +69,7 @@ type Definition struct {
 	// Signature is a DSSE envelope; empty for an unsigned model.
 	Signature json.RawMessage `json:"signature,omitempty"`
 	// Engines are the kinds of engines that can serve the model, at least one.
-	Engines []port.EngineKind `json:"engines"`
+	Engines []platform.EngineKind `json:"engines"`
 	// EngineModel is the model's name in requests to the engine; empty for an engine that
 	// serves one model.
 	EngineModel string `json:"engineModel,omitempty"`
@@ -112,7 +113,7 @@ func (d Definition) Check() (found []*fault.Fault) {
 			invalid("digest", "missing digest, want that of the signed model")
 		}
 	}
-	engines := port.EngineKinds()
+	engines := platform.EngineKinds()
 	for i, e := range d.Engines {
 		if !slices.Contains(engines, e) || slices.Contains(d.Engines[:i], e) {
 			invalid("engines."+strconv.Itoa(i), "unknown or repeated engine %.40q, want each of %v once", e, engines)
@@ -226,7 +227,7 @@ func (m Model) Labels() []string {
 
 // Filter selects models. Empty fields select all.
 type Filter struct {
-	Engine port.EngineKind
+	Engine platform.EngineKind
 	Tag    string
 	State  State
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 var digest = "sha256:" + strings.Repeat("a", 64)
@@ -116,7 +116,7 @@ func TestAdmissionOfAModel(t *testing.T) {
 func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 	t.Parallel()
 	valid := catalog.Definition{
-		Digest: digest, Source: "hf:a/b", Engines: []port.EngineKind{port.EngineVLLM}, Workloads: catalog.Workloads(), Tags: []string{"a", "b"},
+		Digest: digest, Source: "hf:a/b", Engines: []platform.EngineKind{platform.EngineVLLM}, Workloads: catalog.Workloads(), Tags: []string{"a", "b"},
 		Price: catalog.Price{Input: catalog.MaxPrice}, ContextTokens: catalog.MaxContextTokens,
 	}
 	if found := valid.Check(); len(found) > 0 {

@@ -189,11 +189,6 @@ var parameters = map[run.ActionType]map[string]parameter{
 	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}, "parameters": {kind: environmentParameter}},
 }
 
-// actionTypes lists the types in the order of the documentation.
-var actionTypes = []run.ActionType{
-	run.ActionSkip, run.ActionRetryLater, run.ActionKillOld, run.ActionWait, run.ActionWebhook, run.ActionTriggerJob,
-}
-
 // informing are the types that can follow the end of a run, and that can fail themselves.
 var informing = []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
 
@@ -216,7 +211,7 @@ func validateActions(d Definition, p *problems) {
 func validateAction(d Definition, field string, action Action, p *problems) {
 	known, ok := parameters[action.Type]
 	if !ok {
-		p.bad(field+".type", "unknown type %q, want one of %s", limit.Cut(string(action.Type), nameLimit), list(actionTypes))
+		p.bad(field+".type", "unknown type %q, want one of %s", limit.Cut(string(action.Type), nameLimit), list(run.ActionTypes()))
 		return
 	}
 	if afterRun(field) && !slices.Contains(informing, action.Type) {

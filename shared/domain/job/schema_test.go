@@ -108,7 +108,7 @@ func TestSchemaHasTheValues(t *testing.T) {
 		"bucketCredentials":         names([]string{run.BucketVariables, run.BucketEnvelope}),
 		"concurrency.overflow":      names(run.Overflows()),
 		"constraints.onUnavailable": names([]Unavailable{UnavailableSkip, UnavailableAllow}),
-		"actions.onFailure.type":    names(actionTypes),
+		"actions.onFailure.type":    names(run.ActionTypes()),
 	} {
 		got := slices.Clone(root.at(root.Defs, path).Enum)
 		if slices.Sort(got); !slices.Equal(got, want) {

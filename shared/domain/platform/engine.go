@@ -2,6 +2,7 @@ package platform
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,9 +24,54 @@ const (
 	EngineMock     EngineKind = "mock"
 )
 
+// engineSeeds declares the engines with their seeds, in the order of the documents.
+var engineSeeds = []struct {
+	kind        EngineKind
+	least, most int64
+}{
+	{EngineLlamaCpp, 0, math.MaxUint32 - 1}, // seeds have 32 bits; the largest means a random one
+	{EngineVLLM, math.MinInt64, math.MaxInt64},
+	{EngineTGI, 0, math.MaxInt64},
+	{EngineTriton, math.MinInt64, math.MaxInt64},
+	{EngineMock, math.MinInt64, math.MaxInt64},
+}
+
 // EngineKinds lists the engines.
-func EngineKinds() []EngineKind {
-	return []EngineKind{EngineLlamaCpp, EngineVLLM, EngineTGI, EngineTriton, EngineMock}
+func EngineKinds() (kinds []EngineKind) {
+	for _, e := range engineSeeds {
+		kinds = append(kinds, e.kind)
+	}
+	return kinds
+}
+
+// EngineServers lists the engines that are servers with an address: all but EngineMock.
+func EngineServers() []EngineKind {
+	return slices.DeleteFunc(EngineKinds(), func(k EngineKind) bool { return k == EngineMock })
+}
+
+// EngineNames returns the names of the engines as a text, the last after the word "or".
+func EngineNames(kinds []EngineKind) string {
+	var text strings.Builder
+	for i, k := range kinds {
+		switch {
+		case i > 0 && i == len(kinds)-1:
+			text.WriteString(" or ")
+		case i > 0:
+			text.WriteString(", ")
+		}
+		text.WriteString(string(k))
+	}
+	return text.String()
+}
+
+// Seeds returns the range of the seeds that the engine does not replace.
+func (k EngineKind) Seeds() (least, most int64) {
+	for _, e := range engineSeeds {
+		if e.kind == k {
+			return e.least, e.most
+		}
+	}
+	return math.MinInt64, math.MaxInt64
 }
 
 // EnginePlace is where the inference tasks of a pool run: the replicas of an inference server
@@ -111,7 +157,10 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 	invalid := func(field, format string, args ...any) {
 		found = append(found, fault.Invalid("engine."+field, format, args...))
 	}
-	kinds := slices.DeleteFunc(EngineKinds(), func(k EngineKind) bool { return k == EngineMock && !o.Mock })
+	kinds := EngineServers()
+	if o.Mock {
+		kinds = EngineKinds()
+	}
 	if !slices.Contains(EngineKinds(), e.Kind) {
 		invalid("kind", "unknown engine %q, want %s", limit.Cut(string(e.Kind), limit.FileName), kindList(kinds))
 	} else if !slices.Contains(kinds, e.Kind) {

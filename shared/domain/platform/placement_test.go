@@ -5,9 +5,40 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/base/encoded"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
+
+// TestRecordOfAPlacement writes placements as earlier releases wrote them, and reads them again.
+func TestRecordOfAPlacement(t *testing.T) {
+	t.Parallel()
+	for text, where := range map[string]platform.Placement{
+		`{}`:                   {},
+		`{"runner":"process"}`: {Runner: platform.RunnerProcess},
+		`{"runner":"fly","fly":{"apps":["a"],"regions":["ams"]}}`: {
+			Runner: platform.RunnerFly, Settings: &platform.FlySettings{Apps: []string{"a"}, Regions: []string{"ams"}},
+		},
+		`{"runner":"kubernetes","kubernetes":{"namespace":"jobs","podDefaults":{"a":"<"}}}`: {
+			Runner: platform.RunnerKubernetes, Settings: &platform.KubernetesSettings{Namespace: "jobs", PodDefaults: json.RawMessage(`{"a":"<"}`)},
+		},
+		`{"runner":"container","container":{}}`: {Runner: platform.RunnerContainer, Settings: &platform.ContainerSettings{}},
+	} {
+		if got, err := encoded.Append(nil, &where); err != nil || string(got) != text {
+			t.Errorf("got %s, %v, want %s", got, err, text)
+		}
+		var read platform.Placement
+		if err := json.Unmarshal([]byte(text), &read); err != nil || !read.Equal(where) {
+			t.Errorf("%s: got %+v, %v, want %+v", text, read, err, where)
+		}
+	}
+	var read platform.Placement
+	for _, text := range []string{`{"runner":1}`, `{"runner":"fly","fly":[]}`} {
+		if err := json.Unmarshal([]byte(text), &read); err == nil {
+			t.Errorf("%s: got %+v, want an error", text, read)
+		}
+	}
+}
 
 func TestPlacementsOfADeployment(t *testing.T) {
 	t.Parallel()
@@ -15,13 +46,13 @@ func TestPlacementsOfADeployment(t *testing.T) {
 		Runners: platform.Runners(), FlyApps: []string{"app-a", "app-b"}, Clusters: []string{"east"}, Sockets: []string{"/run/podman.sock"},
 	}
 	fly := func(s platform.FlySettings) platform.Placement {
-		return platform.Placement{Runner: platform.RunnerFly, Fly: &s}
+		return platform.Placement{Runner: platform.RunnerFly, Settings: &s}
 	}
 	kubernetes := func(s platform.KubernetesSettings) platform.Placement {
-		return platform.Placement{Runner: platform.RunnerKubernetes, Kubernetes: &s}
+		return platform.Placement{Runner: platform.RunnerKubernetes, Settings: &s}
 	}
 	container := func(s platform.ContainerSettings) platform.Placement {
-		return platform.Placement{Runner: platform.RunnerContainer, Container: &s}
+		return platform.Placement{Runner: platform.RunnerContainer, Settings: &s}
 	}
 	for _, valid := range []platform.Placement{
 		{},

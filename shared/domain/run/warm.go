@@ -52,14 +52,9 @@ const (
 	mostWarmMemory = 128 << 10
 )
 
-// KeepsWarm reports whether the runner can create machines first and start them later.
-func KeepsWarm(runner string) bool {
-	return runner == platform.RunnerFly || runner == platform.RunnerProcess
-}
-
 // Check returns the faults of the settings for a pool of the runner, each with its field.
 func (w Warm) Check(runner string) (found []*fault.Fault) {
-	if !KeepsWarm(runner) {
+	if !platform.KeepsWarm(runner) {
 		found = append(found, fault.Invalid("warm", "the runner %s has no warm machines, want none with it", runner))
 	}
 	within := func(field string, n, least, most int) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -29,7 +30,7 @@ func ModelDefinition(in contract.ModelSettings) (d catalog.Definition, err error
 		return d, fault.Invalid("signed", "a model with a signature is signed, want true or none")
 	}
 	for _, e := range in.Engines {
-		d.Engines = append(d.Engines, port.EngineKind(e))
+		d.Engines = append(d.Engines, platform.EngineKind(e))
 	}
 	if in.Workloads != nil {
 		d.Workloads = nil

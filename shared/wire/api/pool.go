@@ -1,8 +1,11 @@
 package api
 
 import (
+	"iter"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/balance"
@@ -151,46 +154,49 @@ func placement(runner string, s *contract.PoolSettings) (where platform.Placemen
 	if runner == "" {
 		return where, []*fault.Fault{fault.Invalid("settings", "settings without a runner, want the field runner too")}
 	}
-	for _, member := range []struct {
-		name, runner string
-		given        bool
-	}{
-		{"apps", platform.RunnerFly, s.Apps != nil},
-		{"regions", platform.RunnerFly, s.Regions != nil},
-		{"cluster", platform.RunnerKubernetes, s.Cluster != ""},
-		{"namespace", platform.RunnerKubernetes, s.Namespace != ""},
-		{"podDefaults", platform.RunnerKubernetes, s.PodDefaults != nil},
-		{"labels", platform.RunnerKubernetes, s.Labels != nil},
-		{"socket", platform.RunnerContainer, s.Socket != ""},
-		{"network", platform.RunnerContainer, s.Network != ""},
-	} {
-		if member.given && slices.Contains(platform.Runners(), runner) && member.runner != runner {
-			wrong = append(wrong, fault.Invalid("settings."+member.name, "a setting of the runner %s, want none with the runner %s", member.runner, runner))
+	given := reflect.ValueOf(*s)
+	for _, other := range platform.Runners() {
+		settings := platform.NewSettings(other)
+		if other == runner {
+			where.Settings = settings
 		}
-	}
-	switch runner {
-	case platform.RunnerFly:
-		where.Fly = &platform.FlySettings{Apps: s.Apps, Regions: s.Regions}
-	case platform.RunnerKubernetes:
-		where.Kubernetes = &platform.KubernetesSettings{Cluster: s.Cluster, Namespace: s.Namespace, PodDefaults: s.PodDefaults, Labels: s.Labels}
-	case platform.RunnerContainer:
-		where.Container = &platform.ContainerSettings{Socket: s.Socket, Network: s.Network}
+		for field, value := range members(settings) {
+			if from := given.FieldByName(field.Name); other == runner {
+				value.Set(from)
+			} else if !from.IsZero() && slices.Contains(platform.Runners(), runner) {
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+				wrong = append(wrong, fault.Invalid("settings."+name, "a setting of the runner %s, want none with the runner %s", other, runner))
+			}
+		}
 	}
 	return where, wrong
 }
 
+// members returns the fields of the settings of a runner. contract.PoolSettings has a field of
+// the same name for each.
+func members(s platform.Settings) iter.Seq2[reflect.StructField, reflect.Value] {
+	return func(yield func(reflect.StructField, reflect.Value) bool) {
+		if s == nil {
+			return
+		}
+		for field, value := range reflect.ValueOf(s).Elem().Fields() {
+			if !yield(field, value) {
+				return
+			}
+		}
+	}
+}
+
 // poolSettings returns the wire form of the settings of a placement; nil without settings.
 func poolSettings(where platform.Placement) *contract.PoolSettings {
-	switch {
-	case where.Fly != nil:
-		return &contract.PoolSettings{Apps: where.Fly.Apps, Regions: where.Fly.Regions}
-	case where.Kubernetes != nil:
-		k := where.Kubernetes
-		return &contract.PoolSettings{Cluster: k.Cluster, Namespace: k.Namespace, PodDefaults: k.PodDefaults, Labels: k.Labels}
-	case where.Container != nil:
-		return &contract.PoolSettings{Socket: where.Container.Socket, Network: where.Container.Network}
+	if where.Settings == nil {
+		return nil
 	}
-	return nil
+	var shown contract.PoolSettings
+	for field, value := range members(where.Settings) {
+		reflect.ValueOf(&shown).Elem().FieldByName(field.Name).Set(value)
+	}
+	return &shown
 }
 
 // Pool returns the response for a pool.

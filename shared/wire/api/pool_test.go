@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,5 +37,31 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 	d := api.PoolDefinition(contract.PoolDefinition{Warm: &contract.PoolWarm{Max: 1, AheadSeconds: 1 << 40, MaxAgeSeconds: -1 << 40}})
 	if found := d.Warm.Check(platform.RunnerFly); len(found) != 2 || found[0].Field != "warm.aheadSeconds" || found[1].Field != "warm.maxAgeSeconds" {
 		t.Errorf("got faults %v, want those of both times", found)
+	}
+}
+
+// TestEverySettingIsOfOneRunner compares the fields of the wire type with the settings of the
+// runners, which must have the same names.
+func TestEverySettingIsOfOneRunner(t *testing.T) {
+	t.Parallel()
+	owners := map[string]int{}
+	for _, runner := range platform.Runners() {
+		settings := platform.NewSettings(runner)
+		if settings == nil {
+			continue
+		}
+		for field := range reflect.TypeOf(settings).Elem().Fields() {
+			owners[field.Name+" "+field.Tag.Get("json")+" "+field.Type.String()]++
+		}
+	}
+	fields := 0
+	for field := range reflect.TypeFor[contract.PoolSettings]().Fields() {
+		name := field.Name + " " + field.Tag.Get("json") + " " + field.Type.String()
+		if fields++; owners[name] != 1 {
+			t.Errorf("got %d runners with the setting %s, want 1", owners[name], name)
+		}
+	}
+	if fields != len(owners) {
+		t.Errorf("got %d settings of runners and %d fields, want the same", len(owners), fields)
 	}
 }

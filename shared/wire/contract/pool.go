@@ -29,7 +29,7 @@ type PoolDefinition struct {
 
 // PoolEngine is the inference server of a pool.
 type PoolEngine struct {
-	// Kind is llamacpp, vllm, tgi, triton or mock. Model is the id of a model in the catalog.
+	// Kind is one of the engines. Model is the id of a model in the catalog.
 	Kind  string `json:"kind"`
 	Model string `json:"model"`
 	// Slots is the number of tasks that each replica runs at the same time; 1 if absent.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 func main() {
@@ -33,7 +33,7 @@ func install(ctx context.Context, kinds, environ []string) error {
 	}
 	var failed []error
 	for _, kind := range kinds {
-		_, err := servers.Install(ctx, port.EngineKind(kind), environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
+		_, err := servers.Install(ctx, platform.EngineKind(kind), environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)

@@ -16,7 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/localstack/prerequisites"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 //go:embed *.lock
@@ -24,31 +24,31 @@ var locks embed.FS
 
 // Engine is an installed inference server.
 type Engine struct {
-	kind    port.EngineKind
+	kind    platform.EngineKind
 	folder  string
 	environ []string
 }
 
 // Kinds lists the inference servers that can be installed.
-func Kinds() []port.EngineKind {
-	return []port.EngineKind{port.EngineLlamaCpp, port.EngineTriton, port.EngineVLLM}
+func Kinds() []platform.EngineKind {
+	return []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineTriton, platform.EngineVLLM}
 }
 
 // Install returns an inference server and installs it if the cache does not have it. environ is
 // the environment of the programs and locates the cache. An installation takes minutes; Install
 // reports it to say.
-func Install(ctx context.Context, kind port.EngineKind, environ []string, say func(format string, args ...any)) (*Engine, error) {
+func Install(ctx context.Context, kind platform.EngineKind, environ []string, say func(format string, args ...any)) (*Engine, error) {
 	i, err := newInstaller(ctx, environ, say)
 	if err != nil {
 		return nil, err
 	}
 	var folder string
 	switch kind {
-	case port.EngineLlamaCpp:
+	case platform.EngineLlamaCpp:
 		folder, err = i.llamacpp()
-	case port.EngineTriton:
+	case platform.EngineTriton:
 		folder, err = i.triton()
-	case port.EngineVLLM:
+	case platform.EngineVLLM:
 		folder, err = i.vllm()
 	default:
 		err = fmt.Errorf("no inference server %q, want one of %v", kind, Kinds())

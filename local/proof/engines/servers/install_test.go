@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // TestLocksHaveHashes checks that every package in the lock files has a version and a hash.
@@ -38,7 +38,7 @@ func TestMissingPartsAreNamed(t *testing.T) {
 		{"gpt", []string{"HOME=" + t.TempDir()}, `no inference server "gpt", want one of [llamacpp triton vllm]`},
 		{"llamacpp", nil, "missing HOME and XDG_CACHE_HOME"},
 	} {
-		if _, err := Install(t.Context(), port.EngineKind(row.kind), row.environ, say); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := Install(t.Context(), platform.EngineKind(row.kind), row.environ, say); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v, want %q", row.kind, err, row.want)
 		}
 	}

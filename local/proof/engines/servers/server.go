@@ -17,7 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/engines/tinymodel"
 	"github.com/sortie-dev/sortie/local/proof/localstack/step"
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Options configures the start of a server.
@@ -78,13 +78,13 @@ func (e *Engine) Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(o.Port), Model: "tiny", Port: o.Port, log: &record{}, ended: make(chan struct{})}
 	var err error
 	switch e.kind {
-	case port.EngineLlamaCpp:
+	case platform.EngineLlamaCpp:
 		s.ready = "/health"
 		s.command, err = e.llamacpp(o, s)
-	case port.EngineTriton:
+	case platform.EngineTriton:
 		s.ready = "/v2/health/ready"
 		s.command, err = e.triton(ctx, o, s)
-	case port.EngineVLLM:
+	case platform.EngineVLLM:
 		s.ready = "/health"
 		s.command, err = e.vllm(o, s)
 	default:

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -33,7 +34,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 	records := runs.NewRecords(w.raw.store, bubble, slog.New(slog.DiscardHandler))
 	models := artifacts.NewModels(w.raw.store, bubble, slog.New(slog.DiscardHandler), api.ModelDocument, w.config().ModelKeys)
 	_, _, err = models.Create(ctx, identity(""), modelID, catalog.Definition{
-		Engines: []port.EngineKind{port.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
+		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
 	}, false)
 	if err != nil {
 		return fmt.Errorf("cannot store the model: %w", err)
