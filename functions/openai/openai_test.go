@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/openai"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -60,7 +60,7 @@ type served struct {
 	// stop stops the dispatcher.
 	dispatcher *inferences.Dispatcher
 	stop       func()
-	tally      seriestest.Tally
+	tally      porttest.Tally
 }
 
 func setup(t *testing.T) *served {

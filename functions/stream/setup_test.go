@@ -17,7 +17,7 @@ import (
 	functionstream "github.com/sortie-dev/sortie/functions/stream"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/grants"
@@ -42,7 +42,7 @@ type bench struct {
 	streams *stream.Streams
 	tickets httpkit.TicketSource
 	tokens  *clientTokens
-	tally   *seriestest.Tally
+	tally   *porttest.Tally
 }
 
 // clientTokens has the records of tokens, which tests replace.
@@ -72,7 +72,7 @@ func setup(t *testing.T, config stream.Config) *bench {
 	if b.Writer, err = streamtest.New(b.feed, apitest.Tenant, parts.Clock); err != nil {
 		t.Fatal(err)
 	}
-	b.tally = &seriestest.Tally{}
+	b.tally = &porttest.Tally{}
 	config.Record = b.tally.Record
 	b.streams = stream.New(b.feed, parts.Clock, slog.New(slog.DiscardHandler), rand.Float64, config)
 	tokens := grants.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/local/proof/port/guardtest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -25,7 +25,7 @@ func TestAttacksByWebhooks(t *testing.T) {
 	own := apitest.NewWebhooks(t, parts, "10.9.9.9")
 	s := &stage{webhooks: own, Stage: apitest.New(t, parts, func(*app.System) []httpkit.Route { return webhooks.Routes(own.Webhooks) })}
 	good, _ := call[contract.WebhookDetail](t, s, "POST", "/v1/webhooks", `{"url": "https://hooks.example.org/"}`, 201)
-	for _, attack := range guardtest.Attacks() {
+	for _, attack := range porttest.AddressAttacks() {
 		body, err := json.Marshal(map[string]string{"url": attack.URL})
 		if err != nil {
 			t.Fatal(err)

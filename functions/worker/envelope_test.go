@@ -157,7 +157,7 @@ func TestInvalidEnvironmentIsReportedByEnvelope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := Main(t.Context(), []string{variable}, b.logged, nil)
+	code := MainWith(t.Context(), []string{variable}, b.logged, nil)
 	e, _ := last(t, p, "completed")["error"].(map[string]any)
 	if code != 1 || e["category"] != "CONFIGURATION" || !strings.Contains(e["message"].(string), "missing PI\nmissing SOURCE_API_URL") { //nolint:forcetypeassert // a test
 		t.Errorf("got code %d, error %v, want 1, CONFIGURATION with both variables", code, e)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	sdk "github.com/sortie-dev/sortie/shared/sdk/go/worker"
 )
@@ -24,9 +25,19 @@ const (
 // Connect returns the uploader for a bucket.
 type Connect func(BucketAuth) (Uploader, error)
 
-// Main runs the export worker and returns the exit code. It reads the environment, exports
+// Main runs the export worker with the bucket of its environment and returns the exit code.
+func Main(ctx context.Context, environ []string, stderr io.Writer) int {
+	return MainWith(ctx, environ, stderr, func(bucket BucketAuth) (Uploader, error) {
+		return r2.NewUploader(r2.Config{
+			Endpoint: bucket.Endpoint, AccountID: bucket.AccountID, Region: bucket.Region,
+			AccessKeyID: bucket.AccessKeyID, SecretAccessKey: bucket.SecretAccessKey, Uploads: bucket.Bucket,
+		})
+	})
+}
+
+// MainWith runs the export worker with the uploader of connect and returns the exit code. It reads the environment, exports
 // until the end, a cancel, a signal or the end of ctx, and logs JSON lines to stderr.
-func Main(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
+func MainWith(ctx context.Context, environ []string, stderr io.Writer, connect Connect) int {
 	terminated, stop := sdk.Terminated()
 	defer stop()
 	config, invalid := ParseConfig(environ)

@@ -245,7 +245,7 @@ func TestMainExitCode(t *testing.T) {
 			if row.connect != nil {
 				connect = row.connect(b)
 			}
-			if code := Main(t.Context(), environ(env), b.logged, connect); code != row.code {
+			if code := MainWith(t.Context(), environ(env), b.logged, connect); code != row.code {
 				t.Errorf("got code %d, want %d", code, row.code)
 			}
 			if r := b.calls.last(); r.Status != row.status {
@@ -277,7 +277,7 @@ func TestMainExitCodeAfterSIGTERM(t *testing.T) {
 	}
 	env := goodEnv()
 	env["SOURCE_API_URL"], env["CALLBACK_URL"] = b.archive.url, b.config.CallbackURL
-	code := Main(ctx, environ(env), b.logged, func(BucketAuth) (Uploader, error) { return b.bucket, nil })
+	code := MainWith(ctx, environ(env), b.logged, func(BucketAuth) (Uploader, error) { return b.bucket, nil })
 	if code != 143 || b.calls.count() != 0 {
 		t.Errorf("got code %d, %d callbacks, want 143, none", code, b.calls.count())
 	}

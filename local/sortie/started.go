@@ -6,7 +6,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
@@ -15,7 +15,7 @@ import (
 func started(args, environ []string) (code int, ok bool) {
 	switch {
 	case len(args) == 2 && args[1] == "worker": // with more arguments it is a command
-		return program.Main(context.Background(), environ, os.Stderr), true
+		return worker.Main(context.Background(), environ, os.Stderr), true
 	case len(args) > 1 && args[1] == supervisor.Command:
 		return supervisor.Main(args[2:]), true
 	}

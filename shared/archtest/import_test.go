@@ -23,7 +23,6 @@ type importRule struct {
 // specific folders come first.
 var importRules = []importRule{
 	{folder: "functions/worker/bootstrap", may: []string{"functions/worker", "shared/adapter", "shared/wire/contract"}},
-	{folder: "functions/worker/program", may: []string{"functions/worker", "shared/adapter/r2", "shared/base/clock", "shared/wire/contract"}},
 	{folder: "functions/worker", may: []string{"functions/worker", "shared/sdk/go/worker", "shared/wire/contract", "shared/port", "shared/domain/fault", "shared/base/clock", "shared/base/limit", "shared/base/retry", "shared/adapter/r2"}},
 	{folder: "functions/watch/bootstrap", may: []string{"functions/watch"}},
 	{folder: "functions/watch/program", may: []string{"functions/watch", "shared/adapter/kubernetes", "shared/base/clock"}},
@@ -67,7 +66,7 @@ var importRules = []importRule{
 	{folder: "shared/base/livelog", may: []string{"shared/base/limit"}, standard: true},
 	{folder: "shared/app/setting", may: []string{"shared/domain/budget", "shared/domain/catalog", "shared/base/setting", "shared/app/runs", "shared/domain/run", "shared/domain/label", "shared/base/limit", "shared/base/hook/guard"}, standard: true},
 	{folder: "shared/base/setting/otel", may: []string{"shared/base/setting", "shared/domain/trace"}, standard: true},
-	{folder: "shared/base/setting/kubernetes", may: []string{"shared/base/setting"}, standard: true},
+	{folder: "shared/base/setting/local", may: []string{"shared/base/setting"}, standard: true},
 	{folder: "shared/base/setting", may: []string{"shared/base/limit"}, standard: true},
 	{folder: "shared/app/token", may: []string{"shared/domain/access", "shared/base/clock", "shared/domain/fault", "shared/base/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/wire/contract", standard: true},

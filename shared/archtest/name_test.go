@@ -13,8 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/steps"
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/setting"
-	"github.com/sortie-dev/sortie/shared/base/setting/disk"
-	"github.com/sortie-dev/sortie/shared/base/setting/kubernetes"
+	"github.com/sortie-dev/sortie/shared/base/setting/local"
 	"github.com/sortie-dev/sortie/shared/base/setting/otel"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -121,8 +120,8 @@ func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{
 		{"statemachines/README.md", "life of a run", diagram()},
-		{"local/README.md", "settings", settingsList(append(service.Settings(), disk.Settings()...))},
-		{"shared/adapter/kubernetes/README.md", "settings", settingsList(kubernetes.Settings())},
+		{"local/README.md", "settings", settingsList(append(service.Settings(), local.DiskSettings()...))},
+		{"shared/adapter/kubernetes/README.md", "settings", settingsList(local.ClusterSettings())},
 		{"shared/domain/series/README.md", "series", seriesList()},
 		{"shared/domain/series/README.md", "trace settings", settingsList(otel.Settings())},
 		{"shared/sdk/go/worker/README.md", "examples/go/main.go", goBlock(t, "shared/sdk/go/worker/examples/go/main.go")},

@@ -5,7 +5,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 )
 
-func main() { os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr)) }
+func main() { os.Exit(worker.Main(context.Background(), os.Environ(), os.Stderr)) }

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 )
 
@@ -16,7 +16,7 @@ func main() {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "worker":
-			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
+			os.Exit(worker.Main(context.Background(), os.Environ(), os.Stderr))
 		case supervisor.Command:
 			os.Exit(supervisor.Main(os.Args[2:]))
 		case "work":

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
@@ -41,7 +41,7 @@ func Worker(clock clock.Clock) func(words []string, env map[string]string) int {
 		if env["BATCH_ID"] == kindForeign {
 			return execCommand(words, environ)
 		}
-		return program.Main(context.Background(), environ, os.Stderr)
+		return worker.Main(context.Background(), environ, os.Stderr)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/local/proof/localstack/command"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
@@ -21,7 +21,7 @@ func main() {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case command.WordWorker:
-			os.Exit(program.Main(context.Background(), os.Environ(), os.Stderr))
+			os.Exit(worker.Main(context.Background(), os.Environ(), os.Stderr))
 		case command.WordSupervisor:
 			os.Exit(supervisor.Main(os.Args[2:]))
 		}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/wrap"
@@ -58,7 +58,7 @@ func Main(m *testing.M, args, environ []string, more map[string]Program) {
 func programs(environ []string, more map[string]Program) map[string]Program {
 	all := map[string]Program{
 		wordWorker: func([]string, map[string]string) int {
-			return program.Main(context.Background(), environ, os.Stderr)
+			return worker.Main(context.Background(), environ, os.Stderr)
 		},
 		wordSupervisor: func(words []string, _ map[string]string) int { return supervisor.Main(words) },
 		wrap.Command:   func(words []string, _ map[string]string) int { return wrap.Main(words, environ) },

@@ -22,7 +22,7 @@ func inProcess(t *testing.T, format string) []byte {
 	client := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	defer client.Close()
 	file, log := &upload{}, &bytes.Buffer{}
-	code := worker.Main(t.Context(), []string{
+	code := worker.MainWith(t.Context(), []string{
 		"TASK_ID=reference", "PI=" + samples.SampleRoot, "EXPORT_FORMAT=" + format, `EXPORT_OPTIONS={"recursive":true}`,
 		"R2_ACCOUNT_ID=none", "R2_ACCESS_KEY_ID=none", "R2_SECRET_ACCESS_KEY=none",
 		"CALLBACK_URL=" + client.URL, "SOURCE_API_URL=" + source.URL,

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/functions/worker/program"
+	"github.com/sortie-dev/sortie/functions/worker"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 )
 
@@ -50,7 +50,7 @@ func ScriptedWorker(environ []string) stacktest.Program {
 		if play, err := os.ReadFile(filepath.Join(words[0], filepath.Base(env["BATCH_ID"]))); err == nil {
 			return stacktest.Play(strings.Fields(string(play)), env)
 		}
-		return program.Main(context.Background(), environ, os.Stderr)
+		return worker.Main(context.Background(), environ, os.Stderr)
 	}
 }
 

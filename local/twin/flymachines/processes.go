@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/proctree"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
@@ -58,7 +57,7 @@ func (s Processes) Start(p Program) (Process, error) {
 
 // machineMark returns the environment entry that identifies the machine's processes.
 func machineMark(p Program) proctree.Mark {
-	return proctree.Mark(environment.MachineVariable + "=" + p.Env[environment.MachineVariable])
+	return proctree.Mark(MachineVariable + "=" + p.Env[MachineVariable])
 }
 
 // environ returns the variables as "NAME=value", ordered by name.

@@ -14,8 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/setting"
-	"github.com/sortie-dev/sortie/shared/base/setting/disk"
-	"github.com/sortie-dev/sortie/shared/base/setting/kubernetes"
+	"github.com/sortie-dev/sortie/shared/base/setting/local"
 	"github.com/sortie-dev/sortie/shared/base/setting/otel"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -52,7 +51,7 @@ type Config struct {
 	Log        *slog.Logger
 	// Version is the version in the response of /healthz.
 	Version string
-	// Path is the PATH of programs; empty means environment.DefaultPath.
+	// Path is the PATH of programs; empty means flymachines.DefaultPath.
 	Path string
 	// Starter runs the programs of machines; nil runs processes. Runner creates machines; nil
 	// creates them by the Fly Machines API. Both are for benchmarks.
@@ -82,16 +81,16 @@ type Settings struct {
 	Bus nats.Config
 	// Kubernetes is the cluster for pools with the runner kubernetes; without a file there is
 	// no cluster.
-	Kubernetes kubernetes.Config
+	Kubernetes local.Cluster
 	// Disk limits the disk space of the records.
-	Disk disk.Config
+	Disk local.Disk
 	// Set are the variables of these parts that are set. None of them has a secret.
 	Set []console.Setting
 }
 
 // SettingsFrom reads AUTH_TOKEN (tokens separated by commas), SORTIE_BUS and
-// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read, kubernetes.Read and
-// disk.Read. environ is the whole environment ("NAME=value"); it reports misspelt variables in
+// SORTIE_BUS_CREDENTIALS, and the variables of service.Read, otel.Read, local.ReadCluster and
+// local.ReadDisk. environ is the whole environment ("NAME=value"); it reports misspelt variables in
 // it. The error joins all problems.
 func SettingsFrom(lookup func(string) (string, bool), environ []string) (Settings, error) {
 	service, err := service.Read(lookup)
@@ -103,15 +102,15 @@ func SettingsFrom(lookup func(string) (string, bool), environ []string) (Setting
 	}
 	traces, tracesErr := otel.Read(lookup)
 	bus, busErr := readBus(lookup)
-	cluster, clusterErr := kubernetes.Read(lookup)
-	records, recordsErr := disk.Read(lookup)
+	cluster, clusterErr := local.ReadCluster(lookup)
+	records, recordsErr := local.ReadDisk(lookup)
 	return Settings{Tokens: tokens, Service: service, Traces: traces, Bus: bus, Kubernetes: cluster, Disk: records, Set: setIn(lookup)},
 		errors.Join(err, tracesErr, busErr, clusterErr, recordsErr)
 }
 
 // documented returns the settings of the local system that the console shows.
 func documented() []setting.Setting {
-	return slices.Concat(service.Settings(), kubernetes.Settings(), disk.Settings())
+	return slices.Concat(service.Settings(), local.ClusterSettings(), local.DiskSettings())
 }
 
 // setIn returns the settings that are set.

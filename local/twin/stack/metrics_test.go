@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/sortie-dev/sortie/events/eventtype"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -42,7 +42,7 @@ func TestMetricsOfTheStack(t *testing.T) {
 			t.Errorf("got correlation id %q, want a new one", id)
 		}
 		text := string(answer.Body)
-		if problems, err := seriestest.Lint([]byte(text)); err != nil || len(problems) > 0 {
+		if problems, err := porttest.LintMetrics([]byte(text)); err != nil || len(problems) > 0 {
 			t.Errorf("got problems %v (%v), want none", problems, err)
 		}
 		for _, line := range []string{
@@ -151,7 +151,7 @@ func (g *target) awaitMetrics(t *testing.T, starts ...string) {
 			}
 		}
 		if missing == "" {
-			if problems, err := seriestest.Lint([]byte(text)); err != nil || len(problems) > 0 {
+			if problems, err := porttest.LintMetrics([]byte(text)); err != nil || len(problems) > 0 {
 				t.Errorf("got problems %v (%v), want none", problems, err)
 			}
 			return

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -72,7 +72,7 @@ func TestTextPassesTheLinter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problems, err := seriestest.Lint(text)
+	problems, err := porttest.LintMetrics(text)
 	if err != nil || len(problems) > 0 {
 		t.Errorf("got problems %v (%v), want none, in\n%s", problems, err, text)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -28,7 +28,7 @@ import (
 
 // relayStage is a relay to a feed.
 type relayStage struct {
-	tally seriestest.Tally
+	tally porttest.Tally
 	tb    fails
 	feed  *fake.Feed
 	keys  *fake.EventKeys

@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
@@ -49,7 +49,7 @@ type hooked struct {
 	delivery *delivery.Deliverer
 	dispatch *delivery.Dispatch
 	log      *bytes.Buffer
-	tally    seriestest.Tally
+	tally    porttest.Tally
 	appended int
 }
 

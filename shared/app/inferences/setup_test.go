@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -51,7 +51,7 @@ type inferring struct {
 	pools     *pools.Pools
 	sweeper   *inferences.Dispatcher
 	explains  *jobs.Explanations
-	tally     seriestest.Tally
+	tally     porttest.Tally
 	log       slog.Handler
 	path      string // of the database
 	close     func() error

@@ -12,7 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
-	"github.com/sortie-dev/sortie/local/proof/port/seriestest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/local/proof/port/streamtest"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -37,7 +37,7 @@ type bench struct {
 	clock   *clock.Virtual
 	feed    *counted
 	streams *stream.Streams
-	tally   *seriestest.Tally
+	tally   *porttest.Tally
 }
 
 // counted counts the reads of a feed.
@@ -79,7 +79,7 @@ func setup(t *testing.T, config stream.Config) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tally := &seriestest.Tally{}
+	tally := &porttest.Tally{}
 	config.Record = tally.Record
 	t.Cleanup(func() {
 		for _, problem := range tally.Problems() {

@@ -7,4 +7,7 @@
 //
 // A suite checks the contract in the port's comments, only by calls of the port. The adapter's
 // own tests check everything that the adapter guarantees beyond the port.
+//
+// Tally and LintMetrics are for tests of metrics, AddressAttacks for tests of code that accepts
+// a URL.
 package porttest

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 )
 
@@ -79,7 +79,7 @@ type store struct {
 	http             *http.Client
 }
 
-func (e *exam) store(b *plan.Buckets, keys secrets.Outputs) store {
+func (e *exam) store(b *template.Buckets, keys secrets.Outputs) store {
 	endpoint := strings.NewReplacer("${Region}", e.AWS.Region, "${URLSuffix}", e.suffix()).Replace(b.Endpoint)
 	return store{
 		cmp.Or(endpoint, keys.Endpoint, "https://"+keys.AccountID+".r2.cloudflarestorage.com"), cmp.Or(keys.Region, "auto"), e.HTTP,

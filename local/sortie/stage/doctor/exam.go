@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/local/sortie/stage"
-	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 )
@@ -51,7 +51,7 @@ type Config struct {
 // exam is one run of the checks, with the results of earlier checks.
 type exam struct {
 	Config
-	plan plan.Plan
+	plan template.Plan
 	// caller is the owner of the credentials. callerErr is set if it is unknown.
 	caller    identity
 	callerErr error
@@ -62,7 +62,7 @@ type exam struct {
 	// documents are the valid secrets, by kind.
 	documents map[string]secrets.Document
 	// present is the plan of the deployed template.
-	present plan.Plan
+	present template.Plan
 }
 
 // check makes one check, or several of one kind.
@@ -84,11 +84,11 @@ func Run(ctx context.Context, cfg Config, each func(Finding)) {
 	e.limited(ctx, func(ctx context.Context) { e.caller, e.callerErr = e.identify(ctx) })
 	e.limited(ctx, func(ctx context.Context) { e.deployed, e.deployedErr = e.find(ctx) })
 	if e.deployed != nil {
-		e.present = plan.Of(e.deployed.Template)
+		e.present = template.PlanOf(e.deployed.Template)
 	}
 	switch {
 	case cfg.Assembly != nil:
-		e.plan = plan.Of(cfg.Assembly.Template)
+		e.plan = template.PlanOf(cfg.Assembly.Template)
 	case e.deployed != nil:
 		e.plan = e.present
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"github.com/sortie-dev/sortie/local/sortie/stage/plan"
+	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/domain/access"
@@ -27,7 +27,7 @@ func (e *exam) secrets(ctx context.Context) []Finding {
 	return found
 }
 
-func (e *exam) secret(ctx context.Context, s plan.Secret) Finding {
+func (e *exam) secret(ctx context.Context, s template.Secret) Finding {
 	check, name := "secret "+s.Kind, secrets.Name(e.Stage, s.Kind)
 	if f := e.unreached(check); f != nil {
 		return f[0]
@@ -70,7 +70,7 @@ func (e *exam) secret(ctx context.Context, s plan.Secret) Finding {
 }
 
 // fill returns the command that writes a secret.
-func (e *exam) fill(s plan.Secret) string {
+func (e *exam) fill(s template.Secret) string {
 	switch {
 	case s.Filled:
 		return e.deploy() + ", which writes it"
@@ -160,7 +160,7 @@ func examples(path string, value any) []string {
 
 // clients checks that at least one client can call the API.
 func (e *exam) clients(check string, c secrets.Clients) Finding {
-	add := e.fill(plan.Secret{Kind: "clients"})
+	add := e.fill(template.Secret{Kind: "clients"})
 	all := c.All()
 	if len(all) == 0 {
 		return missing(check, "the stage has no client token", add)
@@ -182,7 +182,7 @@ func (e *exam) canary(context.Context) []Finding {
 	if !is || !are {
 		return []Finding{unknown(check, "not checked: it needs the secrets canary and clients", "do what their lines say")}
 	}
-	again := "bin/sortie tokens revoke canary --stage " + e.Stage + "; " + e.fill(plan.Secret{Kind: "canary"})
+	again := "bin/sortie tokens revoke canary --stage " + e.Stage + "; " + e.fill(template.Secret{Kind: "canary"})
 	held, known := access.Find(clients.All(), canary.Token)
 	switch {
 	case !known:

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/proof/port/guardtest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 )
 
@@ -16,7 +16,7 @@ func TestAttacks(t *testing.T) {
 	t.Parallel()
 	other := parse(t, "hooks.corp.example", "10.9.9.9", "10.8.0.0/16", "[fd00::9]:8443")
 	for _, policy := range []guard.Policy{{}, other.WithPlainLoopback()} {
-		for _, row := range guardtest.Attacks() {
+		for _, row := range porttest.AddressAttacks() {
 			target, err := policy.Target(row.URL)
 			if row.Address == "" {
 				if err == nil {
@@ -37,8 +37,8 @@ func TestAttacks(t *testing.T) {
 			}
 		}
 	}
-	if len(guardtest.Attacks()) < 60 {
-		t.Errorf("got %d attacks, want at least 60", len(guardtest.Attacks()))
+	if len(porttest.AddressAttacks()) < 60 {
+		t.Errorf("got %d attacks, want at least 60", len(porttest.AddressAttacks()))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/proof/port/guardtest"
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 )
 
@@ -208,7 +208,7 @@ func TestHeaders(t *testing.T) {
 // FuzzCheckURL checks that a permitted URL leads to the host that error messages and connection
 // checks use.
 func FuzzCheckURL(f *testing.F) {
-	for _, row := range guardtest.Attacks() {
+	for _, row := range porttest.AddressAttacks() {
 		f.Add(row.URL)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,9 +1,4 @@
-// Package plan derives from a stage's template what the stage needs besides its own resources:
-// secrets, apps, buckets, concurrency, addresses.
-//
-// A part that is not in the template is not needed and is zero in the Plan. The package does
-// not read the settings of stages: only infra knows how they determine the template.
-package plan
+package template
 
 import (
 	"cmp"
@@ -11,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/app/setting"
 )
 
-// Plan is what a stage needs besides its own resources. A zero field is not needed.
+// Plan is what a stage needs besides its own resources: secrets, apps, buckets, concurrency,
+// addresses. A zero field is not needed. It does not depend on the settings of stages: only
+// infra knows how they determine the template.
 type Plan struct {
 	// Secrets are the secrets of the stage, in the order of secrets.Kinds.
 	Secrets []Secret
@@ -56,8 +52,8 @@ type Buckets struct {
 	Own bool
 }
 
-// Of derives the plan from the template of the stack.
-func Of(t template.Template) Plan {
+// PlanOf derives the plan from the template of the stack.
+func PlanOf(t Template) Plan {
 	variables := map[string]string{}
 	p := Plan{}
 	for _, f := range t.Of("Lambda::Function") {
@@ -98,7 +94,7 @@ func (p Plan) Has(kind string) bool {
 }
 
 // secretsOf lists the template's secrets that have a kind.
-func secretsOf(t template.Template) []Secret {
+func secretsOf(t Template) []Secret {
 	var found []Secret
 	for _, kind := range secrets.Kinds() {
 		for _, s := range t.Of("SecretsManager::Secret") {
@@ -130,7 +126,7 @@ func (p Plan) Concurrency() int {
 }
 
 // rateOf returns the highest rate limit of an API method.
-func rateOf(t template.Template) int {
+func rateOf(t Template) int {
 	most := 0
 	for _, stage := range t.Of("ApiGateway::Stage") {
 		settings, _ := stage.At("MethodSettings").([]any)

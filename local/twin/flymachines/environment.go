@@ -1,6 +1,4 @@
-// Package environment builds the environment of a machine's program: its command line,
-// variables and PATH.
-package environment
+package flymachines
 
 import (
 	"errors"

@@ -1,5 +1,4 @@
-// Package seriestest provides a recorder of samples and a linter of metrics for tests.
-package seriestest
+package porttest
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package guardtest lists URLs that no policy permits unless a rule names their hosts. It is
-// for tests of all code that accepts a URL from a user.
-package guardtest
+package porttest
 
 import (
 	"slices"
@@ -9,18 +7,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 )
 
-// Attack is a URL that reaches a non-public address, or that two parsers may read differently.
-type Attack struct {
+// AddressAttack is a URL that reaches a non-public address, or that two parsers may read differently.
+type AddressAttack struct {
 	Name, URL string
 	// Address is the address to which the host of the URL resolves; the connection to it must
 	// be refused. If empty, the URL itself must be refused.
 	Address string
 }
 
-// Attacks returns all attacks.
-func Attacks() []Attack { return slices.Clone(attacks) }
+// AddressAttacks returns URLs that no policy permits unless a rule names their hosts. They are
+// for tests of all code that accepts a URL from a user.
+func AddressAttacks() []AddressAttack { return slices.Clone(addressAttacks) }
 
-var attacks = []Attack{
+var addressAttacks = []AddressAttack{
 	{"loopback", "https://127.0.0.1/", ""},
 	{"loopback, another one", "https://127.255.255.254/", ""},
 	{"IPv6 loopback", "https://[::1]/", ""},

@@ -1,4 +1,4 @@
-package seriestest
+package porttest
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/series"
 )
 
-// Lint returns the problems that Prometheus' linter finds in metrics in the text format. It
+// LintMetrics returns the problems that Prometheus' linter finds in metrics in the text format. It
 // ignores the two metrics in milliseconds, because the contract defines their names.
-func Lint(text []byte) ([]promlint.Problem, error) {
+func LintMetrics(text []byte) ([]promlint.Problem, error) {
 	problems, err := promlint.New(strings.NewReader(string(text))).Lint()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the metrics: %w", err)

@@ -1,6 +1,4 @@
-// Package kubernetes reads the settings of the Kubernetes cluster for pools with the runner
-// "kubernetes". Without SORTIE_KUBERNETES_CONFIG there is no cluster.
-package kubernetes
+package local
 
 import (
 	"errors"
@@ -10,11 +8,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/setting"
 )
 
-// InCluster is the value of Config.File for the cluster that the server itself runs in.
+// InCluster is the value of Cluster.File for the cluster that the server itself runs in.
 const InCluster = "in-cluster"
 
-// Config configures the cluster.
-type Config struct {
+// Cluster configures the Kubernetes cluster of pools with the runner "kubernetes". The zero value
+// has none.
+type Cluster struct {
 	// File is the path of a kubeconfig file, or InCluster; empty means no cluster.
 	File string
 	// Context is the name of a context in the file; empty means its current context.
@@ -27,14 +26,14 @@ type Config struct {
 }
 
 // Kubeconfig returns the path of the kubeconfig file; empty for InCluster.
-func (c Config) Kubeconfig() string {
+func (c Cluster) Kubeconfig() string {
 	if c.File == InCluster {
 		return ""
 	}
 	return c.File
 }
 
-// The variables.
+// The variables of the cluster.
 const (
 	fileName       = "SORTIE_KUBERNETES_CONFIG"
 	contextName    = "SORTIE_KUBERNETES_CONTEXT"
@@ -45,7 +44,7 @@ const (
 // name matches the name of a cluster or of a namespace: a DNS label.
 var name = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func settings(c *Config) []setting.Setting {
+func clusterSettings(c *Cluster) []setting.Setting {
 	return []setting.Setting{
 		setting.Text(&c.File, fileName, "", "a kubeconfig file of the cluster, or `in-cluster`"),
 		setting.Text(&c.Context, contextName, "", "the context in the kubeconfig file; empty is its current one"),
@@ -64,15 +63,15 @@ func settings(c *Config) []setting.Setting {
 	}
 }
 
-// Settings returns the settings of this package, for documentation.
-func Settings() []setting.Setting { return settings(&Config{}) }
+// ClusterSettings returns the settings of the cluster, for documentation.
+func ClusterSettings() []setting.Setting { return clusterSettings(&Cluster{}) }
 
-// Read reads the variables. An empty value counts as absent. Without a cluster the Config is
+// ReadCluster reads the variables of the cluster. An empty value counts as absent. Without a cluster the Cluster is
 // zero, and setting another variable is a problem. The error joins all problems, each with its
 // variable.
-func Read(lookup setting.Lookup) (Config, error) {
-	var c Config
-	given, err := setting.Read(lookup, settings(&c))
+func ReadCluster(lookup setting.Lookup) (Cluster, error) {
+	var c Cluster
+	given, err := setting.Read(lookup, clusterSettings(&c))
 	if !given[fileName] {
 		for _, other := range []string{contextName, clusterName, namespacesName} {
 			if given[other] {
@@ -84,7 +83,7 @@ func Read(lookup setting.Lookup) (Config, error) {
 		err = errors.Join(err, fmt.Errorf("%s: %s has no contexts, want a kubeconfig file in %s or no context", contextName, InCluster, fileName))
 	}
 	if c.File == "" {
-		return Config{}, err
+		return Cluster{}, err
 	}
 	return c, err
 }
