@@ -3,12 +3,13 @@
 // reflection and without an allocation for each field.
 //
 // The output is that of a json.Encoder without HTML escapes. Types that this package has no
-// fast way for, such as maps, interfaces, floats and types with a method MarshalJSON, are left
-// to encoding/json.
+// fast way for, such as interfaces and types with a method MarshalJSON, are left to
+// encoding/json. Decode reads such documents in the same way.
 package encoded
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -58,7 +59,7 @@ type planner struct{ made map[reflect.Type]*plan }
 
 var (
 	marshaler     = reflect.TypeFor[json.Marshaler]()
-	textMarshaler = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
 func (m *planner) plan(t reflect.Type) *plan {
@@ -81,6 +82,12 @@ func (m *planner) plan(t reflect.Type) *plan {
 		p.append = appendBool
 	case kind >= reflect.Int && kind <= reflect.Int64:
 		p.append = appendInt(t.Size())
+	case kind == reflect.Float64:
+		p.append = appendFloat
+	case kind == reflect.Array:
+		p.append = appendArray(m.plan(t.Elem()), t.Elem().Size(), t.Len())
+	case kind == reflect.Map && textKeys(t):
+		p.append = appendMap(t, m.plan(t.Elem()))
 	case kind == reflect.Pointer:
 		p.append = appendPointer(m.plan(t.Elem()))
 	case kind == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
@@ -114,14 +121,6 @@ func appendTime(to []byte, p unsafe.Pointer) ([]byte, error) {
 	to = append(to, '"')
 	to, err := (*time.Time)(p).AppendText(to)
 	return append(to, '"'), err
-}
-
-// appendRaw leaves a document to encoding/json, which checks it.
-func appendRaw(to []byte, p unsafe.Pointer) ([]byte, error) {
-	if raw := (*json.RawMessage)(p); *raw != nil {
-		return appendAny(to, raw)
-	}
-	return append(to, "null"...), nil
 }
 
 func appendText(to []byte, p unsafe.Pointer) ([]byte, error) {
@@ -167,23 +166,31 @@ func appendPointer(elem *plan) func([]byte, unsafe.Pointer) ([]byte, error) {
 }
 
 func appendSlice(elem *plan, size uintptr) func([]byte, unsafe.Pointer) ([]byte, error) {
-	return func(to []byte, p unsafe.Pointer) (_ []byte, err error) {
+	return func(to []byte, p unsafe.Pointer) ([]byte, error) {
 		elems := *(*[]struct{})(p) // its length is that of the slice
 		if elems == nil {
 			return append(to, "null"...), nil
 		}
-		first := unsafe.Pointer(unsafe.SliceData(elems))
-		to = append(to, '[')
-		for i := range uintptr(len(elems)) {
-			if i > 0 {
-				to = append(to, ',')
-			}
-			if to, err = elem.append(to, unsafe.Add(first, i*size)); err != nil {
-				return to, err
-			}
-		}
-		return append(to, ']'), nil
+		return appendElems(to, elem, unsafe.Pointer(unsafe.SliceData(elems)), size, len(elems))
 	}
+}
+
+func appendArray(elem *plan, size uintptr, n int) func([]byte, unsafe.Pointer) ([]byte, error) {
+	return func(to []byte, p unsafe.Pointer) ([]byte, error) { return appendElems(to, elem, p, size, n) }
+}
+
+// appendElems appends n values of a size in bytes, the first of which is at p.
+func appendElems(to []byte, elem *plan, p unsafe.Pointer, size uintptr, n int) (_ []byte, err error) {
+	to = append(to, '[')
+	for i := range uintptr(n) { //nolint:gosec // not negative
+		if i > 0 {
+			to = append(to, ',')
+		}
+		if to, err = elem.append(to, unsafe.Add(p, i*size)); err != nil {
+			return to, err
+		}
+	}
+	return append(to, ']'), nil
 }
 
 func (s *plan) appendStruct(to []byte, p unsafe.Pointer) (_ []byte, err error) {

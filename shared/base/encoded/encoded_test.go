@@ -3,6 +3,7 @@ package encoded
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -120,7 +121,7 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		v.SetUint(random.Uint64N(200))
 	case reflect.Float64:
-		v.SetFloat(random.Float64())
+		v.SetFloat(math.Ldexp(random.NormFloat64(), random.IntN(200)-100))
 	case reflect.Float32:
 		v.SetFloat(0.5)
 	case reflect.Interface:
@@ -189,6 +190,9 @@ func same[T any](t *testing.T, n uint64) {
 		}
 		if err == nil && !bytes.Equal(got, want) {
 			t.Fatalf("seed %d of %T: got\n%s\nwant\n%s", seed, v, got, want)
+		}
+		if got, err := Any(nil, *v); err == nil && !bytes.Equal(got, want) {
+			t.Fatalf("seed %d of %T as a value: got\n%s\nwant\n%s", seed, v, got, want)
 		}
 	}
 }

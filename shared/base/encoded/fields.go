@@ -10,11 +10,36 @@ import (
 // fields sets the fields of the plan of a struct. It returns false if the struct needs
 // encoding/json: it embeds another one, or has a tag that this package does not know.
 func (m *planner) fields(p *plan, t reflect.Type) bool {
-	fields := make([]field, 0, t.NumField())
+	named, ok := namesOf(t)
+	if !ok {
+		return false
+	}
+	fields := make([]field, len(named))
+	for i, f := range named {
+		condition, known := omitted(f.Type, f.options)
+		if !known {
+			return false
+		}
+		fields[i] = field{name: f.name, offset: f.Offset, plan: m.plan(f.Type), omitted: condition}
+	}
+	p.fields = fields
+	return true
+}
+
+// named is a field of a struct with its name in JSON.
+type named struct {
+	reflect.StructField
+	name    string // with quotes and a colon
+	options string // of the tag
+}
+
+// namesOf returns the fields of a struct that have JSON. ok is false if the struct needs
+// encoding/json: it embeds another one, or has names or options that this package does not know.
+func namesOf(t reflect.Type) (fields []named, ok bool) {
 	names := map[string]bool{}
 	for f := range t.Fields() {
 		if f.Anonymous {
-			return false
+			return nil, false
 		}
 		tag := f.Tag.Get("json")
 		if !f.IsExported() || tag == "-" {
@@ -24,20 +49,13 @@ func (m *planner) fields(p *plan, t reflect.Type) bool {
 		if name == "" {
 			name = f.Name
 		}
-		if !plain(name) || names[name] {
-			return false
+		if !plain(name) || names[name] || options != "" && options != "omitempty" && options != "omitzero" {
+			return nil, false
 		}
 		names[name] = true
-		made := field{name: `"` + name + `":`, offset: f.Offset}
-		var known bool
-		if made.omitted, known = omitted(f.Type, options); !known {
-			return false
-		}
-		made.plan = m.plan(f.Type)
-		fields = append(fields, made)
+		fields = append(fields, named{f, `"` + name + `":`, options})
 	}
-	p.fields = fields
-	return true
+	return fields, true
 }
 
 // plain reports whether a name has only letters, digits and underscores.
