@@ -162,8 +162,7 @@ func (s *Store) decodeRun(doc []byte) (run.Run, error) {
 
 func decodeRun(doc []byte) (run.Run, error) {
 	var r run.Run
-	// json.Unmarshal would read the document twice more before it calls this method.
-	if err := r.UnmarshalJSON(doc); err != nil {
+	if err := encoded.Decode(doc, &r); err != nil {
 		return run.Run{}, fmt.Errorf("cannot decode a run: %w", err)
 	}
 	fixOptions(&r)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/sortie-dev/sortie/shared/base/encoded"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -55,13 +56,7 @@ const (
 const maxUnpacked = 64 << 20
 
 // Encode returns the value's JSON without HTML escapes.
-func Encode(v any) ([]byte, error) {
-	var to stdbytes.Buffer
-	encoder := json.NewEncoder(&to)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(v)
-	return stdbytes.TrimSuffix(to.Bytes(), []byte("\n")), err
-}
+func Encode(v any) ([]byte, error) { return encoded.Any(nil, v) }
 
 // Pack returns the value's JSON, compressed because each write is charged by the kilobyte of
 // the item.
@@ -100,7 +95,7 @@ var (
 // Plain reports whether a document is uncompressed JSON.
 func Plain(doc []byte) bool { return len(doc) > 0 && doc[0] == plain }
 
-// Unpack decodes a document of any format into v.
+// Unpack decodes a document of any format into v, which must be zero.
 func Unpack(packed []byte, v any) error {
 	if len(packed) == 0 {
 		return errors.New("empty document")
@@ -140,6 +135,9 @@ const usualRatio = 6
 // decode is like json.Unmarshal, which would scan the document of a json.Unmarshaler twice more
 // before it calls its method.
 func decode(doc []byte, v any) error {
+	if r, ok := v.(*run.Run); ok {
+		return encoded.Decode(doc, r)
+	}
 	if own, ok := v.(json.Unmarshaler); ok {
 		return own.UnmarshalJSON(doc)
 	}
