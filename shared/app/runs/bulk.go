@@ -61,7 +61,7 @@ func (s *Runs) CancelAll(ctx context.Context, in Bulk) (results []BulkResult, ne
 	asked := cancelRequest(in.Identity, in.Reason)
 	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
 		after, err := s.applyTo(ctx, r, func(newest run.Run) run.Fact {
-			if !in.Filter.matches(newest) {
+			if !in.Filter.matches(&newest) {
 				return nil
 			}
 			return asked
@@ -122,7 +122,8 @@ func (s *Runs) bulk(ctx context.Context, in Bulk, change func(run.Run) (*BulkRes
 		if err != nil {
 			return nil, "", err
 		}
-		for _, r := range found.runs {
+		for _, selected := range found.runs {
+			r := *selected
 			result, err := s.bulkOne(ctx, in, r, change)
 			if err != nil {
 				s.warn(ctx, r, "a bulk request did not change the run", err)
@@ -148,8 +149,8 @@ func (s *Runs) step(ctx context.Context, in Bulk, page port.Page) (found selecti
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return found, err
 		}
-		if err == nil && in.Filter.matches(r) {
-			found.runs = append(found.runs, r)
+		if err == nil && in.Filter.matches(&r) {
+			found.runs = append(found.runs, &r)
 		}
 	}
 	return found, nil

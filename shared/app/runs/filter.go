@@ -35,7 +35,7 @@ type Filter struct {
 }
 
 // matches reports whether the filter selects the run.
-func (f Filter) matches(r run.Run) bool {
+func (f Filter) matches(r *run.Run) bool {
 	return (len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID) || slices.Contains(f.IDs, r.TaskID)) &&
 		(f.JobID == "" || f.JobID == r.JobID) && f.matchesKind(r) && (f.Pool == "" || f.Pool == r.Slot.Pool) &&
 		(f.Trigger == "" || f.Trigger == r.Trigger) &&
@@ -48,7 +48,7 @@ func (f Filter) matches(r run.Run) bool {
 		(f.CreatedBefore.IsZero() || r.CreatedAt.Before(f.CreatedBefore))
 }
 
-func (f Filter) matchesKind(r run.Run) bool {
+func (f Filter) matchesKind(r *run.Run) bool {
 	if f.Kind == run.KindProgram {
 		return r.Work.Kind == run.KindJob && r.JobID == ""
 	}
@@ -61,7 +61,7 @@ const mostPages = 20
 
 // selection is a page of the runs that a filter selects.
 type selection struct {
-	runs []run.Run
+	runs []*run.Run
 	// next is the cursor of the next page; empty on the last one.
 	next string
 	// until is the creation time of the last run that was read for the page; zero on the last page.
@@ -85,7 +85,8 @@ func (s *Records) selected(ctx context.Context, tenant string, page port.Page, f
 		if err != nil {
 			return selection{}, fmt.Errorf("cannot list the runs: %w", err)
 		}
-		for _, r := range listed {
+		for i := range listed { // a run is too large to be copied several times
+			r := &listed[i]
 			if r.CreatedAt.Before(f.CreatedAfter) { // the following ones are older too
 				return selection{runs: found.runs}, nil
 			}

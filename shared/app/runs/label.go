@@ -41,7 +41,7 @@ func (s *Runs) LabelAll(ctx context.Context, in Bulk) (results []BulkResult, nex
 	return s.bulk(ctx, in, func(r run.Run) (*BulkResult, error) {
 		selected := true
 		after, err := s.applyTo(ctx, r, func(newest run.Run) run.Fact {
-			if selected = in.Filter.matches(newest); !selected {
+			if selected = in.Filter.matches(&newest); !selected {
 				return nil
 			}
 			return run.Relabelled{Change: in.Labels, By: in.Identity.Actor()}

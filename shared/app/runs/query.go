@@ -117,7 +117,7 @@ func (s *Queries) Tasks(ctx context.Context, who port.Identity, page port.Page, 
 	}
 	tasks := TaskPage{Views: make([]View, 0, len(found.runs)), Next: found.next, Until: found.until}
 	for _, r := range found.runs {
-		v, err := s.view(ctx, r)
+		v, err := s.view(ctx, *r)
 		if err != nil {
 			return TaskPage{}, err
 		}
