@@ -78,19 +78,27 @@ func Signed(ctx context.Context, record []byte, signing func(context.Context) (K
 // Unverified returns the event in a record of a stream and its exact bytes. It does not check
 // the signatures of its DSSE envelope.
 func Unverified(document []byte) (e Envelope, payload []byte, err error) {
-	if Bare(document) {
-		e, err = Parse(document)
-		return e, document, err
-	}
-	var signed dsse.Envelope
-	if err := json.Unmarshal(document, &signed); err != nil {
-		return Envelope{}, nil, fmt.Errorf("malformed DSSE envelope: %w", err)
-	}
-	if payload, err = signed.DecodeB64Payload(); err != nil {
-		return Envelope{}, nil, fmt.Errorf("malformed payload of a DSSE envelope: %w", err)
+	if payload, err = Payload(document); err != nil {
+		return Envelope{}, nil, err
 	}
 	e, err = Parse(payload)
 	return e, payload, err
+}
+
+// Payload returns the exact bytes of the event in a record of a stream. It checks neither the
+// signatures nor the event.
+func Payload(document []byte) (payload []byte, err error) {
+	if Bare(document) {
+		return document, nil
+	}
+	var signed dsse.Envelope
+	if err := json.Unmarshal(document, &signed); err != nil {
+		return nil, fmt.Errorf("malformed DSSE envelope: %w", err)
+	}
+	if payload, err = signed.DecodeB64Payload(); err != nil {
+		return nil, fmt.Errorf("malformed payload of a DSSE envelope: %w", err)
+	}
+	return payload, nil
 }
 
 func keyIDs(signatures []dsse.Signature) string {

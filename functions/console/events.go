@@ -130,6 +130,17 @@ func (d *eventsData) read(v *visit, wanted events.Filter, end stream.Cursor) (st
 	}
 }
 
+// newestEvents returns at most count events, the newest first.
+func (v *visit) newestEvents(count int64) ([]eventRow, error) {
+	end, err := v.endOfStream()
+	if err != nil {
+		return nil, err
+	}
+	rows, _, err := v.eventsUpTo(end, count)
+	slices.Reverse(rows)
+	return rows, err
+}
+
 // eventPresets are the filters that people ask for most.
 func eventPresets(filter url.Values) []preset {
 	all := []preset{

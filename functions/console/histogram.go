@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // histogram is a picture of the runs by the time of their creation and their state.
@@ -13,7 +13,7 @@ type histogram struct {
 	Width, Height int
 	Bars          []column
 	Most          int
-	From, Until   time.Time
+	From          time.Time
 }
 
 // column has the runs that were created between two times. Path is the list of them.
@@ -48,7 +48,6 @@ func (c column) Name() string {
 
 // The geometry of the picture.
 const (
-	columns      = 48
 	chartWidth   = 960
 	chartHeight  = 110
 	columnSpace  = 3
@@ -56,29 +55,21 @@ const (
 	chartMinimum = 4 // a column with fewer runs is not as high as the picture
 )
 
-// histogramOf returns the picture of runs that were created since a time, with at least a second
-// for each column. It is nil without runs.
-func histogramOf(rows []runRow, from, until time.Time) *histogram {
-	if len(rows) == 0 {
+// histogramOf returns the picture of the slots of figures. It is nil without runs.
+func histogramOf(a contract.Activity) *histogram {
+	if len(a.Slots) == 0 || a.Runs == (contract.ActivityCounts{}) {
 		return nil
 	}
-	if until.Sub(from) < columns*time.Second {
-		from = until.Add(-columns * time.Second)
-	}
-	length := until.Sub(from)
-	h := &histogram{Width: chartWidth, Height: chartHeight, From: from, Until: until, Most: chartMinimum}
-	step, wide := length/columns, float64(chartWidth)/columns
-	for i := range columns {
-		begin := from.Add(time.Duration(i) * step)
-		c := column{X: float64(i) * wide, W: wide - columnSpace, From: begin, Until: begin.Add(step)}
-		c.Path = address("runs", url.Values{"createdAfter": {begin.Format(time.RFC3339Nano)}, "createdBefore": {c.Until.Format(time.RFC3339Nano)}})
-		h.Bars = append(h.Bars, c)
-	}
-	for _, r := range rows {
-		i := min(max(int(r.CreatedAt.Sub(from)/step), 0), columns-1)
-		h.Bars[i].Counts[kindOf(r)]++
-		h.Bars[i].Total++
-		h.Most = max(h.Most, h.Bars[i].Total)
+	h := &histogram{Width: chartWidth, Height: chartHeight, From: a.Since, Most: chartMinimum}
+	wide := float64(chartWidth) / float64(len(a.Slots))
+	for i, s := range a.Slots {
+		c := column{X: float64(i) * wide, W: wide - columnSpace, From: s.From, Until: s.Until}
+		c.Path = address("runs", url.Values{"createdAfter": {s.From.Format(time.RFC3339)}, "createdBefore": {s.Until.Format(time.RFC3339)}})
+		c.Counts = [4]int{s.Runs.Completed, s.Runs.Cancelled + s.Runs.Skipped, s.Runs.UnderWay, s.Runs.Failed}
+		for _, n := range c.Counts {
+			c.Total += n
+		}
+		h.Bars, h.Most = append(h.Bars, c), max(h.Most, c.Total)
 	}
 	for i := range h.Bars {
 		c, y := &h.Bars[i], float64(chartHeight)
@@ -92,16 +83,4 @@ func histogramOf(rows []runRow, from, until time.Time) *histogram {
 		}
 	}
 	return h
-}
-
-func kindOf(r runRow) int {
-	switch s := run.State(r.State); {
-	case r.Skipped || s == run.Cancelled:
-		return 1
-	case s == run.Completed:
-		return 0
-	case !s.Terminal():
-		return 2
-	}
-	return 3
 }

@@ -11,39 +11,42 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
-// overviewPage answers: is anything wrong, since when, and where. It reads the newest runs of a
-// span, at most overviewRuns, and never counts a whole table.
+// overviewPage answers: is anything wrong, since when, and where. Its figures are of all runs of
+// a window; the API counts them.
 var overviewPage = page{
 	name: "overview", path: "overview", label: "Overview", scope: access.RunsRead, query: []string{"since"}, show: showOverview, live: true,
 }
 
-// overviewRuns is the number of runs that the page reads, pendingRead that of waiting ones.
+// newestRuns and panelRows are numbers of rows. pendingRead is the number of waiting runs that
+// the page reads.
 const (
-	overviewRuns = "300"
-	pendingRead  = 100
+	newestRuns  = 8
+	panelRows   = 8
+	pendingRead = 100
 )
 
 // overviewData is the content of the page.
 type overviewData struct {
-	Spans   []preset
-	Since   string
-	Count   int
-	Partial bool
-	From    time.Time
-	Health  health
-	Chart   *histogram
-	Causes  []cause
-	Waiting []waiting
-	Jobs    []jobFigures
-	Next    []contract.JobSummary
-	Pools   []contract.Pool
-	Hooks   []contract.Webhook
-	Newest  []runRow
+	Spans    []preset
+	Since    string
+	Activity contract.Activity
+	Health   health
+	Chart    *histogram
+	Causes   []cause
+	Waiting  []waiting
+	// Flaky are the jobs whose first attempts fail most, Slow those with the longest runs.
+	Flaky, Slow []contract.ActivityWork
+	Next        []contract.JobSummary
+	Pools       []contract.Pool
+	Hooks       []contract.Webhook
+	Newest      []runRow
+	Events      []eventRow
 }
 
 // health is the sentence at the top.
@@ -54,12 +57,10 @@ type health struct {
 	Where string
 }
 
-// cause is a group of failures with the same code and work.
+// cause is a group of failures. Path is the list of them.
 type cause struct {
-	Code, What string
-	Count      int
-	Last       runRow
-	Path       string
+	contract.ActivityFailure
+	Path string
 }
 
 // waiting is a group of runs that wait for the same pool.
@@ -71,29 +72,22 @@ type waiting struct {
 	More bool
 }
 
-// jobFigures are the figures of the runs of a job, or of the same work.
-type jobFigures struct {
-	What, Path string
-	Runs       int
-	// Failed is the number of failures, Retried that of runs with more than one attempt.
-	Failed, Retried int
-	P95             float64
-}
-
 func showOverview(v *visit) (view, error) {
-	since := cmp.Or(v.r.URL.Query().Get("since"), "24h")
-	asked, err := apiFilter(url.Values{"since": {since}}, v.now())
-	if err != nil {
-		return view{}, err
+	data := overviewData{Since: cmp.Or(v.r.URL.Query().Get("since"), "24h")}
+	if !slices.ContainsFunc(spans, func(s span) bool { return s.Value == data.Since }) {
+		return view{}, fault.Invalid("since", "unknown span, want 1h, 24h or 7d")
 	}
-	asked.Set("limit", overviewRuns)
-	data := overviewData{Since: since}
+	window := url.Values{"window": {data.Since}}
 	var list, pending contract.TaskList
 	var jobs contract.JobList
 	var pools contract.PoolList
 	var hooks contract.WebhookList
-	err = together(
-		func() (err error) { list, err = v.listRuns(asked); return err },
+	err := together(
+		func() error { return v.get("/v1/activity", window, &data.Activity) },
+		func() (err error) {
+			list, err = v.listRuns(url.Values{"limit": {strconv.Itoa(newestRuns)}})
+			return err
+		},
 		func() (err error) {
 			pending, err = v.listRuns(url.Values{"state": {string(run.Pending)}, "limit": {strconv.Itoa(pendingRead)}})
 			return err
@@ -103,31 +97,25 @@ func showOverview(v *visit) (view, error) {
 		},
 		func() error { return permitted(v.get("/v1/pools", nil, &pools)) },
 		func() error { return permitted(v.get("/v1/webhooks", nil, &hooks)) },
+		func() (err error) { data.Events, err = v.newestEvents(panelRows); return permitted(err) },
 	)
 	if err != nil {
 		return view{}, err
 	}
 	for _, s := range spans {
-		data.Spans = append(data.Spans, preset{Label: s.Text, Path: "overview?since=" + s.Value, Current: s.Value == since})
+		data.Spans = append(data.Spans, preset{Label: s.Text, Path: "overview?since=" + s.Value, Current: s.Value == data.Since})
 	}
-	data.Count, data.Partial = len(list.Tasks), list.NextCursor != ""
-	data.From, _ = time.Parse(time.RFC3339, asked.Get("createdAfter"))
-	if data.Partial {
-		data.From = list.Tasks[len(list.Tasks)-1].CreatedAt
+	for _, task := range list.Tasks {
+		data.Newest = append(data.Newest, rowOf(task, v.now()))
 	}
-	rows := make([]runRow, len(list.Tasks))
-	for i, task := range list.Tasks {
-		rows[i] = rowOf(task, v.now())
-	}
-	data.Newest = rows[:min(8, len(rows))]
-	data.Health, data.Causes = failuresOf(rows, since)
-	data.Jobs = figuresOf(rows)
-	data.Chart = histogramOf(rows, data.From, v.now())
+	data.Health, data.Causes = failuresOf(data.Activity)
+	data.Flaky, data.Slow = flakyAndSlow(data.Activity.Work)
+	data.Chart = histogramOf(data.Activity)
 	data.Waiting = waitingOf(pending.Tasks, pools.Pools, v.now())
 	data.Next = jobs.Jobs
 	data.Pools = pools.Pools
 	data.Hooks = slices.DeleteFunc(hooks.Webhooks, func(w contract.Webhook) bool { return w.DisabledAt.IsZero() })
-	return view{Title: "Overview", JSON: address("/v1/runs", asked), Command: command("runs", "--since", sinceFlag(since)), Content: data.content}, nil
+	return view{Title: "Overview", JSON: address("/v1/activity", window), Command: command("runs", "--since", sinceFlag(data.Since)), Content: data.content}, nil
 }
 
 // together calls functions concurrently and returns the first error in their order.
@@ -150,78 +138,64 @@ func permitted(err error) error {
 	return err
 }
 
-// failuresOf groups the failures by their code and work, the most frequent first.
-func failuresOf(rows []runRow, since string) (h health, causes []cause) {
-	for _, r := range rows {
-		if r.State != string(run.Failed) && r.State != string(run.Orphaned) {
-			continue
+// failuresOf returns the sentence at the top, and the most frequent causes.
+func failuresOf(a contract.Activity) (h health, causes []cause) {
+	h.Failed = a.Runs.Failed
+	for i, f := range a.Failures {
+		if i == 0 {
+			h.Where = workName(f.Kind, f.JobID)
 		}
-		code := r.State
-		if r.Fault != nil {
-			code = r.Fault.Code
+		if h.Since.IsZero() || f.FirstAt.Before(h.Since) {
+			h.Since = f.FirstAt
 		}
-		h.Failed++
-		h.Since = r.EndedAt
-		i := slices.IndexFunc(causes, func(c cause) bool { return c.Code == code && c.What == r.What })
-		if i < 0 {
-			query := url.Values{"since": {since}, "state": {r.State}}
-			if r.Fault != nil {
-				query.Set("faultCode", code)
+		if i < panelRows {
+			query := workQuery(a, f.Kind, f.JobID)
+			query.Set("state", f.State)
+			if f.Code != f.State {
+				query.Set("faultCode", f.Code)
 			}
-			if r.JobID != "" {
-				query.Set("jobId", r.JobID)
-			}
-			causes = append(causes, cause{Code: code, What: r.What, Last: r, Path: address("runs", query)})
-			i = len(causes) - 1
+			causes = append(causes, cause{f, address("runs", query)})
 		}
-		causes[i].Count++
 	}
-	slices.SortStableFunc(causes, func(a, b cause) int { return b.Count - a.Count })
-	if len(causes) > 0 {
-		h.Where = causes[0].What
-	}
-	return h, causes[:min(8, len(causes))]
+	return h, causes
 }
 
-// figuresOf returns the figures of the jobs that are slowest or fail most, those with failures or
-// retries first.
-func figuresOf(rows []runRow) []jobFigures {
-	var all []jobFigures
-	times := map[string][]float64{}
-	for _, r := range rows {
-		if r.EndedAt.IsZero() || r.Skipped {
-			continue
+// workName returns the name of a job, or of the runs of a kind without one.
+func workName(kind, jobID string) string {
+	switch {
+	case jobID != "":
+		return jobID
+	case kind == run.KindJob:
+		return "programs without a job"
+	case kind == run.KindInference:
+		return "inference tasks"
+	}
+	return kind + "s"
+}
+
+// workQuery returns the filter for the runs of a job, or of a kind, in the window of figures.
+func workQuery(a contract.Activity, kind, jobID string) url.Values {
+	query := url.Values{"createdAfter": {a.Since.Format(time.RFC3339)}}
+	if jobID != "" {
+		query.Set("jobId", jobID)
+	} else {
+		query.Set("kind", kind)
+	}
+	return query
+}
+
+// flakyAndSlow returns the work whose first attempts fail most, and the work with the longest runs.
+func flakyAndSlow(all []contract.ActivityWork) (flaky, slow []contract.ActivityWork) {
+	for _, w := range all {
+		if w.FirstAttemptFailed > 0 {
+			flaky = append(flaky, w)
 		}
-		i := slices.IndexFunc(all, func(f jobFigures) bool { return f.What == r.What })
-		if i < 0 {
-			path := "runs?kind=" + r.Kind
-			if r.JobID != "" {
-				path = "runs?jobId=" + url.QueryEscape(r.JobID)
-			}
-			all = append(all, jobFigures{What: r.What, Path: path})
-			i = len(all) - 1
-		}
-		f := &all[i]
-		if f.Runs++; r.Attempt > 1 {
-			f.Retried++
-		}
-		if r.State == string(run.Failed) || r.State == string(run.Orphaned) {
-			f.Failed++
-		}
-		if r.Seconds > 0 {
-			times[r.What] = append(times[r.What], r.Seconds)
+		if w.P95Seconds > 0 {
+			slow = append(slow, w)
 		}
 	}
-	for i := range all {
-		if t := times[all[i].What]; len(t) > 0 {
-			slices.Sort(t)
-			all[i].P95 = t[min(len(t)-1, len(t)*95/100)]
-		}
-	}
-	slices.SortStableFunc(all, func(a, b jobFigures) int {
-		return cmp.Or(cmp.Compare((b.Failed+b.Retried)*a.Runs, (a.Failed+a.Retried)*b.Runs), cmp.Compare(b.P95, a.P95))
-	})
-	return all[:min(8, len(all))]
+	slices.SortStableFunc(slow, func(a, b contract.ActivityWork) int { return cmp.Compare(b.P95Seconds, a.P95Seconds) })
+	return flaky[:min(panelRows, len(flaky))], slow[:min(panelRows, len(slow))]
 }
 
 // waitingOf groups queued runs by their pool. The list is the newest first, and may have only a

@@ -11,10 +11,11 @@ func (d overviewData) content(l *layout) Node {
 	return Group{
 		head(Text("Overview"), l.presets("Time", d.Spans)),
 		Div(ID("health"), flag("data-part"), d.banner(l)),
+		Div(ID("partial"), flag("data-part"), d.partial(l)),
 		with(d.Chart, func(h *histogram) Node { return d.chart(l, h) }),
 		Div(
 			Class("cards wide"), ID("panels"), flag("data-part"),
-			d.causes(l), d.waiting(l), d.jobs(l), d.pools(l), d.next(l), d.hooks(l), d.newest(l),
+			d.causes(l), d.waiting(l), d.flaky(l), d.slow(l), d.pools(l), d.next(l), d.hooks(l), d.newest(l), d.events(l),
 		),
 	}
 }
@@ -27,9 +28,9 @@ func (d overviewData) banner(l *layout) Node {
 			B(text(h.Failed, choose(h.Failed == 1, " failure", " failures"))), Text(" since "), l.time(h.Since),
 			Text(choose(len(d.Causes) > 1, ", mostly ", ", all of ")), bdi(short(60, h.Where)),
 		))
-	case d.Count > 0:
+	case d.Activity.Runs.Created > 0:
 		return P(Class("banner good"), icon("check"), Span(
-			B(Text("Healthy")), text(": no failure among ", d.Count, " runs since "), l.time(d.From),
+			B(Text("Healthy")), text(": no failure among ", d.Activity.Runs.Created, " runs since "), l.time(d.Activity.Since),
 		))
 	}
 	return P(
@@ -59,8 +60,23 @@ func (d overviewData) chart(l *layout, h *histogram) Node {
 		Details(Summary(Text("As a table")), table(headings(th("From (UTC)"), thNum("Runs"), th("States")), Map(h.Bars, func(c column) Node {
 			return If(c.Total > 0, Tr(Td(l.a(c.Path, Text(c.From.Format("2006-01-02 15:04")))), num(text(c.Total)), Td(Text(c.Name()))))
 		}))),
-		If(d.Partial, quiet(text("The newest ", d.Count, " runs; there are more in this time."))),
 	))
+}
+
+// partial says which runs the figures lack.
+func (d overviewData) partial(l *layout) Node {
+	a := d.Activity
+	var limits Group
+	if a.CountedSince.After(a.Since) {
+		limits = append(limits, Text(" since "), l.time(a.CountedSince))
+	}
+	if !a.Complete && a.CountedUntil.Before(l.Now) {
+		limits = append(limits, Text(" until "), l.time(a.CountedUntil))
+	}
+	return Group{
+		If(!a.Complete, P(Class("quiet"), Text("Partial figures: they count the events"), limits, Text("."))),
+		If(!a.GroupsComplete, quiet(Text("There are more jobs or causes of failure than the tables below can count. The picture has all runs."))),
+	}
 }
 
 func (c column) picture(l *layout, height int) Node {
@@ -87,8 +103,8 @@ func panel[T any](id, title string, headings Node, rows []T, row func(T) Node) N
 func (d overviewData) causes(l *layout) Node {
 	return panel("causes", "Failures by cause", headings(th("Cause"), thNum("Runs"), th("Last")), d.Causes, func(c cause) Node {
 		return Tr(
-			wide(l.a(c.Path, bdi(short(50, c.What))), sub(code(c.Code), space(), bdi(short(90, c.Last.Reason)))),
-			num(text(c.Count)), Td(l.a(runPath(c.Last.RunID), l.time(c.Last.EndedAt))),
+			wide(l.a(c.Path, bdi(short(50, workName(c.Kind, c.JobID)))), sub(code(c.Code), space(), bdi(short(90, c.LastMessage)))),
+			num(text(c.Runs)), Td(l.a(runPath(c.LastRunID), l.time(c.LastAt))),
 		)
 	})
 }
@@ -103,12 +119,20 @@ func (d overviewData) waiting(l *layout) Node {
 	})
 }
 
-func (d overviewData) jobs(l *layout) Node {
-	return panel("jobs", "Flakiest and slowest", headings(th("Work"), thNum("Runs", "Failed", "Retried", "p95")), d.Jobs, func(f jobFigures) Node {
-		return Tr(
-			wide(l.a(f.Path, bdi(short(50, f.What)))), num(text(f.Runs)), num(text(f.Failed)), num(text(f.Retried)), num(Text(seconds(f.P95))),
-		)
+func (d overviewData) flaky(l *layout) Node {
+	return panel("flaky", "Flakiest", headings(th("Work"), thNum("Runs", "Failed", "First attempt failed")), d.Flaky, func(w contract.ActivityWork) Node {
+		return Tr(d.work(l, w), num(text(w.Runs)), num(text(w.Failed)), num(text(w.FirstAttemptFailed*100/w.Runs, " %")))
 	})
+}
+
+func (d overviewData) slow(l *layout) Node {
+	return panel("slow", "Slowest", headings(th("Work"), thNum("Runs", "p50", "p95")), d.Slow, func(w contract.ActivityWork) Node {
+		return Tr(d.work(l, w), num(text(w.Runs)), num(Text(seconds(w.P50Seconds))), num(Text(seconds(w.P95Seconds))))
+	})
+}
+
+func (d overviewData) work(l *layout, w contract.ActivityWork) Node {
+	return wide(l.a(address("runs", workQuery(d.Activity, w.Kind, w.JobID)), bdi(short(50, workName(w.Kind, w.JobID)))))
 }
 
 func (d overviewData) pools(l *layout) Node {
@@ -146,6 +170,15 @@ func (d overviewData) newest(l *layout) Node {
 	return panel("newest", "Newest runs", headings(th("State", "What", "Created")), d.Newest, func(r runRow) Node {
 		return Tr(
 			Td(stateOf(r.State, r.Skipped).badge()), wide(l.a(runPath(r.RunID), bdi(short(50, r.What)))), Td(l.time(r.CreatedAt)),
+		)
+	})
+}
+
+func (d overviewData) events(l *layout) Node {
+	return panel("events", "Newest events", headings(th("Type", "About", "Time")), d.Events, func(e eventRow) Node {
+		return Tr(
+			Td(l.a(eventPath(e.Cursor.String()), Text(choose(e.Unreadable, "unreadable", string(e.Event.EventType))))), wide(bdi(short(50, e.About))),
+			Td(l.time(e.Event.OccurredAt)),
 		)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sortie-dev/sortie/functions/activity"
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/functions/control"
@@ -142,7 +143,7 @@ var functions = map[string]function{
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, completes, offers, dispatches, clients}, routes: control.Routes(nil)},
 	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: slices.Concat(registry.Routes(nil), registry.CatalogRoutes(nil), download.Routes(nil))},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, lists, dues, clients}, routes: metrics.Routes(nil)},
-	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: events.Routes(nil, nil)},
+	"events":    {kind: front, uses: []use{configured, shares, reads, signs, clients}, routes: append(events.Routes(nil, nil), activity.Routes(nil)...)},
 	"stream":    {kind: front, uses: []use{configured, shares, streams, reads, seated, verifies, clients}, routes: stream.Routes(nil, nil)},
 	"socket":    {kind: gate, uses: []use{configured, shares, reads, occupies, greets, verifies, clients}, wanted: hasSockets},
 	"push":      {kind: crowd, uses: []use{configured, reads, pushes, clients}, wanted: hasSockets},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app/activity"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -38,6 +39,7 @@ func (s *Stack) wireRelay() error {
 	s.store.EncodeEvents(published.Encode)
 	published.Bare = true // this process has the signing key
 	s.relay = delivery.NewRelay(s.feed, s.eventKeys, delivery.NoTurns{}, s.clock, s.config.Log, published, s.metrics.Record)
+	s.tally = activity.NewTally(s.store, s.feed, s.clock, s.config.Log)
 	return nil
 }
 
@@ -111,7 +113,7 @@ func readChange(c port.StoredChange) delivery.Change {
 // sweepStreams writes the last checkpoints, continues replays and deletes expired events until
 // the stack stops. Other loops publish the events and queue the webhooks.
 func (s *Stack) sweepStreams(ctx context.Context) {
-	events, replays := []delivery.StreamWork{s.dispatch.Work().Watched()}, []delivery.StreamWork{s.dispatch.ReplayWork()}
+	events, replays := []delivery.StreamWork{s.dispatch.Work().Watched(), {Do: s.tally.Count, Position: s.tally.Position}}, []delivery.StreamWork{s.dispatch.ReplayWork()}
 	if s.bus != nil {
 		events, replays = append(events, s.bus.Work().Watched()), append(replays, s.bus.ReplayWork())
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/sortie-dev/sortie/functions/activity"
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/console"
 	"github.com/sortie-dev/sortie/functions/control"
@@ -185,7 +186,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		API: console.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL, Settings: s.config.Settings.Set,
 	}
 	routes := slices.Concat(
-		console.Routes(pages), console.DocsRoutes(), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),
+		activity.Routes(s.tally), console.Routes(pages), console.DocsRoutes(), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
 		runroutes.Routes(s.system.Definitions, s.system.Explanations),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),

@@ -28,6 +28,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/activity"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -82,6 +83,7 @@ type Stack struct {
 	eventKeys  *keyfile.EventKeys
 	feed       *sqlite.Feed
 	relay      *delivery.Relay
+	tally      *activity.Tally
 	publisher  *nats.Publisher // nil without a bus
 	bus        *delivery.Bus   // nil without a bus
 	streams    *stream.Streams

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/functions/activity"
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
@@ -31,6 +32,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
+	figures "github.com/sortie-dev/sortie/shared/app/activity"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/app/grants"
 	following "github.com/sortie-dev/sortie/shared/app/stream"
@@ -58,13 +60,13 @@ type described struct {
 }
 
 // frontDoors returns all routes of the API.
-func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, feed port.Feed, c clock.Clock) []httpkit.Route {
+func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, records figures.Store, feed port.Feed, c clock.Clock) []httpkit.Route {
 	tokens := grants.NewTokens(signer, c, func(n int) string { return strings.Repeat("0", 2*n) })
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
 		export.Routes(s.Requests, hooks), callback.Routes(s.Workers, s.Intake), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
 		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), tasks.ReadyRoutes(tasks.NewReadiness(func(context.Context) error { return nil }, c), ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations),
-		events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
+		activity.Routes(figures.NewTally(records, feed, c, slog.New(slog.DiscardHandler))), events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
 		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, c), openai.Routes(s.Inference, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(delivery.NewReplays(hooks, true)),
 	)
@@ -73,7 +75,7 @@ func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, fee
 func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 	t.Parallel()
 	served := map[string]described{}
-	for _, route := range frontDoors(&app.System{}, nil, nil, nil, clock.NewVirtual(apitest.Began)) {
+	for _, route := range frontDoors(&app.System{}, nil, nil, nil, nil, clock.NewVirtual(apitest.Began)) {
 		query := slices.Clone(route.Query)
 		slices.Sort(query)
 		served[route.Method+" "+route.Pattern] = described{route.Pattern, string(route.Access), string(route.Scope), query}

@@ -93,7 +93,7 @@ func withRecords(t *testing.T) (*apitest.Stage, *records, *grants.Tokens) {
 	}
 	tickets := grants.NewTokens(parts.Signer, parts.Clock, func(n int) string { return strings.Repeat("0", 2*n) })
 	stage := apitest.New(t, parts, func(s *app.System) []httpkit.Route {
-		return frontDoors(s, hooks, parts.Signer, feed, parts.Clock)
+		return frontDoors(s, hooks, parts.Signer, parts.Store, feed, parts.Clock)
 	}, func(s *apitest.Settings) {
 		s.Server.Tokens, s.Server.Tickets = tokens, tickets.OpenTicket
 		// No dispatcher serves the tasks.

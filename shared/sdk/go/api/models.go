@@ -63,6 +63,79 @@ type EventTicket struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
+// Activity is an object of the API. Figures of the runs that were created in a window.
+type Activity struct {
+	// One of 1h, 24h, 7d; later servers may add values.
+	Window string `json:"window"`
+	// Start of the first slot.
+	Since time.Time `json:"since"`
+	// Events before this time are not counted. It is since or later.
+	CountedSince time.Time `json:"countedSince"`
+	// Events up to this time are counted.
+	CountedUntil time.Time `json:"countedUntil"`
+	// All events of the window are counted.
+	Complete bool `json:"complete"`
+	// failures and work have all groups. A slot has at most 40 causes and 100 jobs.
+	GroupsComplete bool           `json:"groupsComplete"`
+	Runs           ActivityCounts `json:"runs"`
+	// All slots, the oldest first.
+	Slots []ActivitySlot `json:"slots"`
+	// The failures by cause, the most frequent first.
+	Failures []ActivityFailure `json:"failures"`
+	// The ended runs by job, or by kind for runs without one. Those with the largest share of
+	// failures of the first attempt are first, then the slowest.
+	Work []ActivityWork `json:"work"`
+}
+
+// ActivityCounts is an object of the API. Numbers of runs by outcome.
+type ActivityCounts struct {
+	Created int64 `json:"created"`
+	// Runs that have not ended.
+	UnderWay  int64 `json:"underWay"`
+	Completed int64 `json:"completed"`
+	Skipped   int64 `json:"skipped"`
+	Cancelled int64 `json:"cancelled"`
+	// Failed and orphaned runs.
+	Failed int64 `json:"failed"`
+}
+
+// ActivitySlot is an object of the API. The runs that were created in a slot of time.
+type ActivitySlot struct {
+	From  time.Time      `json:"from"`
+	Until time.Time      `json:"until"`
+	Runs  ActivityCounts `json:"runs"`
+}
+
+// ActivityFailure is an object of the API. Failures with the same code, state and work.
+type ActivityFailure struct {
+	Code string `json:"code"`
+	// One of Failed, Orphaned; later servers may add values.
+	State string `json:"state"`
+	Kind  string `json:"kind"`
+	// The stored job; absent for runs without one.
+	JobID       string    `json:"jobId,omitzero"`
+	Runs        int64     `json:"runs"`
+	FirstAt     time.Time `json:"firstAt"`
+	LastAt      time.Time `json:"lastAt"`
+	LastRunID   string    `json:"lastRunId"`
+	LastMessage string    `json:"lastMessage,omitzero"`
+}
+
+// ActivityWork is an object of the API. The runs of a job, or of a kind, that have ended
+// without a skip.
+type ActivityWork struct {
+	Kind string `json:"kind"`
+	// The stored job; absent for runs without one.
+	JobID  string `json:"jobId,omitzero"`
+	Runs   int64  `json:"runs"`
+	Failed int64  `json:"failed"`
+	// Runs whose first attempt failed.
+	FirstAttemptFailed int64 `json:"firstAttemptFailed"`
+	// Duration of last attempts, off by at most a tenth; 0 without an attempt.
+	P50Seconds float64 `json:"p50Seconds"`
+	P95Seconds float64 `json:"p95Seconds"`
+}
+
 // EventPage is an object of the API.
 type EventPage struct {
 	Events []Event `json:"events"`

@@ -52,6 +52,7 @@ var operations = map[string][3]string{
 	"getRun":               {"GET", "/v1/runs/{run_id}", "Runs.Get"},
 	"labelRun":             {"PATCH", "/v1/runs/{run_id}", "Runs.Label"},
 	"explainRun":           {"GET", "/v1/runs/{run_id}/explain", "Runs.Explain"},
+	"activity":             {"GET", "/v1/activity", "Runs.Activity"},
 	"planRun":              {"POST", "/v1/runs:plan", "Runs.Plan"},
 	"runUpdates":           {"GET", "/v1/runs/{run_id}/updates", "Runs.Updates"},
 	"cancelRun":            {"POST", "/v1/runs/{run_id}/cancel", "Runs.Cancel"},
@@ -252,6 +253,16 @@ func (s Runs) Label(ctx context.Context, runID string, body *api.LabelRequest, o
 // them, its position, the single change that lets it start, and when it is expected to start.
 func (s Runs) Explain(ctx context.Context, runID string, options ...Option) (*api.Explanation, error) {
 	return sendJSON[api.Explanation](ctx, s.t, call{method: "GET", path: pathOf("/v1/runs/{run_id}/explain", runID)}, options)
+}
+
+// Activity calls GET /v1/activity: count runs by outcome, cause and work.
+//
+// Returns figures of all runs of the tenant that were created in a window: by outcome in slots
+// of equal length, the failures by cause, and the runs by job. The figures are those of the
+// tenant's events. complete is false while events are missing in them: there were more since
+// the last count than a request adds, or the tenant has older ones than are stored.
+func (s Runs) Activity(ctx context.Context, query RunsActivityQuery, options ...Option) (*api.Activity, error) {
+	return sendJSON[api.Activity](ctx, s.t, call{method: "GET", path: "/v1/activity", query: query.values()}, options)
 }
 
 // Plan calls POST /v1/runs:plan: explain a run without creating it.
@@ -1274,6 +1285,19 @@ func (q RunsListQuery) values() url.Values {
 	setTime(v, "createdBefore", q.CreatedBefore)
 	setText(v, "cursor", q.Cursor)
 	setNumber(v, "limit", q.Limit)
+	return v
+}
+
+// RunsActivityQuery selects what Runs.Activity returns. The zero value of a field leaves it
+// out.
+type RunsActivityQuery struct {
+	// The window that ends now. Its slots have 2 minutes, an hour or 6 hours.
+	Window string
+}
+
+func (q RunsActivityQuery) values() url.Values {
+	v := url.Values{}
+	setText(v, "window", q.Window)
 	return v
 }
 

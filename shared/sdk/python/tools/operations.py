@@ -64,6 +64,7 @@ NAMES = {
     "unpinRun": "runs.unpin",
     "explainRun": "runs.explain",
     "planRun": "runs.plan",
+    "activity": "runs.activity",
     "runUpdates": "runs.updates",
     "cancelRun": "runs.cancel",
     "retryRun": "runs.retry",

@@ -49,6 +49,7 @@ const calls = {
   pinRun: (c) => c.runs.pin("x"),
   unpinRun: (c) => c.runs.unpin("x"),
   explainRun: (c) => c.runs.explain("x"),
+  activity: (c) => c.runs.activity(),
   planRun: (c) => c.runs.plan({ image: "x" }),
   runUpdates: (c) => c.runs.updates("x"),
   cancelRun: (c) => c.runs.cancel("x"),

@@ -13,6 +13,11 @@ from ._codec import Object
 __all__ = [
     "PI",
     "Acknowledged",
+    "Activity",
+    "ActivityCounts",
+    "ActivityFailure",
+    "ActivitySlot",
+    "ActivityWork",
     "Artifact",
     "ArtifactCreated",
     "ArtifactList",
@@ -499,6 +504,111 @@ class EventTicket(Object):
     #: The value of the parameter `ticket`. It is a secret.
     ticket: str = field(repr=False)
     expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activity(Object):
+    """Figures of the runs that were created in a window."""
+
+    _names = {
+        "counted_since": "countedSince",
+        "counted_until": "countedUntil",
+        "groups_complete": "groupsComplete",
+    }
+
+    window: Literal["1h", "24h", "7d"] | str
+    #: Start of the first slot.
+    since: datetime
+    #: Events before this time are not counted. It is `since` or later.
+    counted_since: datetime
+    #: Events up to this time are counted.
+    counted_until: datetime
+    #: All events of the window are counted.
+    complete: bool
+    #: `failures` and `work` have all groups. A slot has at most 40 causes and 100 jobs.
+    groups_complete: bool
+    runs: ActivityCounts
+    #: All slots, the oldest first.
+    slots: list[ActivitySlot]
+    #: The failures by cause, the most frequent first.
+    failures: list[ActivityFailure]
+    #: The ended runs by job, or by kind for runs without one. Those with the largest share of
+    #: failures of the first attempt are first, then the slowest.
+    work: list[ActivityWork]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivityCounts(Object):
+    """Numbers of runs by outcome."""
+
+    _names = {"under_way": "underWay"}
+
+    created: int
+    #: Runs that have not ended.
+    under_way: int
+    completed: int
+    skipped: int
+    cancelled: int
+    #: Failed and orphaned runs.
+    failed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivitySlot(Object):
+    """The runs that were created in a slot of time."""
+
+    _names = {"from_": "from"}
+
+    from_: datetime
+    until: datetime
+    runs: ActivityCounts
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivityFailure(Object):
+    """Failures with the same code, state and work."""
+
+    _names = {
+        "job_id": "jobId",
+        "first_at": "firstAt",
+        "last_at": "lastAt",
+        "last_run_id": "lastRunId",
+        "last_message": "lastMessage",
+    }
+
+    code: str
+    state: Literal["Failed", "Orphaned"] | str
+    kind: str
+    runs: int
+    first_at: datetime
+    last_at: datetime
+    last_run_id: str
+    #: The stored job; absent for runs without one.
+    job_id: str | None = None
+    last_message: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivityWork(Object):
+    """The runs of a job, or of a kind, that have ended without a skip."""
+
+    _names = {
+        "job_id": "jobId",
+        "first_attempt_failed": "firstAttemptFailed",
+        "p50_seconds": "p50Seconds",
+        "p95_seconds": "p95Seconds",
+    }
+
+    kind: str
+    runs: int
+    failed: int
+    #: Runs whose first attempt failed.
+    first_attempt_failed: int
+    #: Duration of last attempts, off by at most a tenth; 0 without an attempt.
+    p50_seconds: float
+    p95_seconds: float
+    #: The stored job; absent for runs without one.
+    job_id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,6 +50,11 @@ export class Runs extends Resource {
     return this.json("explainRun", { path: { run_id: runId } }, options);
   }
 
+  /** Counts the runs of a window by outcome, cause of failure and job. */
+  activity(query: Query<"activity"> = {}, options?: CallOptions): Promise<Schemas.Activity> {
+    return this.json("activity", { query }, options);
+  }
+
   /** Shows what a run would do, without creating it. */
   plan(request: Schemas.PlanJobRequest | Schemas.RunDefinition, options?: CallOptions): Promise<Schemas.Plan> {
     return this.json("planRun", { body: request, repeatable: true }, options);

@@ -63,6 +63,85 @@ export interface components {
             /** Format: date-time */
             expiresAt: string;
         };
+        /** @description Figures of the runs that were created in a window. */
+        Activity: {
+            /** @enum {string} */
+            window: "1h" | "24h" | "7d";
+            /**
+             * Format: date-time
+             * @description Start of the first slot.
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description Events before this time are not counted. It is `since` or later.
+             */
+            countedSince: string;
+            /**
+             * Format: date-time
+             * @description Events up to this time are counted.
+             */
+            countedUntil: string;
+            /** @description All events of the window are counted. */
+            complete: boolean;
+            /** @description `failures` and `work` have all groups. A slot has at most 40 causes and 100 jobs. */
+            groupsComplete: boolean;
+            runs: components["schemas"]["ActivityCounts"];
+            /** @description All slots, the oldest first. */
+            slots: components["schemas"]["ActivitySlot"][];
+            /** @description The failures by cause, the most frequent first. */
+            failures: components["schemas"]["ActivityFailure"][];
+            /** @description The ended runs by job, or by kind for runs without one. Those with the largest share of failures of the first attempt are first, then the slowest. */
+            work: components["schemas"]["ActivityWork"][];
+        };
+        /** @description Numbers of runs by outcome. */
+        ActivityCounts: {
+            created: number;
+            /** @description Runs that have not ended. */
+            underWay: number;
+            completed: number;
+            skipped: number;
+            cancelled: number;
+            /** @description Failed and orphaned runs. */
+            failed: number;
+        };
+        /** @description The runs that were created in a slot of time. */
+        ActivitySlot: {
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            until: string;
+            runs: components["schemas"]["ActivityCounts"];
+        };
+        /** @description Failures with the same code, state and work. */
+        ActivityFailure: {
+            code: string;
+            /** @enum {string} */
+            state: "Failed" | "Orphaned";
+            kind: string;
+            /** @description The stored job; absent for runs without one. */
+            jobId?: string;
+            runs: number;
+            /** Format: date-time */
+            firstAt: string;
+            /** Format: date-time */
+            lastAt: string;
+            lastRunId: string;
+            lastMessage?: string;
+        };
+        /** @description The runs of a job, or of a kind, that have ended without a skip. */
+        ActivityWork: {
+            kind: string;
+            /** @description The stored job; absent for runs without one. */
+            jobId?: string;
+            runs: number;
+            failed: number;
+            /** @description Runs whose first attempt failed. */
+            firstAttemptFailed: number;
+            /** @description Duration of last attempts, off by at most a tenth; 0 without an attempt. */
+            p50Seconds: number;
+            p95Seconds: number;
+        };
         EventPage: {
             events: components["schemas"]["Event"][];
             next: components["schemas"]["EventCursor"];
@@ -4873,6 +4952,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+        };
+    };
+    activity: {
+        parameters: {
+            query?: {
+                /** @description The window that ends now. Its slots have 2 minutes, an hour or 6 hours. */
+                window?: "1h" | "24h" | "7d";
+            };
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Activity"];
                 };
             };
         };

@@ -217,6 +217,18 @@ class RunsCalls(Resource):
         """
         return self._json("GET", self._path("/v1/runs/{}/explain", run_id), m.Explanation, timeout=timeout)
 
+    def activity(
+        self, *, window: Literal["1h", "24h", "7d"] | str | None = None, timeout: float | None = None
+    ) -> m.Activity:
+        """Count runs by outcome, cause and work.
+
+        Returns figures of all runs of the tenant that were created in a window: by outcome in slots
+        of equal length, the failures by cause, and the runs by job. The figures are those of the
+        tenant's events. `complete` is false while events are missing in them: there were more since
+        the last count than a request adds, or the tenant has older ones than are stored.
+        """
+        return self._json("GET", "/v1/activity", m.Activity, query={"window": window}, timeout=timeout)
+
     def plan(
         self, body: m.PlanJobRequest | m.RunDefinition | Mapping[str, Any], *, timeout: float | None = None
     ) -> m.Plan:
@@ -1946,6 +1958,18 @@ class AsyncRunsCalls(AsyncResource):
         return await self._json(
             "GET", self._path("/v1/runs/{}/explain", run_id), m.Explanation, timeout=timeout
         )
+
+    async def activity(
+        self, *, window: Literal["1h", "24h", "7d"] | str | None = None, timeout: float | None = None
+    ) -> m.Activity:
+        """Count runs by outcome, cause and work.
+
+        Returns figures of all runs of the tenant that were created in a window: by outcome in slots
+        of equal length, the failures by cause, and the runs by job. The figures are those of the
+        tenant's events. `complete` is false while events are missing in them: there were more since
+        the last count than a request adds, or the tenant has older ones than are stored.
+        """
+        return await self._json("GET", "/v1/activity", m.Activity, query={"window": window}, timeout=timeout)
 
     async def plan(
         self, body: m.PlanJobRequest | m.RunDefinition | Mapping[str, Any], *, timeout: float | None = None
