@@ -49,7 +49,7 @@ func TestHungServerIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, url := dev(t, dir, "--addr", "127.0.0.1:0")
-	events := start(t, dir, "events", "tail", "--url", url)
+	events := start(t, dir, "events", "tail", "--after", "earliest", "--url", url)
 	watch := start(t, dir, "runs", "--watch", "--url", url)
 	run := start(t, dir, "run", "--url", url, "exec:sh", "--", "-c",
 		"i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo line $i; sleep 0.1; done; while [ ! -e "+dir+"/go ]; do sleep 0.1; done; echo last")

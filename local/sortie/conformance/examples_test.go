@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
 )
 
-const sdk = "github.com/sortie-dev/sortie/shared/sdk/go/worker"
+const sdk = "github.com/sortie-dev/sortie/shared/sdk/go"
 
 // goTool runs the go command and returns its output.
 func goTool(t *testing.T, args ...string) string {
@@ -33,8 +33,8 @@ func goTool(t *testing.T, args ...string) string {
 func TestExamplesConform(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	goTool(t, "build", "-o", dir, sdk+"/sortie-exec", sdk+"/examples/go")
-	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")
+	goTool(t, "build", "-o", dir, sdk+"/sortie-exec", sdk+"/worker/examples/go")
+	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk+"/worker"), "examples")
 	python := stacktest.Python(t)
 	for name, command := range map[string]func(scenario string) []string{
 		"go": func(string) []string { return []string{filepath.Join(dir, "go")} },
@@ -69,7 +69,7 @@ func TestExamplesConform(t *testing.T) {
 // The callback is the only call of the example.
 func TestCallbackExampleConforms(t *testing.T) {
 	t.Parallel()
-	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk), "examples")
+	examples := filepath.Join(goTool(t, "list", "-f", "{{.Dir}}", sdk+"/worker"), "examples")
 	report := check(t, nil, nil, []string{"sh", filepath.Join(examples, "shell", "callback.sh")}, conforms)
 	if !report.Conforms || report.Contract != "export" {
 		t.Errorf("got contract %s, failures %+v, want a worker that conforms to export", report.Contract, report.Failures())
