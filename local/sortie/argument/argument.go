@@ -129,7 +129,10 @@ func FlagError(cmd *cobra.Command, err error) error {
 	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
 	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
 	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
+	repeated, isRepeated := errors.AsType[repeatedError](err)
 	switch {
+	case isRepeated && isInvalid:
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, repeated)
 	case isUnknown && cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
 		return unknownCommand(cmd, cmd.Flags().Arg(0)) // the flags of an unknown command are unknown, too
 	case isUnknown && unknown.GetSpecifiedShortnames() != "":
@@ -231,8 +234,9 @@ func usage(use string) cobra.PositionalArgs {
 }
 
 // Check sets the checks of the arguments of a command and of those below it, where
-// they have none.
+// they have none. Their flags with one value refuse another one.
 func Check(c *cobra.Command) {
+	takeOnce(c)
 	if c.Args == nil && c.RunE != nil {
 		c.Args = usage(c.Use)
 	}
