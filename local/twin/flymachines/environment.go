@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // DefaultPath is the PATH of programs if none is configured.
@@ -29,7 +30,7 @@ type Placement struct {
 
 // Environment returns the whole environment of the program: PATH, HOME and TMPDIR,
 // the variables of the machine's configuration, and those that Fly sets. Later ones
-// replace earlier ones.
+// replace earlier ones. A program of this host, exec:PROGRAM, is part of no Fly app.
 func (p Placement) Environment(configured map[string]string) map[string]string {
 	env := p.Own()
 	maps.Copy(env, configured)
@@ -38,6 +39,9 @@ func (p Placement) Environment(configured map[string]string) map[string]string {
 		"FLY_IMAGE_REF": p.Image, "FLY_MACHINE_VERSION": p.Version, "FLY_PRIVATE_IP": p.PrivateIP,
 		"FLY_PROCESS_GROUP": p.ProcessGroup, "FLY_VM_MEMORY_MB": fmt.Sprint(p.MemoryMB), "PRIMARY_REGION": p.Region,
 	})
+	if strings.HasPrefix(p.Image, "exec:") {
+		delete(env, "FLY_APP_NAME")
+	}
 	return env
 }
 
