@@ -120,6 +120,7 @@ func TestDocumentsAreFresh(t *testing.T) {
 	t.Parallel()
 	for _, part := range []struct{ file, name, text string }{
 		{"statemachines/README.md", "life of a run", diagram()},
+		{"shared/README.md", "change paths", changePaths(t)},
 		{"local/README.md", "settings", settingsList(append(service.Settings(), local.DiskSettings()...))},
 		{"shared/adapter/kubernetes/README.md", "settings", settingsList(local.ClusterSettings())},
 		{"shared/domain/series/README.md", "series", seriesList()},
