@@ -5,7 +5,8 @@
 #   ./test.sh quick   without the conformance kit and the tests against a server
 #
 # SORTIE_BIN names the sortie to test with; the default is bin/sortie of the repository.
-# If no deno is in the PATH, npm installs the version of test/deno.
+# If no deno is in the PATH, npm installs the version of test/deno. CHROMIUM
+# is the browser; the default is the first of its usual names in the PATH.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mode=${1:-all}
@@ -66,6 +67,10 @@ deno=$(command -v deno) || {
   deno=$tmp/user/deno/node_modules/.bin/deno
 }
 "$deno" test --quiet --allow-all --no-check operations.test.mjs client.test.mjs sse.test.mjs webhooks.test.mjs
+
+step "client and webhooks in a browser, if there is Chromium"
+"$tools/esbuild" page.mjs --bundle --platform=browser --format=esm --outfile=bundle/page.mjs --log-level=error
+node --test browser.test.mjs
 
 if [ "$mode" = quick ]; then
   echo "== ok (quick)"
