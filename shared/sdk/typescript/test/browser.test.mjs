@@ -50,14 +50,14 @@ test("client and webhooks in a browser", { skip: missing, timeout: 120_000 }, as
   await once(server, "listening");
   const profile = await mkdtemp(join(tmpdir(), "sortie-browser-"));
   const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", `--user-data-dir=${profile}`, "--remote-debugging-port=0"];
-  const browser = spawn(chromium, [...flags, `http://127.0.0.1:${server.address().port}/`], { stdio: "ignore" });
+  const browser = spawn(chromium, [...flags, `http://127.0.0.1:${server.address().port}/`], { stdio: "ignore", detached: true });
   const ended = once(browser, "exit").then(([code]) => ({ failed: `the browser exited with ${code}` }));
   try {
     assert.deepEqual(await Promise.race([reported, ended]), {
       created: "a", refused: "NOT_FOUND", events: ["1", "2"], webhook: { eventId: "urn:orch:event:1" },
     });
   } finally {
-    browser.kill("SIGKILL");
+    if (browser.exitCode === null) process.kill(-browser.pid, "SIGKILL"); // its group: the program may be a script that starts it
     await ended;
     server.closeAllConnections();
     server.close();
