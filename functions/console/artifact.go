@@ -96,7 +96,7 @@ func (v *visit) artifact(into *contract.ArtifactSummary) (path string, err error
 // artifactPreview reads the beginning of an artifact.
 func (v *visit) artifactPreview(path string, a contract.ArtifactSummary) (*preview, error) {
 	kind, _, err := mime.ParseMediaType(a.MediaType)
-	_, picture := pictures[kind]
+	picture := slices.Contains(pictures, kind)
 	switch {
 	case err != nil, a.Size == 0:
 		return nil, nil //nolint:nilerr,nilnil // an unknown type has no preview
@@ -150,7 +150,7 @@ func (c *console) artifactPicture(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	kind, _, _ := mime.ParseMediaType(a.MediaType)
-	if _, ok := pictures[kind]; !ok || a.Size == 0 || a.Size > pictureLimit {
+	if !slices.Contains(pictures, kind) || a.Size == 0 || a.Size > pictureLimit {
 		return fault.New(fault.NotFound, "the artifact is no picture in PNG, JPEG or GIF of at most 8 MiB")
 	}
 	content, err := v.artifactBytes(path, a.Size)

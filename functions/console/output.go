@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,11 +41,11 @@ const (
 // readOutput reads the beginning of an output that is text.
 func (d *runData) readOutput(v *visit) error {
 	o := d.Task.Output
-	if o == nil || o.Size < 2 || !kept(o, v.now()) {
+	if o == nil || o.Size < 1 || !kept(o, v.now()) {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(o.ContentType)
-	if _, ok := pictures[kind]; ok && o.Size <= pictureLimit {
+	if slices.Contains(pictures, kind) && o.Size <= pictureLimit {
 		d.Output = &preview{Picture: true}
 		return nil
 	}
@@ -64,37 +65,33 @@ func kept(o *contract.Output, now time.Time) bool {
 	return o.DeletedAt.IsZero() && (o.ExpiresAt.IsZero() || now.Before(o.ExpiresAt))
 }
 
-// outputStart reads the first bytes of an output, all but the last one at most: the API counts an
-// output whose last byte was sent as downloaded, which shortens its retention. whole reports that
-// only the last byte is missing. The text is nil if the API does not serve a part.
+// outputStart reads the first bytes of an output. A preview is no download: it does not shorten the
+// retention. whole reports that this is all of it. The text is nil if the API does not serve a part.
 func (v *visit) outputStart(taskID string, bytes, most int64) (text []byte, whole bool, err error) {
-	last := min(most, bytes-1) - 1
-	response, err := v.call(http.MethodGet, "/download/"+url.PathEscape(taskID), nil, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", last)}})
+	size := min(most, bytes)
+	response, err := v.call(
+		http.MethodGet, "/download/"+url.PathEscape(taskID), url.Values{"retain": {"true"}}, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", size-1)}},
+	)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusPartialContent {
+	if response.StatusCode >= http.StatusMultipleChoices {
 		return nil, false, nil
 	}
-	text, err = io.ReadAll(io.LimitReader(response.Body, last+1))
+	text, err = io.ReadAll(io.LimitReader(response.Body, size))
 	if err != nil {
 		return nil, false, fault.Wrap(err, fault.Unavailable, "the output was interrupted; retry")
 	}
-	return text, last == bytes-2, nil
+	return text, size == bytes, nil
 }
 
 // previewOf returns the preview of a text. JSON is indented and CSV is a table, if they can be read.
 func previewOf(kind string, text []byte, whole bool) *preview {
 	p := &preview{Text: visible(strings.ToValidUTF8(string(text), "�")), Whole: whole}
 	switch {
-	case whole && strings.HasSuffix(kind, "json"):
-		for _, last := range []string{"", "}", "]", `"`} { // the last byte was not read
-			if document := append(bytes.Clone(text), last...); json.Valid(document) {
-				p.Text = indented(document)
-				break
-			}
-		}
+	case whole && strings.HasSuffix(kind, "json") && json.Valid(text):
+		p.Text = indented(text)
 	case kind == "text/csv", kind == "text/tab-separated-values":
 		p.Rows = rowsOf(text, choose(kind == "text/csv", ',', '\t'))
 		p.Whole = whole && len(p.Rows) < previewRows
@@ -128,12 +125,11 @@ func readable(kind string) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "json") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml")
 }
 
-// pictures maps the media types of pictures that pages show to the last byte of each such file.
-var pictures = map[string]byte{"image/png": 0x82, "image/jpeg": 0xd9, "image/gif": 0x3b}
+// pictures are the media types of pictures that pages show.
+var pictures = []string{"image/png", "image/jpeg", "image/gif"}
 
 // picture serves an output that is a picture, for a page of this origin. Its type is one of
-// pictures, so browsers do not read it as a page. The last byte is not read from the API, as in
-// outputStart.
+// pictures, so browsers do not read it as a page.
 func (c *console) picture(w http.ResponseWriter, r *http.Request) error {
 	v, err := c.begin(r)
 	if err != nil {
@@ -144,19 +140,18 @@ func (c *console) picture(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	o := task.Output
-	if o == nil || o.Size < 2 || o.Size > pictureLimit || !kept(o, v.now()) {
+	if o == nil || o.Size < 1 || o.Size > pictureLimit || !kept(o, v.now()) {
 		return fault.New(fault.NotFound, "the run has no picture")
 	}
 	kind, _, _ := mime.ParseMediaType(o.ContentType)
-	last, ok := pictures[kind]
-	if !ok {
+	if !slices.Contains(pictures, kind) {
 		return fault.New(fault.NotFound, "the output is no picture in PNG, JPEG or GIF")
 	}
 	text, whole, err := v.outputStart(task.TaskID, o.Size, o.Size)
 	if err != nil || !whole {
 		return cmp.Or(err, error(fault.New(fault.NotFound, "the output is not available")))
 	}
-	return servePicture(w, kind, append(text, last))
+	return servePicture(w, kind, text)
 }
 
 // servePicture writes a picture. Its type is one of pictures.

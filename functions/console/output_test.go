@@ -29,7 +29,9 @@ func TestOutputsArePreviewed(t *testing.T) {
 	for name, each := range map[string]struct{ kind, content, want string }{
 		"a JSON object":    {"application/json", `{"a":[1,"<b>"]}`, "{\n  &#34;a&#34;: [\n    1,\n    &#34;&lt;b&gt;&#34;\n  ]\n}</pre>"},
 		"a JSON line":      {"application/json", "[1]\n", "[\n  1\n]"},
-		"malformed JSON":   {"application/json", `{"a":<script>`, "{&#34;a&#34;:&lt;script</pre>"},
+		"no line end":      {"text/plain", "the last byte!", ">the last byte!</pre>"},
+		"one byte":         {"text/plain", "!", ">!</pre>"},
+		"malformed JSON":   {"application/json", `{"a":<script>`, "{&#34;a&#34;:&lt;script&gt;</pre>"},
 		"a table":          {"text/csv", "region,orders\n<b>,1\"2\n\u202e,3\n", `<th scope="col"><bdi>region</bdi></th><th scope="col"><bdi>orders</bdi></th></tr></thead><tbody><tr><td><bdi>&lt;b&gt;</bdi></td><td><bdi>1&#34;2</bdi></td></tr><tr><td><bdi>⟨U+202E⟩</bdi>`},
 		"one column":       {"text/csv", "a\nb\n", "<pre"},
 		"a table of tabs":  {"text/tab-separated-values", "a\tb\n1\t2\n", "<td><bdi>2</bdi>"},
@@ -39,7 +41,11 @@ func TestOutputsArePreviewed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := h.produce(t, "f", each.kind, each.content)
+			before := h.Run(t, id).Output.ExpiresAt
 			text := b.page("/console/runs/"+id, "Preview", each.want)
+			if after := h.Run(t, id).Output.ExpiresAt; !after.Equal(before) {
+				t.Errorf("got an expiry changed from %s to %s by a preview", before, after)
+			}
 			for _, never := range []string{"<script>alert", "<svg onload", "<b>", "\u202e"} {
 				if strings.Contains(text, never) {
 					t.Errorf("got %q in the page", never)

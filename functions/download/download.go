@@ -3,7 +3,7 @@
 //
 // A response uses one buffer of 64 KiB for an output of any size. It is either complete or its
 // connection is closed, so that no client mistakes a part for the whole. After a complete
-// download the output is stored for a shorter time.
+// download the output is stored for a shorter time, unless the client retains it.
 package download
 
 import (
@@ -35,7 +35,7 @@ func Routes(svc *downloads.Downloads) []httpkit.Route {
 	const pattern = "/download/{task_id}"
 	return []httpkit.Route{
 		{
-			Method: http.MethodGet, Pattern: pattern, Access: httpkit.ForClients, Scope: access.RunsRead,
+			Method: http.MethodGet, Pattern: pattern, Access: httpkit.ForClients, Scope: access.RunsRead, Query: []string{"retain"},
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return download(svc, w, r) },
 		},
 		{
@@ -53,6 +53,10 @@ func remove(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request) er
 }
 
 func download(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request) error {
+	retain, err := httpkit.BoolQuery(r, "retain")
+	if err != nil {
+		return err
+	}
 	d, err := svc.Output(r.Context(), httpkit.CallerOf(r.Context()), r.PathValue("task_id"))
 	if err != nil {
 		return fmt.Errorf("cannot find the output: %w", err)
@@ -83,7 +87,7 @@ func download(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request) 
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return send(svc, w, r, d, part, status)
+	return send(svc, w, r, d, part, status, retain)
 }
 
 // precondition handles conditional requests in the order of RFC 9110, §13.2.2.
@@ -99,8 +103,8 @@ func precondition(w http.ResponseWriter, r *http.Request, d downloads.Downloadab
 	return false, nil
 }
 
-// send streams the range. After the status was sent, an error closes the connection.
-func send(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request, d downloads.Downloadable, p httpkit.Part, status int) error {
+// send streams the range, and records a download of the last byte unless retain. After the status was sent, an error closes the connection.
+func send(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request, d downloads.Downloadable, p httpkit.Part, status int, retain bool) error {
 	ctx := r.Context()
 	span := p.Span
 	if p.Whole {
@@ -117,7 +121,7 @@ func send(svc *downloads.Downloads, w http.ResponseWriter, r *http.Request, d do
 			append(about.Attributes(&d.Run), slog.String("error", err.Error()))...)
 		panic(http.ErrAbortHandler)
 	}
-	if p.Last() && ctx.Err() == nil {
+	if p.Last() && !retain && ctx.Err() == nil {
 		note(ctx, svc, d)
 	}
 	return nil

@@ -311,3 +311,21 @@ func TestAbortedDownloadIsNotRecorded(t *testing.T) {
 		t.Error("got an aborted download recorded, want it not recorded")
 	}
 }
+
+// TestRetainedOutputIsNoDownload reads the whole output, and its last byte.
+func TestRetainedOutputIsNoDownload(t *testing.T) {
+	t.Parallel()
+	stage, task := setup(t)
+	for _, part := range []string{"", "bytes=0-22", "bytes=-1"} {
+		answer := stage.Call(t, http.MethodGet, "/download/"+task+"?retain=true", "", "Range", part)
+		if answer.Status >= http.StatusMultipleChoices || !strings.HasSuffix(content, answer.Body) {
+			t.Errorf("%q: got %d %q, want a part with the last byte", part, answer.Status, answer.Body)
+		}
+	}
+	if answer := stage.Call(t, http.MethodGet, "/download/"+task+"?retain=1", ""); answer.Status != http.StatusBadRequest {
+		t.Errorf("got %d for a malformed parameter, want 400", answer.Status)
+	}
+	if downloadRecorded(t, stage, task) {
+		t.Error("got a record of a download, want none")
+	}
+}

@@ -3714,7 +3714,10 @@ export interface operations {
     };
     download: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The download does not shorten the time for which the output is stored. */
+                retain?: boolean;
+            };
             header?: {
                 /** @description A single byte range. A request with several ranges returns the whole output. */
                 Range?: string;
@@ -3798,7 +3801,10 @@ export interface operations {
     };
     describeOutput: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The download does not shorten the time for which the output is stored. */
+                retain?: boolean;
+            };
             header?: {
                 /** @description A single byte range. A request with several ranges returns the whole output. */
                 Range?: string;
