@@ -42,7 +42,7 @@ func TestSubmitWithParameters(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.open("runs/" + id)
-	b.has("reading orders of south", "south,1204", "Completed")
+	b.has("reading orders of south", "south\t1204", "Completed")
 }
 
 func TestRunFromTheList(t *testing.T) {
