@@ -44,7 +44,12 @@ func document(f figures.Figures) contract.Activity {
 		a.CountedSince = f.Since
 	}
 	for _, s := range f.Slots {
-		a.Slots = append(a.Slots, contract.ActivitySlot{From: s.From, Until: s.From.Add(f.Window.Length), Runs: counts(s.Counts)})
+		slot := contract.ActivitySlot{From: s.From, Until: s.From.Add(f.Window.Length), Runs: counts(s.Counts)}
+		if s.Spent != nil {
+			spent := contract.BudgetUse(*s.Spent)
+			slot.Spent = &spent
+		}
+		a.Slots = append(a.Slots, slot)
 	}
 	for _, c := range all.Causes {
 		a.Failures = append(a.Failures, contract.ActivityFailure{

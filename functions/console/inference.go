@@ -44,6 +44,8 @@ type inferenceData struct {
 	Budgets  []budgetView
 	Tasks    []inferenceRow
 	Sessions []string
+	// Spending is nil if no use of the budget is known.
+	Spending *spending
 	// Usage is nil without a task of the last day.
 	Usage *usage
 }
@@ -110,6 +112,11 @@ func showInference(v *visit) (view, error) {
 		}
 		data.Budgets = append(data.Budgets, b)
 	}
+	var figures contract.Activity
+	if err := v.get("/v1/activity", url.Values{"window": {"24h"}}, &figures); err != nil {
+		return view{}, err
+	}
+	data.Spending = spendingOf(figures, data.Budgets[0].Budget)
 	asked := url.Values{"kind": {run.KindInference}, "limit": {strconv.Itoa(tasksRead)}}
 	tasks, err := v.listRuns(asked)
 	if err != nil {
@@ -191,7 +198,6 @@ func (v *visit) budget(scope string) (budgetView, error) {
 	}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	millis := func(n int64) string { return seconds(float64(n) / 1000) }
-	dollars := func(n int64) string { return "$" + strconv.FormatFloat(float64(n)/1e9, 'f', -1, 64) }
 	b.Parts = []budgetPart{
 		partOf("Turns", "turns", b.Limit.Turns, b.Held.Turns, b.Spent.Turns, b.Remaining.Turns, number),
 		partOf("Tokens", "tokens", b.Limit.Tokens, b.Held.Tokens, b.Spent.Tokens, b.Remaining.Tokens, number),
@@ -200,6 +206,9 @@ func (v *visit) budget(scope string) (budgetView, error) {
 	}
 	return b, nil
 }
+
+// dollars returns an amount of billionths of a dollar.
+func dollars(nano int64) string { return "$" + strconv.FormatFloat(float64(nano)/1e9, 'f', -1, 64) }
 
 func partOf(name, field string, limit *int64, held, spent int64, left *int64, show func(int64) string) budgetPart {
 	p := budgetPart{Name: name, Field: field, Held: show(held), Spent: show(spent)}

@@ -17,7 +17,7 @@ func (d inferenceData) content(l *layout) Node {
 	return Group{
 		head(Text("Inference"), actions(l.button("artifacts", Text("Artifacts")), space(), If(l.May("runs:write"), l.button("inference/playground", Text("Playground"))))),
 		section("engines", "Engines", engines), section("models", "Models", d.models()),
-		section("budgets", "Budgets", Div(Class("cards"), Map(d.Budgets, l.budget)), with(d.Usage, func(u *usage) Node { return u.content(l) })),
+		section("budgets", "Budgets", Div(Class("cards"), Map(d.Budgets, l.budget)), with(d.Spending, func(s *spending) Node { return s.content(l) }), with(d.Usage, func(u *usage) Node { return u.content(l) })),
 		section("tasks", "Newest tasks", d.sessions(l), d.tasks(l)),
 	}
 }

@@ -2,6 +2,8 @@ package console_test
 
 import (
 	"context"
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -11,14 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/activity"
 	"github.com/sortie-dev/sortie/functions/inference"
 	"github.com/sortie-dev/sortie/functions/registry"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
+	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/proof/port/sqlitetest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
+	figures "github.com/sortie-dev/sortie/shared/app/activity"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	domain "github.com/sortie-dev/sortie/shared/domain/activity"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -42,7 +49,10 @@ func setupInference(t *testing.T) *home {
 		return app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) { return engine, nil },
 			inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}, func(parts apitest.Parts, s *app.System) []httpkit.Route {
-		return slices.Concat(registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock))
+		return slices.Concat(
+			registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock),
+			activity.Routes(figures.NewTally(parts.Store, fake.NewFeed(parts.Clock, time.Hour, nil, func(err error) { t.Error(err) }), parts.Clock, slog.New(slog.DiscardHandler))),
+		)
 	})
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
 	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
@@ -181,4 +191,28 @@ func TestInferenceNeedsItsScopesAndTenant(t *testing.T) {
 	if answer := other.post("/console/inference/sessions/s/close"); answer.Status != http.StatusNotFound {
 		t.Errorf("got %d of another tenant, want 404", answer.Status)
 	}
+}
+
+// TestInferenceShowsTheUseOfTheBudget has what the budget had spent in two hours.
+func TestInferenceShowsTheUseOfTheBudget(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	h.Clock.Advance(2 * time.Hour)
+	w, ok := domain.WindowOf("24h")
+	if !ok {
+		t.Fatal("got no window of a day")
+	}
+	var save []port.Resource
+	for i, start := range w.Starts(h.Clock.Now())[w.Slots-2:] {
+		document, err := json.Marshal(domain.Slot{From: start, Spent: &budget.Amount{Turns: int64(i + 3), Tokens: 500, CostNano: int64(i+1) * 1_500_000_000}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		save = append(save, port.Resource{ResourceRef: port.ResourceRef{Tenant: apitest.Tenant, Kind: "activity", ID: w.Key(start)}, CreatedAt: start, Document: document})
+	}
+	if err := h.Store.WriteResources(t.Context(), save, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.signedIn(t, ownerToken).page("/console/inference", "Use of the budget of the tenant in the last day", "$1.5</td>", "$3</td>", ">500</td>", "<polyline")
+	h.signedIn(t, otherToken).page("/console/inference")
 }

@@ -35,7 +35,7 @@ var importRules = []importRule{
 	{folder: "events/eventtype", standard: true},
 	{folder: "events", never: []string{"net/http", "os", "math/rand", "crypto/rand"}}, // consumers of events import it, so it has few dependencies
 	{folder: "shared/base/retry", standard: true},
-	{folder: "shared/domain/activity", may: []string{"events/eventtype", "shared/domain/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/domain/activity", may: []string{"events/eventtype", "shared/domain/budget", "shared/domain/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/domain/budget", standard: true},
 	{folder: "shared/domain/label", may: []string{"shared/base/limit"}, standard: true},
 	{folder: "shared/domain/platform", may: []string{"shared/domain/fault", "shared/domain/label", "shared/base/limit"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
@@ -72,7 +72,7 @@ var importRules = []importRule{
 	{folder: "shared/app/token", may: []string{"shared/domain/access", "shared/base/clock", "shared/domain/fault", "shared/base/limit"}, never: []string{"net/http", "os", "database/sql", "github.com/aws/"}},
 	{folder: "shared/wire/contract", standard: true},
 	{folder: "shared/port", may: []string{"shared/domain/budget", "events", "shared/domain/webhook", "shared/domain/job", "shared/domain/access", "shared/domain/fleet", "shared/domain/platform", "shared/domain/run", "shared/domain/fault", "shared/base/clock"}, standard: true},
-	{folder: "shared/app/activity", may: []string{"events", "shared/base/clock", "shared/domain/activity", "shared/domain/fault", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
+	{folder: "shared/app/activity", may: []string{"events", "shared/base/clock", "shared/domain/activity", "shared/domain/budget", "shared/domain/fault", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/budgets", may: []string{"shared/app/change", "shared/domain/budget", "shared/base/clock", "shared/domain/fault", "shared/base/limit", "shared/port"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/capacity", may: []string{"shared/base/clock", "shared/domain/explain", "shared/domain/fault", "shared/base/limit", "shared/port", "shared/base/redact", "shared/domain/fleet", "shared/domain/run", "shared/domain/series"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/change", may: []string{"events", "shared/domain/fault", "shared/base/limit", "shared/port", "shared/domain/run"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},

@@ -17,14 +17,16 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/activity"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Store stores the figures, as resources.
+// Store stores the figures, as resources, and the budgets.
 type Store interface {
 	WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error
 	LoadResource(ctx context.Context, ref port.ResourceRef) (port.Resource, error)
+	Account(ctx context.Context, tenant, scope string) (budget.Account, error)
 }
 
 // Feed has the streams of events.
@@ -79,6 +81,9 @@ func (s *Tally) Count(ctx context.Context, tenant string) error {
 		if err := c.countSome(ctx, activity.Windows(), pages*page); err != nil {
 			return err
 		}
+		if err := c.addSpent(ctx); err != nil {
+			return err
+		}
 		if err := c.save(ctx); errors.Is(err, port.ErrConflict) {
 			return nil
 		} else if err != nil {
@@ -103,6 +108,8 @@ type count struct {
 	state  state
 	// last is the time of the last event that was counted.
 	last time.Time
+	// spends reports that an inference task has ended.
+	spends bool
 	// slots are those that were read, by their keys.
 	slots map[string]*stored
 }
@@ -186,6 +193,7 @@ func (c *count) add(ctx context.Context, windows []activity.Window, r port.FeedR
 	if !ok {
 		return nil
 	}
+	c.spends = c.spends || e.Spends()
 	for _, w := range windows {
 		start := w.Begin(e.CreatedAt)
 		if start.Before(w.Starts(c.clock.Now())[0]) {
@@ -195,14 +203,46 @@ func (c *count) add(ctx context.Context, windows []activity.Window, r port.FeedR
 		if err != nil {
 			return err
 		}
-		if s.slot.From.After(start) {
-			continue
+		if s.begin(start) {
+			s.slot.Count(e)
+			s.changed = true
 		}
-		if s.slot.From.Before(start) {
-			s.slot = activity.Slot{From: start}
+	}
+	return nil
+}
+
+// begin replaces an earlier slot by that of a start. It returns false for a later one.
+func (s *stored) begin(start time.Time) bool {
+	if s.slot.From.Before(start) {
+		s.slot = activity.Slot{From: start}
+	}
+	return s.slot.From.Equal(start)
+}
+
+// tenantScope is the scope of the budget of a tenant.
+const tenantScope = "tenant"
+
+// addSpent adds what the budget of the tenant has spent to the current slots.
+func (c *count) addSpent(ctx context.Context) error {
+	if !c.spends {
+		return nil
+	}
+	account, err := c.store.Account(ctx, c.tenant, tenantScope)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the budget: %w", err)
+	}
+	for _, w := range activity.Windows() {
+		start := w.Begin(c.clock.Now())
+		s, err := c.slot(ctx, w, start)
+		if err != nil {
+			return err
 		}
-		s.slot.Count(e)
-		s.changed = true
+		if s.begin(start) {
+			s.slot.Spent, s.changed = &account.Spent, true
+		}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app/activity"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -206,4 +207,31 @@ type failing struct {
 
 func (f failing) LoadResource(context.Context, port.ResourceRef) (port.Resource, error) {
 	return port.Resource{}, f.err
+}
+
+// TestSpentIsThatOfTheBudget ends an inference task between two states of the budget.
+func TestSpentIsThatOfTheBudget(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.store.Store = spending{w.store.Store}
+	w.add(t, 1, true)
+	w.count(t)
+	if f := w.want(t, "24h", 1, 1, true); f.Slots[24].Spent != nil {
+		t.Errorf("got %+v without an inference task, want nothing", f.Slots[24].Spent)
+	}
+	job := events.Job{ID: "i", RunID: "i", Type: events.JobInference, State: "Completed", From: "Running", Seq: 2}
+	var err error
+	if w.head, err = w.feed.Append(t.Context(), port.EventStream("a"), port.Batch{After: w.head.Newest, Records: []port.FeedRecord{w.event(t, eventtype.Completed, job, 0)}}); err != nil {
+		t.Fatal(err)
+	}
+	w.count(t)
+	if f := w.want(t, "24h", 1, 1, true); f.Slots[24].Spent == nil || f.Slots[24].Spent.CostNano != 7 {
+		t.Errorf("got %+v, want what the budget has spent", f.Slots[24].Spent)
+	}
+}
+
+type spending struct{ activity.Store }
+
+func (spending) Account(_ context.Context, tenant, scope string) (budget.Account, error) {
+	return budget.Account{Tenant: tenant, Scope: scope, Spent: budget.Amount{Turns: 1, CostNano: 7}}, nil
 }

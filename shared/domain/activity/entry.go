@@ -101,5 +101,8 @@ func kindOf(jobType string) string {
 	return jobType
 }
 
+// Spends reports whether the event is the end of an inference task, which spends of budgets.
+func (e Entry) Spends() bool { return e.Ended && e.Work.Kind == run.KindInference }
+
 // Failed reports whether the event is the failure of a run.
 func (e Entry) Failed() bool { return e.Ended && (e.State == run.Failed || e.State == run.Orphaned) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -32,6 +33,9 @@ type Slot struct {
 	Works  []Used  `json:"works,omitempty"`
 	// Partial: Causes and Works lack some of the runs, because there were too many of them.
 	Partial bool `json:"partial,omitempty"`
+	// Spent is what the budget of the tenant had spent at the last count in the time of the slot;
+	// nil without a count of inference tasks.
+	Spent *budget.Amount `json:"spent,omitempty"`
 }
 
 // Cause is a group of failures with the same code, state and work.

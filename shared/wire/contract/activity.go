@@ -37,6 +37,9 @@ type ActivitySlot struct {
 	From  time.Time      `json:"from"`
 	Until time.Time      `json:"until"`
 	Runs  ActivityCounts `json:"runs"`
+	// Spent is what the budget of the tenant had spent in all, at the last inference task that was
+	// counted in the slot; nil without one.
+	Spent *BudgetUse `json:"spent,omitempty"`
 }
 
 // ActivityFailure is a group of failures with the same code, state and work.

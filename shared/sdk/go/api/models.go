@@ -104,6 +104,9 @@ type ActivitySlot struct {
 	From  time.Time      `json:"from"`
 	Until time.Time      `json:"until"`
 	Runs  ActivityCounts `json:"runs"`
+	// What the budget of the tenant had spent in all, at the last inference task that was counted
+	// in the slot; absent without one.
+	Spent *BudgetUse `json:"spent,omitzero"`
 }
 
 // ActivityFailure is an object of the API. Failures with the same code, state and work.

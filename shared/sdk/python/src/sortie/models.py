@@ -562,6 +562,9 @@ class ActivitySlot(Object):
     from_: datetime
     until: datetime
     runs: ActivityCounts
+    #: What the budget of the tenant had spent in all, at the last inference task that was counted
+    #: in the slot; absent without one.
+    spent: BudgetUse | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

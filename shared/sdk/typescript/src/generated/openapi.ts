@@ -112,6 +112,8 @@ export interface components {
             /** Format: date-time */
             until: string;
             runs: components["schemas"]["ActivityCounts"];
+            /** @description What the budget of the tenant had spent in all, at the last inference task that was counted in the slot; absent without one. */
+            spent?: components["schemas"]["BudgetUse"];
         };
         /** @description Failures with the same code, state and work. */
         ActivityFailure: {

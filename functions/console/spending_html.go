@@ -1,0 +1,40 @@
+package console
+
+import (
+	"strings"
+	"time"
+
+	. "maragu.dev/gomponents"
+	. "maragu.dev/gomponents/html"
+)
+
+// content returns what the budget spent by hour, as a picture and as a table. The bars are the
+// cost of each hour. The line is the cost in all.
+func (s *spending) content(l *layout) Node {
+	wide := usageColumn * (int(s.Until.Sub(s.From)/time.Hour) + 1)
+	var points []string
+	bars := Group{}
+	for _, h := range s.Hours {
+		x := usageColumn * int(h.From.Sub(s.From)/time.Hour)
+		high := int64(0)
+		if h.Cost > 0 {
+			high = max(h.Cost*usageHeight/s.Most, 2)
+		}
+		bars = append(bars, El("rect", Class("run"), attr("x", x+2), attr("y", usageHeight-high), attr("width", usageColumn-4), attr("height", high)))
+		points = append(points, joined(x+usageColumn/2, ",", usageHeight-min(h.Spent.CostNano, s.Whole)*usageHeight/s.Whole))
+	}
+	return Div(
+		Class("card"), H3(Text("Use of the budget of the tenant in the last day")),
+		Div(Class("scroll"), SVG(
+			Class("histogram"), attr("viewBox", "0 0 ", wide, " ", usageHeight), Role("img"), Aria("label", "Cost by hour; the table below has the numbers"), bars,
+			El("polyline", Class("line spent"), attr("points", strings.Join(points, " "))),
+		)),
+		P(Class("legend"), Span(l.time(s.From)), Span(Text("bars: cost of the hour; line: cost in all"), If(s.Limited, Text(" of "+dollars(s.Whole)))), Span(Text("now"))),
+		Details(Summary(Text("As a table")), table(headings(th("Hour"), thNum("Cost", "Spent", "Tokens", "Turns", "Time")), Map(s.Hours, func(h spendingHour) Node {
+			return Tr(
+				Td(l.time(h.From)), num(Text(choose(h.Cost < 0, "–", dollars(h.Cost)))), num(Text(dollars(h.Spent.CostNano))), num(text(h.Spent.Tokens)),
+				num(text(h.Spent.Turns)), num(Text(seconds(float64(h.Spent.TimeMS)/1000))),
+			)
+		}))),
+	)
+}
