@@ -240,6 +240,7 @@ fmt: ## format all files
 .PHONY: generate
 generate: ## write the generated parts of the documents
 	$(GO) test ./shared/wire/contract ./events -run 'Fresh|UpToDate' -count 1 -args -rewrite
+	$(GO) test ./events -run ExamplesFollow -count 1 -args -rewrite
 	$(GO) test ./shared/archtest ./shared/sdk/go/generate ./local/proof/cost ./local/proof/bench/counts -run 'Fresh|WhatARunCosts' -count 1 -args -rewrite
 
 .PHONY: verify
