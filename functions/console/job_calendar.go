@@ -44,6 +44,8 @@ type calendarData struct {
 	Zone    string
 	Weeks   [][]calendarDay
 	Changes []clockChange
+	// Skipped are the newest runs of skipped firings.
+	Skipped []runRow
 	// From and To are the fields of the form. Outage is the result; nil before the form is sent.
 	From, To string
 	Outage   *outage
@@ -108,6 +110,11 @@ func showCalendar(v *visit) (view, error) {
 	var runs contract.JobRuns
 	if err := v.get(path+"/runs", url.Values{"limit": {strconv.Itoa(calendarRuns)}}, &runs); err != nil {
 		return view{}, err
+	}
+	for _, t := range runs.Runs {
+		if t.Skipped && !t.ScheduledAt.IsZero() && len(data.Skipped) < dayShown {
+			data.Skipped = append(data.Skipped, rowOf(t, v.now()))
+		}
 	}
 	if schedule, ok := j.Times(); ok {
 		next := firingAfter(schedule, j, v.now())

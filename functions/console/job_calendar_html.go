@@ -24,7 +24,7 @@ func (d calendarData) content(l *layout) Node {
 			headings(th("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")), TBody(Map(d.Weeks, week)),
 		)),
 		quiet(Text("Days that have passed show the firings among the newest 100 runs. A firing with ▸▸ was skipped.")),
-		Div(Class("cards"), d.changes(), d.outage(l)),
+		Div(Class("cards"), d.skipped(l), d.changes(), d.outage(l)),
 	}
 }
 
@@ -54,6 +54,17 @@ func (d calendarDay) cell(l *layout) Node {
 		Map(d.Times, func(at string) Node { return Span(Class("firing"), Text(at)) }), If(more != "", Span(Class("quiet"), Text(more))), space(),
 		If(d.Change != "", Span(Class("change"), icon("again"), Text(d.Change))),
 	)
+}
+
+// skipped returns the newest skipped firings with their reasons.
+func (d calendarData) skipped(l *layout) Node {
+	return panel("skipped", "Skipped firings", headings(th("Scheduled"), thNum("Firings"), th("Reason")), d.Skipped, func(r runRow) Node {
+		count := 1
+		if r.Missed != nil {
+			count = r.Missed.Count
+		}
+		return Tr(Td(l.a(runPath(r.RunID), l.time(r.ScheduledAt))), num(text(count)), wide(bdi(short(200, r.Reason))))
+	})
 }
 
 // changes returns the changes of the clock.

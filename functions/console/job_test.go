@@ -38,7 +38,7 @@ func TestSkippedFiringsAreMarked(t *testing.T) {
 	}
 	b := h.signedIn(t, ownerToken)
 	b.page("/console/jobs/often", "Skipped firings", "Skipped", " firings")
-	b.page("/console/jobs/often/calendar", `<span class="sr">Skipped</span> × `, `class="fired off"`)
+	b.page("/console/jobs/often/calendar", `<span class="sr">Skipped</span> × `, `class="fired off"`, "Skipped firings", `id="h-skipped"`)
 }
 
 func TestDocumentIsCheckedBeforeItIsStored(t *testing.T) {

@@ -24,11 +24,12 @@ var overviewPage = page{
 }
 
 // newestRuns and panelRows are numbers of rows. pendingRead is the number of waiting runs that
-// the page reads.
+// the page reads, hooksRead that of webhooks.
 const (
 	newestRuns  = 8
 	panelRows   = 8
 	pendingRead = 100
+	hooksRead   = "20"
 )
 
 // overviewData is the content of the page.
@@ -44,7 +45,7 @@ type overviewData struct {
 	Flaky, Slow []contract.ActivityWork
 	Next        []contract.JobSummary
 	Pools       []contract.Pool
-	Hooks       []contract.Webhook
+	Hooks       []webhookRow
 	Newest      []runRow
 	Events      []eventRow
 }
@@ -96,7 +97,7 @@ func showOverview(v *visit) (view, error) {
 			return permitted(v.get("/v1/jobs", url.Values{"order": {"nextAt"}, "limit": {"8"}}, &jobs))
 		},
 		func() error { return permitted(v.get("/v1/pools", nil, &pools)) },
-		func() error { return permitted(v.get("/v1/webhooks", nil, &hooks)) },
+		func() error { return permitted(v.get("/v1/webhooks", url.Values{"limit": {hooksRead}}, &hooks)) },
 		func() (err error) { data.Events, err = v.newestEvents(panelRows); return permitted(err) },
 	)
 	if err != nil {
@@ -114,7 +115,10 @@ func showOverview(v *visit) (view, error) {
 	data.Waiting = waitingOf(pending.Tasks, pools.Pools, v.now())
 	data.Next = jobs.Jobs
 	data.Pools = pools.Pools
-	data.Hooks = slices.DeleteFunc(hooks.Webhooks, func(w contract.Webhook) bool { return w.DisabledAt.IsZero() })
+	if data.Hooks, err = v.webhookRows(hooks.Webhooks); err != nil {
+		return view{}, err
+	}
+	data.Hooks = slices.DeleteFunc(data.Hooks, func(w webhookRow) bool { return w.Status != contract.WebhookFailing && w.DisabledAt.IsZero() })
 	return view{Title: "Overview", JSON: address("/v1/activity", window), Command: command("runs", "--since", sinceFlag(data.Since)), Content: data.content}, nil
 }
 

@@ -161,8 +161,11 @@ func (d overviewData) hooks(l *layout) Node {
 	if len(d.Hooks) == 0 {
 		return nil
 	}
-	return section("hooks", "Webhooks in trouble", Class("card bad"), table(headings(th("Webhook", "Disabled")), Map(d.Hooks, func(w contract.Webhook) Node {
-		return Tr(wide(bdi(short(80, w.URL)), sub(bdi(short(120, w.DisabledReason)))), Td(l.time(w.DisabledAt)))
+	return section("hooks", "Webhooks in trouble", Class("card bad"), table(headings(th("Webhook", "State", "Last success")), Map(d.Hooks, func(w webhookRow) Node {
+		return Tr(
+			wide(l.a(webhookPath(w.ID), bdi(short(80, w.URL))), sub(bdi(short(120, w.DisabledReason)))), Td(w.Look.badge()),
+			Td(l.time(w.Progress.LastSuccessAt)),
+		)
 	})))
 }
 
