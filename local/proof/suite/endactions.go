@@ -17,6 +17,7 @@ func endActions() []Test {
 		{Name: "success, failure and skip have their own actions", Requires: hooks, Run: ownEndActions},
 		{Name: "jobs that trigger each other stop", Requires: needs, Run: circle},
 		{Name: "triggered run and its parent name each other", Requires: needs, Run: lineage},
+		{Name: "jobs come after others", Requires: needs, Run: jobsAfterOthers},
 	}
 }
 
@@ -59,6 +60,34 @@ func circle(c *Case) {
 		if runs := c.runs(path); len(runs) != 1 {
 			c.T.Errorf("%s: got %d runs, want 1", path, len(runs))
 		}
+	}
+}
+
+// jobsAfterOthers starts a graph by a request: a job that succeeds, one that fails, and those that
+// come after them.
+func jobsAfterOthers(c *Case) {
+	first := c.job("after-first", script("true"))
+	fails := c.job("after-fails", script("exit 3").with("retryConfig", document{"maxRetries": 0}).with("after", []any{jobID(first)}))
+	skipped := c.job("after-skipped", script("true").with("after", []any{jobID(first), jobID(fails)}))
+	tidy := c.job("after-tidy", script("true").with("after", []any{document{"job": jobID(skipped), "when": "always"}, document{"job": jobID(fails), "when": "failure"}}))
+	root := c.endOf(first, nil)
+	failed := c.runsThat(fails, 1, hasEnded)[0]
+	if by := failed.TriggeredBy; failed.RunID != jobID(fails)+":"+root.RunID || failed.Trigger != "after" || by == nil || by.RunID != root.RunID || failed.State != "Failed" {
+		c.T.Errorf("got run %s, %s by %s of %+v, want one after %s", failed.RunID, failed.State, failed.Trigger, by, root.RunID)
+	}
+	missed := c.runsThat(skipped, 1, hasEnded)[0].Missed
+	if missed == nil || missed.Reason != "upstream_failed" || missed.By == nil || missed.By.RunID != failed.RunID {
+		c.T.Errorf("got missed %+v, want upstream_failed by %s", missed, failed.RunID)
+	}
+	if last := c.runsThat(tidy, 1, hasEnded)[0]; last.State != "Completed" || last.Skipped {
+		c.T.Errorf("got %s, skipped %v, want a completed run", last.State, last.Skipped)
+	}
+	if answer := c.Call(http.MethodDelete, first, ""); answer.Status != http.StatusUnprocessableEntity {
+		c.T.Errorf("got %d %s, want a refused deletion of the first job", answer.Status, answer.Body)
+	}
+	circle := script("true").with("after", []any{jobID(tidy)})
+	if answer := c.Call(http.MethodPut, first, string(outside.Encode(c.T, circle))); answer.Status != http.StatusUnprocessableEntity || !strings.Contains(string(answer.Body), "in a circle") {
+		c.T.Errorf("got %d %s, want a refused circle", answer.Status, answer.Body)
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *Case) job(name string, d document) (path string) {
 
 // removeJobs deletes the jobs of the test. It adds their runs to the tasks of the suite.
 func (c *Case) removeJobs() {
-	for _, path := range c.stored {
+	for _, path := range slices.Backward(c.stored) { // a job that others come after is deleted after them
 		if c.Call(http.MethodPost, path+"/pause", "").Status != http.StatusOK {
 			continue // the job was not stored
 		}

@@ -161,6 +161,9 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if err := checkOwner(flags.owner, files); err != nil {
 		return err
 	}
+	if files, err = inOrder(files); err != nil {
+		return err
+	}
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -177,13 +180,14 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 		}
 	}
 	results, failed := apply(ctx, c, files, flags.owner, preview)
-	for _, id := range surplus {
-		if failed == nil && !preview {
-			failed = c.DeleteJob(ctx, id)
-		}
-		if failed == nil {
-			results = append(results, applied{ID: id, Result: "deleted", DryRun: preview, Changes: []appliedChange{}, Warnings: []string{}})
-		}
+	var deleted []string
+	if preview && failed == nil {
+		deleted = surplus
+	} else if failed == nil {
+		deleted, failed = deleteJobs(ctx, c, surplus)
+	}
+	for _, id := range deleted {
+		results = append(results, applied{ID: id, Result: "deleted", DryRun: preview, Changes: []appliedChange{}, Warnings: []string{}})
 	}
 	for i, f := range files {
 		if i < len(results) {

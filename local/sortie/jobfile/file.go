@@ -220,7 +220,7 @@ func Single(name string, document []byte) (job.Definition, error) {
 // constraints that compare its runs, with their actions.
 func single(d job.Definition) job.Definition {
 	d.ID, d.Schedule, d.TimeZone, d.Jitter, d.StartAt, d.EndAt = "", "", "", "", "", ""
-	d.Schedules, d.Calendars = nil, nil
+	d.Schedules, d.Calendars, d.After = nil, nil, nil
 	if d.Constraints != nil {
 		c := *d.Constraints
 		c.MaxConcurrentRuns, c.RequirePreviousSuccess, c.CatchUp, c.CatchUpWindow = nil, nil, nil, ""

@@ -65,10 +65,26 @@ func checkJob(p change.Precondition, stored *job.Job) error {
 func Tag(j job.Job) string { return fmt.Sprintf(`"%d-%x"`, j.Version, j.CreatedAt.UnixNano()) }
 
 // Definition reads the definition of the job with an id from a document in YAML or
-// JSON. Faults: those of job.DefinitionProblems, of host.Programs.Check and of
-// checkTriggers.
+// JSON. Faults: those of job.DefinitionProblems, of host.Programs.Check, of job.CheckGraph and
+// of checkTriggers.
 func (s *Jobs) Definition(ctx context.Context, who port.Identity, id string, document []byte) (job.Definition, error) {
-	return s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.Precision()})
+	return s.definition(ctx, who, id, document, false)
+}
+
+// definition is Definition. For a preview, the jobs that the job comes after need not exist.
+func (s *Jobs) definition(ctx context.Context, who port.Identity, id string, document []byte, preview bool) (job.Definition, error) {
+	d, err := s.parse(ctx, who, document, job.Deployment{ID: id, WakePrecision: s.firing.Precision()})
+	if err != nil {
+		return d, err
+	}
+	problems, unknown, err := d.CheckGraph(s.loader(ctx, who))
+	if !preview {
+		problems = append(problems, unknown...)
+	}
+	if err == nil && len(problems) > 0 {
+		err = job.NewDefinitionProblems(problems)
+	}
+	return d, err
 }
 
 // parse reads a definition for this deployment.
@@ -139,9 +155,10 @@ func (s *Jobs) Put(
 	return s.change(ctx, who, id, required, func(stored *job.Job) (job.Job, error) { return s.defined(ctx, stored, d, who) })
 }
 
-// Preview returns the job as Put would store it, and stores nothing. Faults: those of Put.
+// Preview returns the job as Put would store it, and stores nothing. Faults: those of Put, but the
+// jobs that the job comes after need not exist yet.
 func (s *Jobs) Preview(ctx context.Context, who port.Identity, id string, document []byte, required change.Precondition) (job.Job, error) {
-	d, err := s.Definition(ctx, who, id, document)
+	d, err := s.definition(ctx, who, id, document, true)
 	if err != nil {
 		return job.Job{}, err
 	}
@@ -279,6 +296,9 @@ func (s *Jobs) change(
 			continue
 		}
 		note, err := s.note(ctx, who, stored, &j)
+		if err == nil {
+			err = s.follow(ctx, j)
+		}
 		if err != nil {
 			return job.Job{}, false, err
 		}
@@ -294,6 +314,7 @@ func (s *Jobs) change(
 		s.firing.Changed(ctx, j)
 		if stored != nil {
 			s.applyLimits(ctx, *stored, j)
+			s.unfollow(ctx, *stored, j.Definition)
 		}
 		return j, stored == nil, nil
 	}
@@ -301,7 +322,7 @@ func (s *Jobs) change(
 }
 
 // Delete removes a job with its versions. Its runs stay. Faults: NotFound,
-// PreconditionFailed.
+// PreconditionFailed, and Unprocessable if other jobs come after it.
 func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, required change.Precondition) error {
 	for range port.CommitTries {
 		stored, err := s.stored(ctx, who, id)
@@ -313,6 +334,9 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 		}
 		if stored == nil {
 			return noJob(id)
+		}
+		if err := s.checkUnfollowed(ctx, who, *stored); err != nil {
+			return err
 		}
 		note, err := s.note(ctx, who, stored, nil)
 		if err != nil {
@@ -327,6 +351,7 @@ func (s *Jobs) Delete(ctx context.Context, who port.Identity, id string, require
 		}
 		s.log.InfoContext(ctx, "job deleted", "job_id", id, "version", stored.Version, "by", who.Subject)
 		s.firing.Changed(ctx, job.Job{Tenant: who.Tenant, ID: id})
+		s.unfollow(ctx, *stored, job.Definition{})
 		return nil
 	}
 	return tooManyChanges()

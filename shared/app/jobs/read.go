@@ -32,7 +32,7 @@ func (s *Definitions) Job(ctx context.Context, who port.Identity, id string) (jo
 // Warnings returns sentences about parts of a job that are valid but probably not intended. Each
 // begins with the field.
 func (s *Jobs) Warnings(ctx context.Context, j job.Job) []string {
-	found, work := j.Definition.Warnings(), j.Run(s.config.Policy).Work
+	found, work := append(j.Definition.Warnings(), s.unknownJobs(ctx, j)...), j.Run(s.config.Policy).Work
 	if s.config.CheckImage == nil || work.Image == "" {
 		return found
 	}

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,11 +79,11 @@ func (s *effects) inBudget(ctx context.Context, do func(context.Context) error) 
 	return err
 }
 
-// act tries the effects of a commit once, except the actions of a job and the effects that the
+// act tries the effects of a commit once, except those of actForJob and the effects that the
 // commit itself has made. The sweep retries failed effects after the record's ActBy.
 func (s *effects) act(ctx context.Context, r *run.Run, effects []run.Effect, made map[run.Effect]bool) {
 	for _, e := range effects {
-		if e.Kind == run.EffectAct || made[e] {
+		if e.Kind == run.EffectAct || e.Kind == run.EffectFollow || made[e] {
 			continue
 		}
 		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, *r, e) })
@@ -93,7 +94,8 @@ func (s *effects) act(ctx context.Context, r *run.Run, effects []run.Effect, mad
 	}
 }
 
-// actForJob carries out the actions of a job that follow a commit. It runs last, because a
+// actForJob carries out the actions of a job that follow a commit, and starts what comes after the
+// run. It runs last, because a
 // receiver of a user may take as long as ctx allows. A process without Actions leaves them to
 // the sweep.
 func (s *effects) actForJob(ctx context.Context, r *run.Run, effects []run.Effect) {
@@ -101,11 +103,11 @@ func (s *effects) actForJob(ctx context.Context, r *run.Run, effects []run.Effec
 		return
 	}
 	for _, e := range effects {
-		if e.Kind != run.EffectAct {
+		if e.Kind != run.EffectAct && e.Kind != run.EffectFollow {
 			continue
 		}
 		if err := s.effect(ctx, *r, e); err != nil {
-			s.warn(ctx, *r, "an action of the job failed and will be retried: "+string(e.Action), err)
+			s.warn(ctx, *r, "an action of the job failed and will be retried: "+cmp.Or(string(e.Action), string(e.Kind)), err)
 		}
 	}
 }
@@ -130,6 +132,11 @@ func (s *effects) effect(ctx context.Context, r run.Run, e run.Effect) error {
 			return errors.New("this function does not act for jobs; the sweep does")
 		}
 		return s.actions.end(ctx, r, e.Action)
+	case run.EffectFollow:
+		if s.actions == nil {
+			return errors.New("this function does not start what comes after a run; the sweep does")
+		}
+		return s.actions.follow(ctx, r)
 	}
 	return fmt.Errorf("unknown effect %q", e.Kind)
 }
@@ -159,7 +166,7 @@ func (s *effects) callOf(r *run.Run, e run.Effect) (c port.ExecutionCall, ok boo
 			err = fmt.Errorf("cannot encode the route: %w", err)
 		}
 		return c, true, err
-	case run.EffectStop, run.EffectAct:
+	case run.EffectStop, run.EffectAct, run.EffectFollow:
 	}
 	return c, false, nil
 }

@@ -130,7 +130,7 @@ func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time
 
 // refused returns the reason that the run of a firing must be skipped: it lacks the scope exec,
 // or cannot join its pool. It returns nil if the run can join.
-func (s *Firing) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
+func (s *Lifecycle) refused(ctx context.Context, r *run.Run) (*run.Missed, error) {
 	missed := run.Missed{Reason: run.SkipNoPool, Count: 1, Until: r.ScheduledAt}
 	if s.host.NeedsExec(r.Work) && !r.Exec {
 		missed.Reason = run.SkipNoExec

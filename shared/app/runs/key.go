@@ -112,6 +112,9 @@ func (s *effects) actForSkipped(ctx context.Context, d run.Decision) {
 func (s *Requests) creation(
 	ctx context.Context, r run.Run, room run.Room, begins PreparedTask, now time.Time,
 ) (d run.Decision, replaced []run.Decision, err error) {
+	if r.Missed != nil {
+		return run.NewSkipped(r, now), nil, nil
+	}
 	if begins != nil {
 		d, err = begins.Creation(ctx, r, now)
 		return d, nil, err

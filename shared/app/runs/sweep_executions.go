@@ -62,7 +62,7 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 	var acts []error
 	for _, e := range r.Execution.Pending {
 		err := s.effect(ctx, r, e)
-		if err != nil && e.Kind != run.EffectAct {
+		if err != nil && e.Kind != run.EffectAct && e.Kind != run.EffectFollow {
 			return err
 		}
 		acts = append(acts, err) // one address does not delay the actions on others

@@ -44,6 +44,8 @@ type Definition struct {
 	EndAt   string `json:"endAt,omitempty"`
 	// Calendars have dates on which cron expressions do not fire.
 	Calendars []Calendar `json:"calendars,omitempty"`
+	// After lists the jobs that this one comes after. It has then no schedule.
+	After []Dependency `json:"after,omitempty"`
 	// Missed says which missed times start a run; empty means MissedLatest. StartingDeadline is
 	// how late a firing may start, after its jitter; empty means DefaultDeadline.
 	Missed           Missed   `json:"missed,omitempty"`

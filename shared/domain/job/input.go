@@ -252,6 +252,8 @@ func (i Input) validate(d Definition, at string, p *problems) {
 		p.addConflict(join(at, "required"), "an input with a default is never missing; leave one out")
 	case required && d.Scheduled():
 		p.addConflict(join(at, "required"), "the schedule has no value for it; add a default, or leave the schedule out")
+	case required && len(d.After) > 0:
+		p.addConflict(join(at, "required"), "a run after other jobs has no value for it; add a default")
 	}
 	if i.Default != nil {
 		if _, problem := i.read(*i.Default); problem != "" {

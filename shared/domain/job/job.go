@@ -38,6 +38,10 @@ type Job struct {
 	// ignores none.
 	ClearedAt time.Time `json:"clearedAt,omitzero"`
 
+	// Followers are the jobs that name this one in After. An entry may be stale: the definition of
+	// the other job decides.
+	Followers []string `json:"followers,omitempty"`
+
 	// Since is the start of the schedule, in whole seconds: only later times count.
 	Since time.Time `json:"since,omitzero"`
 	// NextAt is the nominal time of the next firing. WakeAt is when it must be committed:

@@ -89,6 +89,9 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 	case *Variable:
 		p.variable(n, to, path)
 		return
+	case *Dependency:
+		p.dependency(n, to, path)
+		return
 	case *run.Value:
 		if n.kind != kindText && n.kind != kindNumber && n.kind != kindBool {
 			p.mismatch(n, path, "a string, a number or a boolean")

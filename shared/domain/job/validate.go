@@ -87,6 +87,7 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 		validateTemplates(d, p)
 	}
 	validateSchedule(d, adHoc, p)
+	validateAfter(d, adHoc, p)
 	validateConstraints(d, p)
 	validateActions(d, p)
 	validateSettings(d, p)

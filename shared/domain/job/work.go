@@ -45,6 +45,7 @@ func (d Definition) concurrency() *run.Concurrency {
 func (j Job) Run(defaults run.Policy) run.Run {
 	r := j.Definition.Run(defaults)
 	r.Tenant, r.Workspace, r.JobVersion = j.Tenant, cmp.Or(j.Workspace, j.Tenant), j.Version
+	r.Followers = j.Followers
 	return r
 }
 

@@ -47,7 +47,7 @@ func (r Run) creator() Actor {
 	switch r.Trigger {
 	case TriggerSchedule, TriggerCatchUp:
 		return Actor{Subject: "schedule:" + r.JobID}
-	case TriggerJob:
+	case TriggerJob, TriggerAfter:
 		if len(r.Lineage) > 0 {
 			return Actor{Subject: "job:" + r.Lineage[len(r.Lineage)-1]}
 		}

@@ -221,7 +221,8 @@ func (d *draft) beginAttempt() {
 }
 
 // CancelRequested: a client requested the cancellation of the run. It is idempotent; only the
-// first request is recorded. A run that has ended does not change.
+// first request is recorded. A run that has ended does not change, unless it begins a graph: then
+// what comes after it is cancelled.
 type CancelRequested struct {
 	// By is the subject of the client, Scopes its permissions.
 	By     string
@@ -230,6 +231,9 @@ type CancelRequested struct {
 }
 
 func (f CancelRequested) apply(d *draft) error {
+	if d.BeginsGraph() {
+		d.cancelRest(f.Reason)
+	}
 	if d.State.Terminal() || d.Cancel != nil {
 		return nil
 	}

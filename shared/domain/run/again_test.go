@@ -26,12 +26,12 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 		t.Errorf("got slot %+v, want %+v", again.Slot, want)
 	}
 	kept := []string{
-		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Inputs", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Actions",
+		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Inputs", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Graph", "Actions",
 		"Priority", "Concurrency", "Override",
 	}
 	changed := []string{"RetryOf", "RetriedAt", "Constraints", "Slot"}
 	life := []string{
-		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
+		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Followers", "CancelsRest", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
 		"CreatedAt", "ScheduledAt", "EnteredAt", "StartedAt", "EndedAt", "ExpiresAt", "LogsExpireAt", "Pin", "Held", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
 		"Prediction", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "Output", "Logs", "Deletion", "Fault",
 	}

@@ -80,6 +80,7 @@ const (
 	EffectComplete EffectKind = "complete-token"
 	EffectStop     EffectKind = "stop-execution"
 	EffectAct      EffectKind = "act"
+	EffectFollow   EffectKind = "follow"
 )
 
 // EffectSlack is how long an effect may take before the sweep repeats it. stateSlack is the
@@ -111,7 +112,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
 	switch f.(type) {
-	case RepairFailed, DeletionFailed, Relabelled, PinChanged: // these facts are not about the execution
+	case RepairFailed, DeletionFailed, Relabelled, PinChanged, FollowerAdded: // these facts are not about the execution
 	default:
 		d.Execution.Repairs = 0
 		d.Execution.ActBy = actBy(d.Run, d.now)
@@ -197,6 +198,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 	if d.Attempt.Number > 0 {
 		d.Tally.Checked += d.metAfter()
 	}
+	d.follow()
 	d.endActions()
 	d.setRetention(d.stays(), time.Time{})
 }

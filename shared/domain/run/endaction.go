@@ -141,9 +141,9 @@ func (f EndActionDone) apply(d *draft) error {
 }
 
 // effectsDone removes the pending effects on the execution. Actions of the job stay pending
-// until EndActionDone.
+// until EndActionDone, and EffectFollow until Followed.
 func (d *draft) effectsDone() {
-	onExecution := func(e Effect) bool { return e.Kind != EffectAct }
+	onExecution := func(e Effect) bool { return e.Kind != EffectAct && e.Kind != EffectFollow }
 	if slices.ContainsFunc(d.Execution.Pending, onExecution) {
 		d.Execution.Pending = pendingEffects(d.Execution.Pending, onExecution)
 		d.changed = true

@@ -33,12 +33,13 @@ const (
 	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a missed time
 	TriggerBackfill Trigger = "backfill"    // a request for a past time of the job's schedule
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
+	TriggerAfter    Trigger = "after"       // the end of runs of other jobs
 	TriggerPool     Trigger = "pool"        // a pool of an engine; the run is a replica of it
 )
 
 // Triggers returns all triggers.
 func Triggers() []Trigger {
-	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerJob, TriggerPool}
+	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerJob, TriggerAfter, TriggerPool}
 }
 
 // Program is the work of a run of kind job.
@@ -195,7 +196,7 @@ func PoolJob(pool string) (jobID string, of bool) { return strings.CutPrefix(poo
 
 // FiringID returns the id of the job's run for a firing time.
 func FiringID(jobID string, at time.Time) string {
-	return jobID + ":" + at.UTC().Format("20060102T150405Z")
+	return jobID + ":" + at.UTC().Format(keyFormat)
 }
 
 // TriggersExec returns the run with Actions.Exec set to may; see MayTriggerExec.

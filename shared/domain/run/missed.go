@@ -14,6 +14,8 @@ type Missed struct {
 	Count int `json:"count"`
 	// Until is the time of the last firing.
 	Until time.Time `json:"until"`
+	// By is the run of another job for SkipUpstreamFailed and SkipUpstreamCancelled.
+	By JobRun `json:"by,omitzero"`
 }
 
 // SkipReason is why a firing was skipped.
@@ -36,10 +38,26 @@ const (
 	// SkipNoExec: the job is of a program of the host, and the client that stored it did not
 	// have the scope exec.
 	SkipNoExec SkipReason = "missing_scope"
+	// SkipUpstreamFailed: a job that this one comes after did not end as needed.
+	SkipUpstreamFailed SkipReason = "upstream_failed"
+	// SkipUpstreamCancelled: the graph was cancelled.
+	SkipUpstreamCancelled SkipReason = "upstream_cancelled"
+	// SkipInputs: the newest definition of a job that comes after others has no value for an input.
+	SkipInputs SkipReason = "invalid_inputs"
+	// SkipPaused: the job comes after others, and was paused.
+	SkipPaused SkipReason = "paused"
 )
 
 // String describes the firings.
 func (m Missed) String() string {
+	switch m.Reason {
+	case SkipUpstreamFailed:
+		return fmt.Sprintf("skipped: run %s of job %s did not end as needed", m.By.RunID, m.By.JobID)
+	case SkipUpstreamCancelled:
+		return fmt.Sprintf("skipped: what comes after run %s of job %s was cancelled", m.By.RunID, m.By.JobID)
+	case SkipPaused:
+		return "skipped: the job is paused"
+	}
 	firings := "a firing was"
 	if m.Count > 1 {
 		firings = fmt.Sprintf("%d firings until %s were", m.Count, m.Until.UTC().Format(time.RFC3339))
@@ -53,6 +71,7 @@ func (m Missed) String() string {
 		SkipQueueFull: "the queue of the job's pool is full",
 		SkipNoPool:    "the job's pool does not exist",
 		SkipNoExec:    "the job is of a program of the host and was stored without the scope exec; apply it again with a token that has it",
+		SkipInputs:    "an input of the job has no valid value",
 	}[m.Reason])
 }
 
@@ -66,6 +85,7 @@ func NewSkipped(r Run, now time.Time) Decision {
 	r.State, r.Version, r.EventCount, r.Skipped = Completed, 0, 0, true
 	d := &draft{Run: r, now: now, actor: r.creator()}
 	d.emit(Event{Type: EventSkipped, Message: r.Missed.String()})
+	d.follow()
 	d.endActions()
 	return d.created()
 }

@@ -55,7 +55,8 @@ type Run struct {
 	// Inputs are the values of the inputs that the job declares. An input without a value is
 	// absent.
 	Inputs map[string]Value `json:"inputs,omitempty"`
-	// RetriedAt is Scheduled of the run of a job that this one retries; zero for other runs.
+	// RetriedAt is Scheduled of the run of a job that this one retries, or came after in a graph
+	// without a scheduled time; zero for other runs.
 	RetriedAt time.Time `json:"retriedAt,omitzero"`
 	// FiredAt is when the firing of the schedule was committed; zero for other triggers.
 	FiredAt time.Time `json:"firedAt,omitzero"`
@@ -67,6 +68,12 @@ type Run struct {
 	// has triggered.
 	Parent    *Parent  `json:"parent,omitempty"`
 	Triggered []JobRun `json:"triggered,omitempty"`
+	// Followers are jobs that come after the run's job. They are considered when the run ends.
+	Followers []string `json:"followers,omitempty"`
+	// Graph is set for a run that came after runs of other jobs; nil otherwise.
+	Graph *Graph `json:"graph,omitempty"`
+	// CancelsRest: a client cancelled what comes after the run.
+	CancelsRest bool `json:"cancelsRest,omitempty"`
 	// Serves is the engine replica that this run provides; nil for other runs.
 	Serves      *Serves      `json:"serves,omitempty"`
 	Constraints *Constraints `json:"constraints,omitempty"`

@@ -90,7 +90,7 @@ func OfCommit(r run.Run, events []run.Event) []Span {
 // requested reports whether a client's request created the run, also as a retry of another run.
 func requested(r run.Run) bool {
 	switch r.Trigger {
-	case run.TriggerSchedule, run.TriggerCatchUp, run.TriggerJob, run.TriggerPool:
+	case run.TriggerSchedule, run.TriggerCatchUp, run.TriggerJob, run.TriggerAfter, run.TriggerPool:
 		return r.RetryOf != ""
 	}
 	return true

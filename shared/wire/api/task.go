@@ -33,7 +33,7 @@ func Task(v runs.View) contract.Task {
 		task.LatenessSeconds = new(seconds(r.FiredAt.Sub(r.ScheduledAt)))
 	}
 	if m := r.Missed; m != nil {
-		task.Missed = &contract.Missed{Reason: string(m.Reason), Count: m.Count, Until: m.Until}
+		task.Missed = &contract.Missed{Reason: string(m.Reason), Count: m.Count, Until: m.Until, By: jobRun(m.By)}
 	}
 	if r.Concurrency != nil {
 		task.ConcurrencyKey = r.Concurrency.Key

@@ -105,6 +105,8 @@ type Missed struct {
 	Reason string    `json:"reason"`
 	Count  int       `json:"count"`
 	Until  time.Time `json:"until"`
+	// By is a run of another job; nil for other reasons.
+	By *JobRunRef `json:"by,omitempty"`
 }
 
 // Violation is a constraint that a run of a job violates.

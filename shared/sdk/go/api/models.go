@@ -639,7 +639,7 @@ type Status struct {
 	Pool string `json:"pool,omitzero"`
 	// The fallbacks of the run since it left its own pool.
 	FellBack []FellBack `json:"fellBack,omitzero"`
-	// The run whose action trigger_job created this one.
+	// The run whose action trigger_job created this one, or the last run that it came after.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
 	// The runs that this one has triggered, in order.
 	Triggered []JobRunRef       `json:"triggered,omitzero"`
@@ -714,13 +714,16 @@ type TaskServes struct {
 }
 
 // TaskMissed is an object of the API. Consecutive firings that were skipped together, the first
-// one at scheduledAt.
+// one at scheduledAt, or a run after other jobs.
 type TaskMissed struct {
 	// One of missed, starting_deadline, catch_up_window, catch_up_limit, queue_full, unknown_pool,
-	// missing_scope; later servers may add values.
+	// missing_scope, upstream_failed, upstream_cancelled, invalid_inputs, paused; later servers
+	// may add values.
 	Reason string    `json:"reason"`
 	Count  int64     `json:"count"`
 	Until  time.Time `json:"until"`
+	// The run that did not end as needed, or whose graph was cancelled.
+	By *JobRunRef `json:"by,omitzero"`
 }
 
 // TaskOverflowed is an object of the API. The run was skipped because the queue of its key was
@@ -826,9 +829,9 @@ type Task struct {
 	// Version of that job.
 	JobVersion *int64 `json:"jobVersion,omitzero"`
 	// What created a run of a program. One of request, manual, schedule, catch_up, backfill,
-	// trigger_job, pool; later servers may add values.
+	// trigger_job, after, pool; later servers may add values.
 	Trigger string `json:"trigger,omitzero"`
-	// The run whose action trigger_job created this one.
+	// The run whose action trigger_job created this one, or the last run that it came after.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
 	// The runs that this one has triggered, in order.
 	Triggered []JobRunRef `json:"triggered,omitzero"`
@@ -836,7 +839,8 @@ type Task struct {
 	Serves *TaskServes `json:"serves,omitzero"`
 	// The run has completed without an attempt.
 	Skipped *bool `json:"skipped,omitzero"`
-	// Consecutive firings that were skipped together, the first one at scheduledAt.
+	// Consecutive firings that were skipped together, the first one at scheduledAt, or a run after
+	// other jobs.
 	Missed *TaskMissed `json:"missed,omitzero"`
 	// Order of the queue. One of interactive, normal, batch; later servers may add values.
 	Priority string `json:"priority,omitzero"`
@@ -1218,7 +1222,7 @@ type RunFilter struct {
 	// inference; later servers may add values.
 	Kind string `json:"kind,omitzero"`
 	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, backfill,
-	// trigger_job, pool; later servers may add values.
+	// trigger_job, after, pool; later servers may add values.
 	Trigger string  `json:"trigger,omitzero"`
 	States  []State `json:"states,omitzero"`
 	// true for runs that were skipped, false for the others.
@@ -1659,6 +1663,14 @@ type JobFieldsCalendarsItem struct {
 	Firings string `json:"firings,omitzero"`
 }
 
+// JobFieldsAfterItem2 is an object of the API.
+type JobFieldsAfterItem2 struct {
+	Job string `json:"job"`
+	// How its run must end. A skipped or cancelled run meets only always. One of success, failure,
+	// always; later servers may add values.
+	When string `json:"when,omitzero"`
+}
+
 // JobFieldsRetryConfig is an object of the API. Retries of failed attempts. Omitted fields have
 // the defaults of the deployment.
 type JobFieldsRetryConfig struct {
@@ -1765,6 +1777,10 @@ type JobFields struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+	// time have ended as needed, or for the same first run if that has no scheduled time. It has
+	// no schedule then. A graph has at most 100 jobs.
+	After []any `json:"after,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1860,6 +1876,10 @@ type JobDefinition struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+	// time have ended as needed, or for the same first run if that has no scheduled time. It has
+	// no schedule then. A graph has at most 100 jobs.
+	After []any `json:"after,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1956,6 +1976,10 @@ type RunDefinition struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+	// time have ended as needed, or for the same first run if that has no scheduled time. It has
+	// no schedule then. A graph has at most 100 jobs.
+	After []any `json:"after,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2067,6 +2091,10 @@ type Job struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+	// time have ended as needed, or for the same first run if that has no scheduled time. It has
+	// no schedule then. A graph has at most 100 jobs.
+	After []any `json:"after,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2174,6 +2202,10 @@ type JobVersion struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+	// time have ended as needed, or for the same first run if that has no scheduled time. It has
+	// no schedule then. A graph has at most 100 jobs.
+	After []any `json:"after,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest

@@ -451,7 +451,7 @@ func (s Jobs) Patch(ctx context.Context, jobID string, body any, options ...Opti
 // Delete calls DELETE /v1/jobs/{job_id}: delete a job.
 //
 // Removes the job with its versions. Its schedule does not fire any more. Its runs stay, and
-// those that wait run with their version.
+// those that wait run with their version. A job that other jobs come after is refused (422).
 func (s Jobs) Delete(ctx context.Context, jobID string, options ...Option) error {
 	return sendEmpty(ctx, s.t, call{method: "DELETE", path: pathOf("/v1/jobs/{job_id}", jobID)}, options)
 }

@@ -103,6 +103,7 @@ __all__ = [
     "JobExitCode",
     "JobExplanation",
     "JobFields",
+    "JobFieldsAfterItem",
     "JobFieldsCalendarsItem",
     "JobFieldsConcurrency",
     "JobFieldsEnvValue",
@@ -1269,7 +1270,7 @@ class Status(Object):
     pool: PoolName | None = None
     #: The fallbacks of the run since it left its own pool.
     fell_back: list[FellBack] | None = None
-    #: The run whose action trigger_job created this one.
+    #: The run whose action trigger_job created this one, or the last run that it came after.
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
@@ -1368,7 +1369,9 @@ class TaskServes(Object):
 
 @dataclass(frozen=True, kw_only=True)
 class TaskMissed(Object):
-    """Consecutive firings that were skipped together, the first one at scheduledAt."""
+    """Consecutive firings that were skipped together, the first one at scheduledAt, or a run after
+    other jobs.
+    """
 
     reason: (
         Literal[
@@ -1379,11 +1382,17 @@ class TaskMissed(Object):
             "queue_full",
             "unknown_pool",
             "missing_scope",
+            "upstream_failed",
+            "upstream_cancelled",
+            "invalid_inputs",
+            "paused",
         ]
         | str
     )
     count: int
     until: Time
+    #: The run that did not end as needed, or whose graph was cancelled.
+    by: JobRunRef | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1564,9 +1573,11 @@ class Task(Object):
     job_version: int | None = None
     #: What created a run of a program.
     trigger: (
-        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"] | str | None
+        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"]
+        | str
+        | None
     ) = None
-    #: The run whose action trigger_job created this one.
+    #: The run whose action trigger_job created this one, or the last run that it came after.
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
@@ -1574,7 +1585,8 @@ class Task(Object):
     serves: TaskServes | None = None
     #: The run has completed without an attempt.
     skipped: bool | None = None
-    #: Consecutive firings that were skipped together, the first one at scheduledAt.
+    #: Consecutive firings that were skipped together, the first one at scheduledAt, or a run after
+    #: other jobs.
     missed: TaskMissed | None = None
     #: Order of the queue.
     priority: Literal["interactive", "normal", "batch"] | str | None = None
@@ -2012,7 +2024,9 @@ class RunFilter(Object):
     kind: Literal["export", "job", "program", "inference"] | str | None = None
     #: Runs of programs with this trigger.
     trigger: (
-        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"] | str | None
+        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"]
+        | str
+        | None
     ) = None
     states: list[State] | None = None
     #: `true` for runs that were skipped, `false` for the others.
@@ -2615,6 +2629,15 @@ class JobFieldsCalendarsItem(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsAfterItem(Object):
+    """JobFieldsAfterItem."""
+
+    job: JobName
+    #: How its run must end. A skipped or cancelled run meets only `always`.
+    when: Literal["success", "failure", "always"] | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsRetryConfig(Object):
     """Retries of failed attempts.
 
@@ -2771,6 +2794,10 @@ class JobFields(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+    #: time have ended as needed, or for the same first run if that has no scheduled time. It has
+    #: no schedule then. A graph has at most 100 jobs.
+    after: list[JobName | JobFieldsAfterItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2880,6 +2907,10 @@ class JobDefinition(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+    #: time have ended as needed, or for the same first run if that has no scheduled time. It has
+    #: no schedule then. A graph has at most 100 jobs.
+    after: list[JobName | JobFieldsAfterItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -2988,6 +3019,10 @@ class RunDefinition(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+    #: time have ended as needed, or for the same first run if that has no scheduled time. It has
+    #: no schedule then. A graph has at most 100 jobs.
+    after: list[JobName | JobFieldsAfterItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3132,6 +3167,10 @@ class Job(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+    #: time have ended as needed, or for the same first run if that has no scheduled time. It has
+    #: no schedule then. A graph has at most 100 jobs.
+    after: list[JobName | JobFieldsAfterItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3247,6 +3286,10 @@ class JobVersion(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
+    #: time have ended as needed, or for the same first run if that has no scheduled time. It has
+    #: no schedule then. A graph has at most 100 jobs.
+    after: list[JobName | JobFieldsAfterItem] | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest

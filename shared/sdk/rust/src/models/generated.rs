@@ -1759,6 +1759,7 @@ values! {
         CatchUp = "catch_up",
         Backfill = "backfill",
         TriggerJob = "trigger_job",
+        After = "after",
         Pool = "pool",
     }
 }
@@ -2001,7 +2002,8 @@ pub struct Task {
     /// The member `metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Map<String, Value>>,
-    /// Consecutive firings that were skipped together, the first one at scheduledAt.
+    /// Consecutive firings that were skipped together, the first one at scheduledAt, or a run after
+/// other jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<TaskMissed>,
     /// The member `options`.
@@ -2067,7 +2069,7 @@ pub struct Task {
     /// The runs that this one has triggered, in order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered: Option<Vec<JobRunRef>>,
-    /// The run whose action trigger_job created this one.
+    /// The run whose action trigger_job created this one, or the last run that it came after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<JobRunRef>,
     /// The constraints that a run of a job violates, in the order in which they were found.
@@ -2142,10 +2144,14 @@ pub struct TaskMachine {
     pub extra: Extra,
 }
 
-/// Consecutive firings that were skipped together, the first one at scheduledAt.
+/// Consecutive firings that were skipped together, the first one at scheduledAt, or a run after
+/// other jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TaskMissed {
+    /// The run that did not end as needed, or whose graph was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<JobRunRef>,
     /// The member `count`.
     pub count: i64,
     /// The member `reason`.
@@ -2167,6 +2173,10 @@ values! {
         QueueFull = "queue_full",
         UnknownPool = "unknown_pool",
         MissingScope = "missing_scope",
+        UpstreamFailed = "upstream_failed",
+        UpstreamCancelled = "upstream_cancelled",
+        InvalidInputs = "invalid_inputs",
+        Paused = "paused",
     }
 }
 
@@ -2267,6 +2277,7 @@ values! {
         CatchUp = "catch_up",
         Backfill = "backfill",
         TriggerJob = "trigger_job",
+        After = "after",
         Pool = "pool",
     }
 }

@@ -720,7 +720,7 @@ export interface components {
             pool?: components["schemas"]["PoolName"];
             /** @description The fallbacks of the run since it left its own pool. */
             fellBack?: components["schemas"]["FellBack"][];
-            /** @description The run whose action trigger_job created this one. */
+            /** @description The run whose action trigger_job created this one, or the last run that it came after. */
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
@@ -793,8 +793,8 @@ export interface components {
              * @description What created a run of a program.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "pool";
-            /** @description The run whose action trigger_job created this one. */
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "after" | "pool";
+            /** @description The run whose action trigger_job created this one, or the last run that it came after. */
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
@@ -805,12 +805,14 @@ export interface components {
             };
             /** @description The run has completed without an attempt. */
             skipped?: boolean;
-            /** @description Consecutive firings that were skipped together, the first one at scheduledAt. */
+            /** @description Consecutive firings that were skipped together, the first one at scheduledAt, or a run after other jobs. */
             missed?: {
                 /** @enum {string} */
-                reason: "missed" | "starting_deadline" | "catch_up_window" | "catch_up_limit" | "queue_full" | "unknown_pool" | "missing_scope";
+                reason: "missed" | "starting_deadline" | "catch_up_window" | "catch_up_limit" | "queue_full" | "unknown_pool" | "missing_scope" | "upstream_failed" | "upstream_cancelled" | "invalid_inputs" | "paused";
                 count: number;
                 until: components["schemas"]["Time"];
+                /** @description The run that did not end as needed, or whose graph was cancelled. */
+                by?: components["schemas"]["JobRunRef"];
             };
             /**
              * @description Order of the queue.
@@ -1211,7 +1213,7 @@ export interface components {
              * @description Runs of programs with this trigger.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "after" | "pool";
             states?: components["schemas"]["State"][];
             /** @description `true` for runs that were skipped, `false` for the others. */
             skipped?: boolean;
@@ -1683,6 +1685,19 @@ export interface components {
                  */
                 firings?: "skip" | "next_day" | "previous_day" | "next_weekday" | "previous_weekday";
             }[];
+            /**
+             * @description Jobs that the job comes after: it starts when the runs of all of them for the same scheduled time have ended as needed, or
+             *     for the same first run if that has no scheduled time. It has no schedule then. A graph has at most 100 jobs.
+             */
+            after?: (components["schemas"]["JobName"] | {
+                job: components["schemas"]["JobName"];
+                /**
+                 * @description How its run must end. A skipped or cancelled run meets only `always`.
+                 * @default success
+                 * @enum {string}
+                 */
+                when?: "success" | "failure" | "always";
+            })[];
             /** @description Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job. */
             jitter?: components["schemas"]["JobDuration"];
             /**
@@ -3442,7 +3457,7 @@ export interface components {
         /** @description Runs of this pool. */
         FilterPool: components["schemas"]["JobName"];
         /** @description Runs of programs with this trigger. */
-        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "pool";
+        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "after" | "pool";
         /** @description `true` for runs that were skipped, `false` for the others. */
         FilterSkipped: boolean;
         /** @description Runs with this failure. */

@@ -39,7 +39,9 @@ class RunsCalls(Resource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
+        trigger: Literal[
+            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+        ]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -347,7 +349,9 @@ class TasksCalls(Resource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
+        trigger: Literal[
+            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+        ]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -584,7 +588,7 @@ class JobsCalls(Resource):
         """Delete a job.
 
         Removes the job with its versions. Its schedule does not fire any more. Its runs stay, and
-        those that wait run with their version.
+        those that wait run with their version. A job that other jobs come after is refused (422).
         """
         self._none(
             "DELETE", self._path("/v1/jobs/{}", job_id), headers={"If-Match": if_match}, timeout=timeout
@@ -1777,7 +1781,9 @@ class AsyncRunsCalls(AsyncResource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
+        trigger: Literal[
+            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+        ]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -2091,7 +2097,9 @@ class AsyncTasksCalls(AsyncResource):
         kind: Literal["export", "job", "program", "inference"] | str | None = None,
         job_id: str | None = None,
         pool: str | None = None,
-        trigger: Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "pool"]
+        trigger: Literal[
+            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+        ]
         | str
         | None = None,
         skipped: bool | None = None,
@@ -2330,7 +2338,7 @@ class AsyncJobsCalls(AsyncResource):
         """Delete a job.
 
         Removes the job with its versions. Its schedule does not fire any more. Its runs stay, and
-        those that wait run with their version.
+        those that wait run with their version. A job that other jobs come after is refused (422).
         """
         await self._none(
             "DELETE", self._path("/v1/jobs/{}", job_id), headers={"If-Match": if_match}, timeout=timeout
