@@ -66,10 +66,11 @@ func circle(c *Case) {
 // jobsAfterOthers starts a graph by a request: a job that succeeds, one that fails, and those that
 // come after them.
 func jobsAfterOthers(c *Case) {
-	first := c.job("after-first", script("true"))
+	first := c.job("after-first", script(`echo '{"rows": 3}' >"$SORTIE_OUTPUT"`).with("output", document{"path": "rows.json"}))
 	fails := c.job("after-fails", script("exit 3").with("retryConfig", document{"maxRetries": 0}).with("after", []any{jobID(first)}))
 	skipped := c.job("after-skipped", script("true").with("after", []any{jobID(first), jobID(fails)}))
-	tidy := c.job("after-tidy", script("true").with("after", []any{document{"job": jobID(skipped), "when": "always"}, document{"job": jobID(fails), "when": "failure"}}))
+	tidy := c.job("after-tidy", script(`printf '%s\n' "$SORTIE_UPSTREAM"`).
+		with("after", []any{jobID(first), document{"job": jobID(skipped), "when": "always"}, document{"job": jobID(fails), "when": "failure"}}))
 	root := c.endOf(first, nil)
 	failed := c.runsThat(fails, 1, hasEnded)[0]
 	if by := failed.TriggeredBy; failed.RunID != jobID(fails)+":"+root.RunID || failed.Trigger != "after" || by == nil || by.RunID != root.RunID || failed.State != "Failed" {
@@ -79,8 +80,14 @@ func jobsAfterOthers(c *Case) {
 	if missed == nil || missed.Reason != "upstream_failed" || missed.By == nil || missed.By.RunID != failed.RunID {
 		c.T.Errorf("got missed %+v, want upstream_failed by %s", missed, failed.RunID)
 	}
-	if last := c.runsThat(tidy, 1, hasEnded)[0]; last.State != "Completed" || last.Skipped {
+	last := c.runsThat(tidy, 1, hasEnded)[0]
+	if last.State != "Completed" || last.Skipped {
 		c.T.Errorf("got %s, skipped %v, want a completed run", last.State, last.Skipped)
+	}
+	for _, want := range []string{`"result":{"rows":3}`, `"fileName":"rows.json"`, `"skipped":true`, `"state":"Failed"`} {
+		if log := c.log(last.TaskID); !strings.Contains(log, want) {
+			c.T.Errorf("got the log %q, want %s", log, want)
+		}
 	}
 	if answer := c.Call(http.MethodDelete, first, ""); answer.Status != http.StatusUnprocessableEntity {
 		c.T.Errorf("got %d %s, want a refused deletion of the first job", answer.Status, answer.Body)

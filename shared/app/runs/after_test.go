@@ -139,7 +139,7 @@ func TestGraphResumes(t *testing.T) {
 			return errors.New("connection lost")
 		}
 		h.machineOf(firstRun("extract")).exit(0)
-		for range 20 {
+		for range 6 {
 			_ = h.service.Sweep(h.Context(), 0)
 			h.step()
 			h.advance(time.Minute)

@@ -58,6 +58,8 @@ type Assignment struct {
 	// ParentOutputURL is a presigned URL of the output of the run that triggered this one;
 	// empty without one.
 	ParentOutputURL string
+	// UpstreamURLs are presigned URLs of the outputs of the runs that this one came after, by job.
+	UpstreamURLs map[string]string
 	// Bucket is zero for a worker that gets only presigned URLs.
 	Bucket      WorkerBucket
 	CallbackURL string
@@ -222,6 +224,9 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 			return port.LaunchSpec{}, fmt.Errorf("cannot sign the URL of the parent's output: %w", err)
 		}
 	}
+	if assignment.UpstreamURLs, err = s.upstreamURLs(ctx, r, assignment.Grant.ExpiresAt.Sub(s.now())); err != nil {
+		return port.LaunchSpec{}, err
+	}
 	if s.givesKeys(r.Work) {
 		if assignment.Bucket, err = s.bucket(ctx); err != nil {
 			return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's bucket keys: %w", err)
@@ -240,6 +245,25 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 		Command: command, Name: r.Attempt.MachineName, App: r.Attempt.App, Image: cmp.Or(r.Work.Image, s.config.Image), Env: env,
 		Region: s.config.region(r.Work, r.Attempt.Place()), CPUs: assignment.CPUs, MemoryMB: assignment.MemoryMB, StopGrace: r.Policy.CancelGrace, MaxLife: maxLife(r.Policy), Owner: ownerOf(r),
 	}, nil
+}
+
+// upstreamURLs returns Assignment.UpstreamURLs, which are valid for ttl.
+func (s *Launches) upstreamURLs(ctx context.Context, r run.Run, ttl time.Duration) (map[string]string, error) {
+	if r.Graph == nil || r.Work.Program == nil {
+		return nil, nil
+	}
+	urls := map[string]string{}
+	for _, u := range r.Graph.Upstream {
+		if u.Output == nil {
+			continue
+		}
+		url, err := s.outputs.outputs.PresignGet(ctx, u.Output.Key, "inline", inputType, ttl)
+		if err != nil {
+			return nil, fmt.Errorf("cannot sign the URL of the output of run %s: %w", u.RunID, err)
+		}
+		urls[u.JobID] = url
+	}
+	return urls, nil
 }
 
 // lifeMargin is the time that maxLife adds to the limits of an attempt.

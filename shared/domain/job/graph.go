@@ -48,7 +48,7 @@ func (d Definition) CheckGraph(load Loader) (found, unknown []Problem, err error
 			return found, unknown, err
 		}
 		if circle != nil {
-			p.addConflict(field, "the jobs come after each other in a circle: %s; remove one of these dependencies", strings.Join(append(circle, a.Job), " -> "))
+			p.addConflict(field, "the jobs come after each other in a circle: %s; remove one of these dependencies", strings.Join(append(circle, d.ID), " -> "))
 		}
 	}
 	if err := w.all(d.ID); err != nil && len(p.found) == 0 {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,16 +79,27 @@ func (g Graph) ScheduledAt() time.Time {
 	return at
 }
 
+// maxResults is the size in bytes of the results that a run gets from the runs that it came after.
+// Further results are left out.
+const maxResults = 64 << 10
+
 // After returns the place and the lineage of a run of a job that comes after r. upstream are the
 // runs of the jobs that it names.
 func (r Run) After(upstream []Run) (g *Graph, lineage []string) {
 	place := r.PlaceInGraph()
 	place.Depth++
 	place.Upstream = make([]Parent, len(upstream))
+	slices.SortFunc(upstream, func(a, b Run) int { return strings.Compare(a.JobID, b.JobID) })
+	left := maxResults
 	for i, u := range upstream {
-		place.Upstream[i] = *u.AsParent()
+		p := u.AsParent()
+		p.Skipped = u.Skipped
+		if o := u.Output; o != nil && o.Text != nil && len(*o.Text) <= left && json.Valid([]byte(*o.Text)) {
+			p.Result = json.RawMessage(*o.Text)
+			left -= len(p.Result)
+		}
+		place.Upstream[i] = *p
 	}
-	slices.SortFunc(place.Upstream, func(a, b Parent) int { return strings.Compare(a.JobID, b.JobID) })
 	return &place, append(slices.Clone(r.Lineage), r.JobID)
 }
 

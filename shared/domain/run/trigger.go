@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -20,6 +21,10 @@ type Parent struct {
 	State State `json:"state"`
 	// Output is the accepted output; nil without one.
 	Output *Upload `json:"output,omitempty"`
+	// Skipped: the run was skipped. Result is the output of the run of a graph, if it is a small
+	// document in JSON; nil otherwise. Both are empty for a run of trigger_job.
+	Skipped bool            `json:"skipped,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
 }
 
 // TriggerParameter is an environment variable of a triggered run: a text, or the output of the
@@ -50,9 +55,12 @@ func (r Run) AsParent() *Parent {
 	return p
 }
 
-// PassesOutput reports whether the onSuccess action of the run passes its output to a triggered
-// run as a variable.
+// PassesOutput reports whether the run passes the text of its output to another run: as a variable
+// of the onSuccess action, or as the result that jobs after this one get.
 func (r Run) PassesOutput() bool {
+	if len(r.Followers) > 0 {
+		return true
+	}
 	a, ok := r.ActionOf(OnSuccess)
 	if !ok {
 		return false

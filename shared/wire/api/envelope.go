@@ -79,7 +79,24 @@ func jobVariables(a runs.Assignment) map[string]string {
 		env[contract.InputsVariable] = string(text)
 	}
 	addParent(env, a)
+	if g := a.Run.Graph; g != nil && len(g.Upstream) > 0 {
+		text, _ := json.Marshal(upstreamOf(g.Upstream, a.UpstreamURLs)) //nolint:errchkjson // the results are valid JSON
+		env[contract.UpstreamVariable] = string(text)
+	}
 	return env
+}
+
+// upstreamOf returns the runs that a run came after, by job.
+func upstreamOf(runs []run.Parent, urls map[string]string) map[string]contract.UpstreamRun {
+	found := make(map[string]contract.UpstreamRun, len(runs))
+	for _, u := range runs {
+		shown := contract.UpstreamRun{RunID: u.RunID, State: string(u.State), Skipped: u.Skipped, Result: u.Result}
+		if o := u.Output; o != nil {
+			shown.Output = &contract.UpstreamOutput{URL: urls[u.JobID], FileName: o.FileName, Size: o.Size, Digest: o.Digest}
+		}
+		found[u.JobID] = shown
+	}
+	return found
 }
 
 // addParent adds the variables about the run that triggered this one, if any.

@@ -65,6 +65,33 @@ const (
 	InputPrefix        = "SORTIE_INPUT_"
 )
 
+// UpstreamVariable is the environment variable of a run that came after runs of other jobs: a JSON
+// object with an UpstreamRun for each of these jobs, by id. Other runs do not have it.
+const UpstreamVariable = "SORTIE_UPSTREAM"
+
+// UpstreamRun is a run that another one came after.
+type UpstreamRun struct {
+	RunID   string `json:"runId"`
+	State   string `json:"state"`
+	Skipped bool   `json:"skipped,omitempty"`
+	// Output is nil without an output.
+	Output *UpstreamOutput `json:"output,omitempty"`
+	// Result is the output if it is a document in JSON of at most 16 KiB, and if the results of the
+	// jobs have at most 64 KiB together.
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// UpstreamOutput is the output of an UpstreamRun.
+type UpstreamOutput struct {
+	// URL is valid until the deadline of the attempt.
+	URL      string `json:"url"`
+	FileName string `json:"fileName"`
+	// Size is in bytes.
+	Size int64 `json:"size"`
+	// Digest is "sha256:" and the hexadecimal SHA-256; empty if it is not known.
+	Digest string `json:"digest,omitempty"`
+}
+
 // CompletionVariable is the environment variable of a job's machine that sets how an attempt
 // ends: "exit" or "callback".
 const CompletionVariable = "SORTIE_COMPLETION"

@@ -2002,8 +2002,8 @@ pub struct Task {
     /// The member `metrics`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Map<String, Value>>,
-    /// Consecutive firings that were skipped together, the first one at scheduledAt, or a run after
-/// other jobs.
+    /// Consecutive firings that were skipped together, the first one at scheduledAt, or a run
+    /// after other jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed: Option<TaskMissed>,
     /// The member `options`.
