@@ -216,6 +216,7 @@ func (d runData) input() Node {
 		If(d.Priority != "", term("Priority", Text(d.Priority))),
 		visibleTerm("Concurrency key", d.ConcurrencyKey),
 		with(d.Policy.TimeLimitSeconds, func(s *int) Node { return term("Time limit", text(*s, " s")) }),
+		with(d.Policy.DeadlineSeconds, func(s *int) Node { return term("Deadline", text(*s, " s for all attempts")) }),
 		term("Correlation id", code(visible(d.CorrelationID))),
 	))
 }

@@ -103,6 +103,7 @@ func (w *world) checkChange(before, r *run.Run) {
 		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
 	}
 	w.checkFault(r)
+	w.checkAttemptInTime(r)
 	if !r.State.Terminal() || before != nil && before.State.Terminal() {
 		return
 	}
@@ -181,7 +182,7 @@ func (w *world) checkAttempt(before, r *run.Run) {
 // checkFault checks that a limit is not applied early.
 func (w *world) checkFault(r *run.Run) {
 	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if r.Fault == nil || of.faultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout && r.Fault.Code != fault.ActionTimeout {
+	if r.Fault == nil || of.faultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout && r.Fault.Code != fault.ActionTimeout && r.Fault.Code != fault.DeadlineExceeded {
 		return
 	}
 	of.faultChecked = true
@@ -202,6 +203,8 @@ func (w *world) checkFault(r *run.Run) {
 			began, most = r.Attempt.IntentAt, most-limit.ReportMargin(most)
 		}
 		early(most, r.Attempt.EndedAt.Sub(began))
+	case fault.DeadlineExceeded:
+		w.checkDeadline(r)
 	case fault.QueueTimeout:
 		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
 	case fault.ActionTimeout:

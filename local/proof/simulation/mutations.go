@@ -15,5 +15,6 @@ package simulation
 //	a cancelled previous run counts as a success: 34, a run is to start, and the previous run is Cancelled
 //	kill_old ends the newest of the older runs: 34, a run was replaced with too few newer ones
 //	kill_old ends one run more than needed: 54, a run was replaced with too few newer ones
+//	a retry after the deadline is not refused: 3, an attempt began after its deadline
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.

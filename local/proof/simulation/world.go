@@ -141,6 +141,7 @@ func newWorld(seed uint64, dir string) *world {
 	w.signer = fake.NewSigner(nil, "simulation")
 	w.plan = w.drawPlan()
 	w.config = w.drawConfig()
+	w.drawDeadline()
 	if w.contended() {
 		w.drawContention()
 	}

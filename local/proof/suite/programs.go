@@ -23,6 +23,7 @@ func programs() []Test {
 		{Name: "program that fails ends with its exit code", Requires: needs, Run: programFails},
 		{Name: "exit codes of a program are mapped", Requires: needs, Run: programCodes},
 		{Name: "program is cancelled", Requires: needs, Run: programCancelled},
+		{Name: "run fails at its deadline over all attempts", Requires: needs, Run: programDeadline},
 		{Name: "program reads its input and delivers its output and log", Requires: needs, Run: programDelivers},
 		{Name: "program's output is followed", Requires: needs, Run: programFollowed},
 		{Name: "program gets the trace context of its attempt", Requires: needs, Run: programTraced},
@@ -146,6 +147,27 @@ func programTraced(c *Case) {
 		if trace := first[3:35]; trace != want && (want != "" || trace == client) {
 			c.T.Errorf("%s: got trace %s, want %s", header, trace, want)
 		}
+	}
+}
+
+// programDeadline runs a program that fails fast until its retry would be too late, and one that
+// runs for too long.
+func programDeadline(c *Case) {
+	retried := script("exit 7").with("deadline", "20s").with("retryConfig", map[string]any{"maxRetries": 50, "initialDelay": "8s", "maxDelay": "8s"})
+	run := c.ended(c.startProgram(retried))
+	if run.State != "Failed" || run.Attempt > 3 || run.Fault == nil || !strings.Contains(run.Fault.Message, "deadline") {
+		c.T.Errorf("got %s in attempt %d with %+v, want a failure in attempt 1 to 3 that names the deadline", run.State, run.Attempt, run.Fault)
+	}
+	run = c.ended(c.startProgram(script("sleep 600").with("deadline", "10s").with("policy", map[string]any{"cancelGraceSeconds": 1})))
+	if run.State != "Failed" || run.Fault == nil || run.Fault.Code != "DEADLINE_EXCEEDED" || run.Attempt > 1 {
+		c.T.Errorf("got %s in attempt %d with %+v, want DEADLINE_EXCEEDED in attempt 1", run.State, run.Attempt, run.Fault)
+	}
+	if p := run.Policy.DeadlineSeconds; p == nil || *p != 10 {
+		c.T.Errorf("got policy %+v, want a deadline of 10 s", run.Policy)
+	}
+	bad := c.Call(http.MethodPost, "/v1/runs", string(outside.Encode(c.T, script("true").with("deadline", "2s"))))
+	if p := bad.Problem(c.T); bad.Status != http.StatusBadRequest || len(p.Problems) != 1 || p.Problems[0].Field != "deadline" {
+		c.T.Errorf("got %d %s, want 400 for the field deadline", bad.Status, bad.Body)
 	}
 }
 

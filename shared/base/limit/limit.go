@@ -66,8 +66,10 @@ const (
 const (
 	TimeLimit = 14 * 24 * time.Hour
 	Retention = 365 * 24 * time.Hour
-	// Duration applies to all other settings of a duration.
-	Duration = 30 * 24 * time.Hour
+	// Duration applies to all other settings of a duration, and to the deadlines of runs, which
+	// have at least MinDeadline.
+	Duration    = 30 * 24 * time.Hour
+	MinDeadline = 3 * time.Second
 	// Ahead is how long before its scheduled time a run can be created.
 	Ahead = 30 * 24 * time.Hour
 	// HookTimeout applies to one try of a request to a hook.

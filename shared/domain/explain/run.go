@@ -99,6 +99,9 @@ func Run(r run.Run, f Facts) Explanation {
 	if step, ok := r.LastStep(); ok && x.Reason != FallingBack {
 		x.Message += fmt.Sprintf("; the run is in pool %s because pool %s started no machine (%s): %s", step.To, step.From, step.Reason, step.Message)
 	}
+	if by := r.EndBy(); !by.IsZero() {
+		x.Message += "; the deadline of the run is " + stamp(by)
+	}
 	x.fallbacks(r, f)
 	x.expect(r, f)
 	return x

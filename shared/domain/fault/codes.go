@@ -46,6 +46,8 @@ const (
 	OutputMissing Code = "OUTPUT_MISSING"
 	// OutputMismatch: the output's size or SHA-256 differs from the reported one.
 	OutputMismatch Code = "OUTPUT_MISMATCH"
+	// DeadlineExceeded: the run did not end before its deadline, which includes all attempts.
+	DeadlineExceeded Code = "DEADLINE_EXCEEDED"
 	// QueueTimeout: no slot of the pool became free in time.
 	QueueTimeout Code = "QUEUE_TIMEOUT"
 	// ActionTimeout: an action's wait reached its limit.
@@ -178,6 +180,7 @@ var kinds = map[Code]kind{
 	WorkerStopped:    {Infrastructure, BlameWorker, true},
 	OutputMissing:    {Infrastructure, BlameWorker, true},
 	OutputMismatch:   {Infrastructure, BlameWorker, true},
+	DeadlineExceeded: {Timeout, BlameClient, false},
 	QueueTimeout:     {Timeout, BlamePlatform, false},
 	ActionTimeout:    {Timeout, BlameClient, false},
 	ActionFailed:     {Configuration, BlameClient, false},

@@ -55,6 +55,8 @@ type Definition struct {
 	Actions     *Actions     `json:"actions,omitempty"`
 	RetryConfig *RetryConfig `json:"retryConfig,omitempty"`
 	Policy      *Policy      `json:"policy,omitempty"`
+	// Deadline is run.Policy.Deadline; empty means no limit.
+	Deadline Duration `json:"deadline,omitempty"`
 
 	Retention *Retention `json:"retention,omitempty"`
 

@@ -45,6 +45,9 @@ func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Gi
 			policy.Retry.Multiplier = *retry.BackoffMultiplier
 		}
 	}
+	if d.Deadline != "" {
+		policy.Deadline = d.Deadline.Value()
+	}
 	d.Retention.apply(&policy, &given)
 	policy.Fit(given)
 	return policy, given
@@ -74,6 +77,7 @@ var policyFields = map[string]string{
 	"timeLimit": "policy.timeLimitSeconds", "startTimeout": "policy.startTimeoutSeconds",
 	"heartbeatInterval": "policy.heartbeatIntervalSeconds", "heartbeatTimeout": "policy.heartbeatTimeoutSeconds",
 	"cancelGrace":        "policy.cancelGraceSeconds",
+	"deadline":           "deadline",
 	"retry.initialDelay": "retryConfig.initialDelay", "retry.maxDelay": "retryConfig.maxDelay",
 	"retry.multiplier": "retryConfig.backoffMultiplier",
 	"outputRetention":  "retention.outputs", "logRetention": "retention.logs", "recordRetention": "retention.records",
@@ -96,6 +100,7 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 		p.duration(seconds+"initialDelay", retry.InitialDelay, time.Second, limit.TimeLimit)
 		p.duration(seconds+"maxDelay", retry.MaxDelay, time.Second, limit.TimeLimit)
 	}
+	p.duration("deadline", d.Deadline, limit.MinDeadline, limit.Duration)
 	if r := d.Retention; r != nil {
 		const in = "retention."
 		p.duration(in+"outputs", r.Outputs, time.Second, limit.Retention)

@@ -254,6 +254,7 @@ func (d *draft) reconcileAction() {
 	v, late := d.Lateness(d.now)
 	switch {
 	case !a.Waits:
+	case d.endAtDeadline("in the action " + string(a.Type)):
 	case !d.now.Before(a.Until):
 		d.timeOut("it did not lead to a start within %s: %s", a.Until.Sub(a.At), describe(d.Violations))
 	case a.Type.waits() && late:
@@ -275,7 +276,7 @@ func (r Run) actionUntil() time.Time {
 	if end := r.windowEnd(); !end.IsZero() && r.Acting.Type.waits() && end.Before(until) {
 		until = end.Add(time.Second)
 	}
-	return until
+	return r.untilDeadline(until)
 }
 
 // waits reports whether the run waits until its constraints are met.

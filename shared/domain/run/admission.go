@@ -107,7 +107,7 @@ type Admitted struct {
 func (Admitted) acted(Run) bool { return true }
 
 func (f Admitted) apply(d *draft) error {
-	if !d.AwaitsAdmission() {
+	if !d.AwaitsAdmission() || d.endAtDeadline("before it was admitted") {
 		return nil
 	}
 	d.takeKey(f.KeyLimit)
@@ -133,7 +133,7 @@ type Enqueued struct {
 func (Enqueued) acted(Run) bool { return true }
 
 func (f Enqueued) apply(d *draft) error {
-	if !d.AwaitsAdmission() {
+	if !d.AwaitsAdmission() || d.endAtDeadline("before it was admitted") {
 		return nil
 	}
 	d.takeKey(f.KeyLimit)

@@ -162,6 +162,10 @@ func (f Evaluated) reconcileQueued(d *draft) {
 	case d.now.Before(d.QueueBy()):
 		d.Attempt.FallbackBy = d.laterFallback()
 		d.enterTokenState(StepQueued)
+	case d.State == ContainerCreating && d.pastDeadline(d.now):
+		why := d.deadlineFault("before the platform permitted a start")
+		d.endAttempt(OutcomeFailed, why.Message, why)
+	case d.endAtDeadline("in a queue"):
 	case d.State == ContainerCreating:
 		why := fault.New(fault.QueueTimeout, "the platform permitted no start within %s", d.Policy.QueueTimeout)
 		d.endAttempt(OutcomeFailed, why.Message, why)
@@ -183,6 +187,10 @@ func (f Evaluated) reconcileStart(d *draft) error {
 		return StartFailed{Attempt: d.Attempt.Number, Fault: f.StartFault, Fallbacks: f.Fallbacks}.apply(d)
 	case f.Phase == PhaseGone:
 		return MachineGone{Attempt: d.Attempt.Number, Exit: f.Exit}.apply(d)
+	case d.pastDeadline(d.now):
+		why := d.deadlineFault("before its machine was seen running")
+		d.endAttempt(OutcomeFailed, why.Message, why)
+		return nil
 	case !d.now.Before(d.Attempt.StartBy):
 		why := fault.New(fault.StartTimeout,
 			"the machine was not seen running within %s", d.Policy.StartTimeout)
@@ -208,7 +216,7 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 		d.endEvicted(OutcomeFailed, fmt.Sprintf("the worker did not end within %s and is killed", d.Policy.CancelGrace))
 		return nil
 	case d.Cancel != nil && !d.now.Before(d.RunBy()) && !d.Attempt.GraceUntil.IsZero():
-		d.endKilled("the attempt reached its time limit of %s during the grace of the cancel request and is killed", d.Policy.TimeLimit)
+		d.endKilled("the attempt reached its time limit during the grace of the cancel request and is killed")
 		return nil
 	case !d.now.Before(d.RunBy()):
 		d.endAtTimeLimit()
@@ -232,6 +240,9 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 
 func (d *draft) endAtTimeLimit() {
 	why := fault.New(fault.RunTimeout, "the attempt reached its time limit of %s", d.Policy.TimeLimit)
+	if d.pastDeadline(d.now) && d.now.Before(d.Attempt.StartedAt.Add(d.Policy.TimeLimit)) {
+		why = d.deadlineFault(fmt.Sprintf("in attempt %d", d.Attempt.Number))
+	}
 	d.endAttempt(OutcomeFailed, why.Message, why)
 }
 

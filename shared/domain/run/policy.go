@@ -25,6 +25,9 @@ type Policy struct {
 	CancelGrace time.Duration `json:"cancelGrace"`
 	// QueueTimeout is how long a run may wait for a slot.
 	QueueTimeout time.Duration `json:"queueTimeout"`
+	// Deadline is the maximum time from the creation of the run, or from its scheduled time if
+	// that is later, to its end, over all attempts and waits; 0 means no limit.
+	Deadline time.Duration `json:"deadline,omitzero"`
 	// OutputRetention counts from the acceptance of the output, RecordRetention from the end of
 	// the run.
 	OutputRetention time.Duration `json:"outputRetention"`
@@ -99,6 +102,9 @@ func (p Policy) Validate() []Violation {
 	}
 	within("cancelGrace", p.CancelGrace, time.Second, limit.CancelGrace)
 	within("queueTimeout", p.QueueTimeout, time.Second, limit.Duration)
+	if p.Deadline != 0 {
+		within("deadline", p.Deadline, limit.MinDeadline, limit.Duration)
+	}
 	within("outputRetention", p.OutputRetention, time.Second, limit.Retention)
 	within("recordRetention", p.RecordRetention, time.Second, limit.Retention)
 	if p.LogRetention != 0 {

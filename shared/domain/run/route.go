@@ -94,7 +94,7 @@ func RouteOf(r Run, now time.Time) Route {
 			route.Next = StepBackingOff
 			route.Seconds = wholeSeconds(r.Attempt.BackoffUntil.Sub(now))
 		}
-		route.limits(r.Attempt.StartBy.Sub(now), 0)
+		route.limits(r.untilDeadline(r.Attempt.StartBy).Sub(now), 0)
 	case Running:
 		route.Next = StepRunning
 		until := r.RunBy()
@@ -135,8 +135,8 @@ func wholeSeconds(d time.Duration) int {
 }
 
 // QueueBy returns when the queue timeout expires for a run that is queued for its key or its
-// pool. The timeout includes the wait for the key. For an inference task it is at most its
-// deadline.
+// pool. The timeout includes the wait for the key. It is at most the deadline of the run, or of
+// an inference task.
 func (r Run) QueueBy() time.Time {
 	since := r.Slot.Since
 	if r.AwaitsKey() {
@@ -146,21 +146,21 @@ func (r Run) QueueBy() time.Time {
 	if r.Work.Inference != nil && r.AnswerBy().Before(by) { // a retry is queued again later
 		by = r.AnswerBy()
 	}
-	return by
+	return r.untilDeadline(by)
 }
 
-// RunBy returns the end of the time limit of a started attempt.
-func (r Run) RunBy() time.Time { return r.Attempt.StartedAt.Add(r.Policy.TimeLimit) }
+// RunBy returns the end of the time limit of a started attempt, at most the deadline of the run.
+func (r Run) RunBy() time.Time { return r.untilDeadline(r.Attempt.StartedAt.Add(r.Policy.TimeLimit)) }
 
 // Deadline returns the latest time at which the attempt can end by itself: its start limit plus
-// its time limit. It moves with the start limit, so that the time in which the platform refuses
-// machines does not reduce that of the worker.
+// its time limit, but at most the deadline of the run. It moves with the start limit, so that the
+// time in which the platform refuses machines does not reduce that of the worker.
 func (r Run) Deadline() time.Time {
 	startBy := r.Attempt.IntentAt.Add(r.Policy.StartTimeout)
 	if r.Attempt.StartBy.After(startBy) {
 		startBy = r.Attempt.StartBy
 	}
-	return startBy.Add(r.Policy.TimeLimit)
+	return r.untilDeadline(startBy.Add(r.Policy.TimeLimit))
 }
 
 // LeadsTo reports whether the execution reaches route if a token of step s is completed

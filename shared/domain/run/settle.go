@@ -171,6 +171,11 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	if d.FallsBack() || why.Code == fault.PoolDrained {
 		delay = 0
 	}
+	if last, late := d.retryAfterDeadline(d.now.Add(delay), why); late {
+		d.notePostRunHook(f.PostRunHook)
+		d.finish(Failed, last.Message, last)
+		return
+	}
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(Retrying, stays+"retried in "+delay.Round(time.Second).String(), why)

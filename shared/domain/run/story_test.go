@@ -75,6 +75,9 @@ func (s *teller) step(t *testing.T, d *datadriven.TestData) string {
 			r.ScheduledAt = s.now.Add(time.Hour)
 		}
 		r.Work.Program = program(t, d)
+		if d.HasArg("deadline") {
+			r.Policy.Deadline = duration(t, d, "deadline")
+		}
 		first := s.first(t, d, r)
 		s.run = first.Run
 		return s.emit(first)

@@ -12,7 +12,7 @@ import (
 var policyFields = map[string]string{
 	"timeLimit": "timeLimitSeconds", "startTimeout": "startTimeoutSeconds",
 	"heartbeatInterval": "heartbeatIntervalSeconds", "heartbeatTimeout": "heartbeatTimeoutSeconds",
-	"cancelGrace": "cancelGraceSeconds", "retry.maxAttempts": "retry.maxAttempts",
+	"cancelGrace": "cancelGraceSeconds", "deadline": "deadlineSeconds", "retry.maxAttempts": "retry.maxAttempts",
 	"retry.initialDelay": "retry.initialDelaySeconds", "retry.maxDelay": "retry.maxDelaySeconds",
 	"retry.multiplier": "retry.multiplier", "retry.jitter": "retry.jitter", "retry.categories": "retry.categories",
 }
@@ -30,6 +30,7 @@ func policyFrom(defaults run.Policy, asked *contract.Policy) (run.Policy, error)
 	given.HeartbeatInterval = set(&p.HeartbeatInterval, asked.HeartbeatIntervalSeconds)
 	given.HeartbeatTimeout = set(&p.HeartbeatTimeout, asked.HeartbeatTimeoutSeconds)
 	set(&p.CancelGrace, asked.CancelGraceSeconds)
+	set(&p.Deadline, asked.DeadlineSeconds)
 	if retry := asked.Retry; retry != nil {
 		given.InitialDelay = set(&p.Retry.InitialDelay, retry.InitialDelaySeconds)
 		given.MaxDelay = set(&p.Retry.MaxDelay, retry.MaxDelaySeconds)
@@ -87,6 +88,9 @@ func policyOf(p run.Policy) contract.Policy {
 			MaxAttempts: &p.Retry.MaxAttempts, InitialDelaySeconds: seconds(p.Retry.InitialDelay),
 			Multiplier: &p.Retry.Multiplier, MaxDelaySeconds: seconds(p.Retry.MaxDelay), Jitter: &p.Retry.Jitter,
 		},
+	}
+	if p.Deadline > 0 {
+		policy.DeadlineSeconds = seconds(p.Deadline)
 	}
 	for _, c := range p.Retry.Categories {
 		policy.Retry.Categories = append(policy.Retry.Categories, string(c))

@@ -13,8 +13,11 @@ type Policy struct {
 	HeartbeatIntervalSeconds *int `json:"heartbeatIntervalSeconds,omitempty"`
 	HeartbeatTimeoutSeconds  *int `json:"heartbeatTimeoutSeconds,omitempty"`
 	// CancelGraceSeconds is the time that a worker has to stop after a cancel request.
-	CancelGraceSeconds *int         `json:"cancelGraceSeconds,omitempty"`
-	Retry              *RetryPolicy `json:"retry,omitempty"`
+	CancelGraceSeconds *int `json:"cancelGraceSeconds,omitempty"`
+	// DeadlineSeconds is the maximum time from the creation of the run, or from its scheduled
+	// time if that is later, to its end, over all attempts; absent means no limit.
+	DeadlineSeconds *int         `json:"deadlineSeconds,omitempty"`
+	Retry           *RetryPolicy `json:"retry,omitempty"`
 }
 
 // RetryPolicy sets how often and when a run is retried.
