@@ -38,7 +38,7 @@ func TestRunOfADefinition(t *testing.T) {
 	policy.HeartbeatInterval, policy.HeartbeatTimeout = 20*time.Second, time.Minute
 	policy.Retry.MaxAttempts, policy.Retry.InitialDelay, policy.Retry.Multiplier, policy.Retry.MaxDelay = 3, 10*time.Second, 1.5, 5*time.Minute
 	policy.OutputRetention, policy.LogRetention, policy.RecordRetention = 48*time.Hour, 24*time.Hour, 72*time.Hour
-	policy.Newest, policy.KeepDownloaded = 3, true
+	policy.Newest, policy.KeepDownloaded, policy.Deadline = 3, true, 2*time.Hour
 	if !reflect.DeepEqual(r.Policy, policy) {
 		t.Errorf("got policy %+v, want %+v", r.Policy, policy)
 	}
