@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -19,10 +20,13 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	}
 	exceeded, actedOnViolations, triggered := 0, 0, map[string]int{}
 	done := map[string]run.EventType{}
+	var retries []string
 	for _, e := range events {
 		switch e.Type {
 		case run.EventExpectedTimeExceeded:
 			exceeded++
+		case run.EventRetryScheduled:
+			retries = append(retries, onEvent(r, run.OnRetry, "#"+strconv.Itoa(e.Attempt))...)
 		case run.EventActionExecuted, run.EventActionFailed:
 			reason, kind := reasonOf(e.Message)
 			if strings.HasSuffix(e.Message, "does not apply after a run") {
@@ -46,7 +50,11 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	if exceeded > 1 || actedOnViolations > most {
 		w.fail("%s: got %d events of an exceeded run time and %d of its action, want at most 1 and %d", r.ID, exceeded, actedOnViolations, most)
 	}
-	for _, reason := range endActions(r) {
+	due := append(endActions(r), retries...)
+	if exceeded > 0 {
+		due = append(due, onEvent(r, run.OnLate, "")...)
+	}
+	for _, reason := range due {
 		if done[reason] == "" {
 			w.fail("%s ended as %s without its action %s", r.ID, r.State, reason)
 		}
@@ -126,16 +134,23 @@ func endAction(r *run.Run, reason string) (action run.Action) {
 	if actions == nil {
 		return action
 	}
-	found := actions.OnViolation
-	switch own, has := actions.Each[run.Constraint(reason)]; {
-	case reason == "onSuccess":
-		found = actions.OnSuccess
-	case reason == "onFailure":
-		found = actions.OnFailure
-	case reason == "onSkip":
-		found = actions.OnSkip
+	event, _ := run.EndAction(reason).Event()
+	list := map[run.EndAction]*run.Action{
+		run.OnSuccess: actions.OnSuccess, run.OnFailure: actions.OnFailure, run.OnSkip: actions.OnSkip, run.OnRetry: actions.OnRetry, run.OnLate: actions.OnLate,
+	}
+	found, ofEvent := list[event]
+	own, has := actions.Each[run.Constraint(reason)]
+	switch {
+	case ofEvent:
+		name, _, _ := strings.Cut(reason, "#")
+		if _, number, listed := strings.Cut(name, "-"); listed {
+			index, _ := strconv.Atoi(number)
+			return actions.Further[event][index-2]
+		}
 	case has:
 		found = &own
+	default:
+		found = actions.OnViolation
 	}
 	if found != nil {
 		action = *found
@@ -143,18 +158,39 @@ func endAction(r *run.Run, reason string) (action run.Action) {
 	return action
 }
 
+// onEvent returns the reasons of the actions that must follow an event of a run, after which it
+// may continue.
+func onEvent(r *run.Run, event run.EndAction, suffix string) (reasons []string) {
+	if r.Actions == nil {
+		return nil
+	}
+	for i := range 1 + len(r.Actions.Further[event]) {
+		reason := string(event)
+		if i > 0 {
+			reason += "-" + strconv.Itoa(i+1)
+		}
+		reason += suffix
+		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionTriggerJob {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
 // endActions returns the reasons of the actions that must follow the end of a run.
 func endActions(r *run.Run) (reasons []string) {
 	if r.State == run.Cancelled {
 		return nil
 	}
-	candidates := []string{"onFailure"}
+	end := run.OnFailure
 	switch {
 	case r.Skipped:
-		candidates = []string{"onSkip"}
+		end = run.OnSkip
 	case r.State == run.Completed:
-		candidates = []string{"onSuccess"}
+		end = run.OnSuccess
 	}
+	reasons = onEvent(r, end, "")
+	var candidates []string
 	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
 		if violated(r, name) {
 			candidates = append(candidates, string(name))

@@ -14,8 +14,8 @@ func (w *world) drawDeadline() {
 	}
 }
 
-// checkDeadline checks that a run does not end early because of its deadline.
-func (w *world) checkDeadline(r *run.Run) {
+// checkRunDeadline checks that a run does not end early because of its deadline.
+func (w *world) checkRunDeadline(r *run.Run) {
 	switch by := r.EndBy(); {
 	case by.IsZero():
 		w.fail("%s reached a deadline that it does not have", r.ID)

@@ -33,7 +33,23 @@ func (w *world) drawActions(id string, constraints map[string]any) map[string]an
 			actions[name] = w.drawAction(id, limited, true)
 		}
 	}
+	if w.seed%10 == 6 {
+		w.drawLists(id, constraints, actions)
+	}
 	return actions
+}
+
+// drawLists adds lists of actions, and actions of events before the end of a run.
+func (w *world) drawLists(id string, constraints, actions map[string]any) {
+	draw := func() any { return w.drawAction(id, false, true) }
+	if first, has := actions["onFailure"]; has {
+		actions["onFailure"] = []any{first, draw(), draw()}
+	}
+	actions["onSuccess"] = []any{draw(), draw()}
+	actions["onRetry"] = []any{draw(), draw()}
+	if _, has := constraints["maxExpectedRunTime"]; has {
+		actions["onLate"] = draw()
+	}
 }
 
 // drawAction draws an action. If after is true, the action follows a run: it is webhook or

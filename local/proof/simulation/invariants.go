@@ -204,7 +204,7 @@ func (w *world) checkFault(r *run.Run) {
 		}
 		early(most, r.Attempt.EndedAt.Sub(began))
 	case fault.DeadlineExceeded:
-		w.checkDeadline(r)
+		w.checkRunDeadline(r)
 	case fault.QueueTimeout:
 		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
 	case fault.ActionTimeout:

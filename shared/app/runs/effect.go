@@ -131,7 +131,7 @@ func (s *effects) effect(ctx context.Context, r run.Run, e run.Effect) error {
 		if s.actions == nil {
 			return errors.New("this function does not act for jobs; the sweep does")
 		}
-		return s.actions.end(ctx, r, e.Action)
+		return s.actions.end(ctx, r, e)
 	case run.EffectFollow:
 		if s.actions == nil {
 			return errors.New("this function does not start what comes after a run; the sweep does")

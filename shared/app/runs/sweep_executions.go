@@ -67,8 +67,9 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 		}
 		acts = append(acts, err) // one address does not delay the actions on others
 	}
-	if err := errors.Join(acts...); err != nil {
-		return err
+	untaken := errors.Join(acts...)
+	if untaken != nil && (r.State.Terminal() || r.Execution.Start == 0) {
+		return untaken
 	}
 	if r.Execution.Start == 0 {
 		return nil // it has no execution; each of its actions has recorded its end
@@ -79,6 +80,8 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 		return s.effect(ctx, r, run.Effect{Kind: run.EffectStart, Execution: run.ExecutionName(ref, r.Execution.Start)})
 	case err != nil:
 		return fmt.Errorf("cannot describe the execution: %w", err)
+	case execution.Status == port.ExecutionRunning && untaken != nil:
+		return untaken
 	case execution.Status == port.ExecutionRunning && len(r.Execution.Pending) == 0 && s.now().Before(r.Execution.ActBy):
 		return nil // it was checked early and has time left
 	case execution.Status == port.ExecutionRunning || r.State.Terminal():

@@ -143,15 +143,18 @@ type Hook struct {
 	OnUnavailable Unavailable       `json:"onUnavailable,omitempty"`
 }
 
-// Actions are a job's reactions to violated constraints and to the end of a run.
+// Actions are a job's reactions to violated constraints and to the events of a run.
 type Actions struct {
 	OnConstraintViolation *Action `json:"onConstraintViolation,omitempty"`
 	// OnViolationOf has the actions for individual constraints.
 	OnViolationOf map[run.Constraint]Action `json:"onViolationOf,omitempty"`
-	OnFailure     *Action                   `json:"onFailure,omitempty"`
-	OnSuccess     *Action                   `json:"onSuccess,omitempty"`
+	OnFailure     ActionList                `json:"onFailure,omitempty"`
+	OnSuccess     ActionList                `json:"onSuccess,omitempty"`
 	// OnSkip follows a skipped run, or skipped firings.
-	OnSkip *Action `json:"onSkip,omitempty"`
+	OnSkip ActionList `json:"onSkip,omitempty"`
+	// OnRetry follows each attempt that is retried, OnLate the excess of MaxExpectedRunTime.
+	OnRetry ActionList `json:"onRetry,omitempty"`
+	OnLate  ActionList `json:"onLate,omitempty"`
 }
 
 // Action is an action with its parameters: strings or numbers. trigger_job also has

@@ -64,6 +64,9 @@ func TestRunOfADefinition(t *testing.T) {
 		OnFailure: &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert", SecretRef: "hook-secret", Timeout: 10 * time.Second}},
 		OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish-orders"},
 		OnSkip:    &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/skipped", Timeout: 10 * time.Second}},
+		OnRetry:   &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/retried", Timeout: 10 * time.Second}},
+		OnLate:    &run.Action{Type: run.ActionTriggerJob, JobID: "repair-orders"},
+		Further:   map[run.EndAction][]run.Action{run.OnRetry: {{Type: run.ActionTriggerJob, JobID: "repair-orders"}}},
 	}
 	if !reflect.DeepEqual(r.Actions, actions) {
 		t.Errorf("got actions %+v, want %+v", r.Actions, actions)

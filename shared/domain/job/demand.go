@@ -131,17 +131,14 @@ func (d Definition) actions() iter.Seq2[string, Action] {
 		if d.Actions == nil {
 			return
 		}
-		for _, at := range []struct {
-			field  string
-			action *Action
-		}{
-			{"actions.onConstraintViolation", d.Actions.OnConstraintViolation},
-			{"actions.onFailure", d.Actions.OnFailure},
-			{"actions.onSuccess", d.Actions.OnSuccess},
-			{"actions.onSkip", d.Actions.OnSkip},
-		} {
-			if at.action != nil && !yield(at.field, *at.action) {
-				return
+		if a := d.Actions.OnConstraintViolation; a != nil && !yield("actions.onConstraintViolation", *a) {
+			return
+		}
+		for field, list := range d.Actions.events() {
+			for at, action := range list.fields(field) {
+				if !yield(at, action) {
+					return
+				}
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.Actions.OnViolationOf)) {
@@ -199,6 +196,7 @@ func validateActions(d Definition, p *problems) {
 	if d.Actions == nil {
 		return
 	}
+	d.Actions.validateEvents(d, p)
 	for name := range d.Actions.OnViolationOf {
 		if field := "actions.onViolationOf." + string(name); !slices.Contains(run.ConstraintNames(), name) {
 			p.bad(field, "unknown constraint, want one of %s", list(run.ConstraintNames()))
@@ -282,11 +280,13 @@ func validateParameter(d Definition, field string, action Action, name string, w
 	}
 }
 
-// afterRun reports whether the action in the field follows the end of a run.
+// afterRun reports whether the action in the field follows an event of a run.
 func afterRun(field string) bool {
+	if onEvent(field) {
+		return true
+	}
 	switch strings.TrimPrefix(field, "actions.") {
-	case "onFailure", "onSuccess", "onSkip",
-		"onViolationOf." + string(run.MaxExpectedRunTime), "onViolationOf." + string(run.MaxAllowedRunTime), "onViolationOf." + string(run.PostRunHook):
+	case "onViolationOf." + string(run.MaxExpectedRunTime), "onViolationOf." + string(run.MaxAllowedRunTime), "onViolationOf." + string(run.PostRunHook):
 		return true
 	}
 	return false

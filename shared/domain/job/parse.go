@@ -99,6 +99,9 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 		}
 		p.decodeAny(n, to, path)
 		return
+	case *ActionList:
+		p.actionList(n, to, path)
+		return
 	case *json.RawMessage:
 		if n.kind != kindObject {
 			p.mismatch(n, path, string(kindObject))

@@ -102,13 +102,13 @@ func TestSchemaHasTheValues(t *testing.T) {
 		return texts
 	}
 	for path, want := range map[string][]string{
-		"completion":                names([]run.Completion{run.CompletionExit, run.CompletionCallback}),
-		"logs":                      names([]Logs{LogsKeep, LogsDrop}),
-		"priority":                  names(run.Priorities()),
-		"bucketCredentials":         names([]string{run.BucketVariables, run.BucketEnvelope}),
-		"concurrency.overflow":      names(run.Overflows()),
-		"constraints.onUnavailable": names([]Unavailable{UnavailableSkip, UnavailableAllow}),
-		"actions.onFailure.type":    names(run.ActionTypes()),
+		"completion":                         names([]run.Completion{run.CompletionExit, run.CompletionCallback}),
+		"logs":                               names([]Logs{LogsKeep, LogsDrop}),
+		"priority":                           names(run.Priorities()),
+		"bucketCredentials":                  names([]string{run.BucketVariables, run.BucketEnvelope}),
+		"concurrency.overflow":               names(run.Overflows()),
+		"constraints.onUnavailable":          names([]Unavailable{UnavailableSkip, UnavailableAllow}),
+		"actions.onConstraintViolation.type": names(run.ActionTypes()),
 	} {
 		got := slices.Clone(root.at(root.Defs, path).Enum)
 		if slices.Sort(got); !slices.Equal(got, want) {
@@ -122,8 +122,8 @@ func TestSchemaHasTheValues(t *testing.T) {
 		}
 	}
 	for path, want := range map[string][]string{
-		"actions.onViolationOf":        names(run.ConstraintNames()),
-		"actions.onFailure.parameters": slices.Sorted(maps.Keys(known)),
+		"actions.onViolationOf":                    names(run.ConstraintNames()),
+		"actions.onConstraintViolation.parameters": slices.Sorted(maps.Keys(known)),
 	} {
 		if got := slices.Sorted(maps.Keys(root.at(root.Defs, path).Properties)); !slices.Equal(got, want) {
 			t.Errorf("%s: got properties %v in the schema, want %v", path, got, want)

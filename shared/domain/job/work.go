@@ -142,9 +142,12 @@ func (d Definition) runActions() *run.Actions {
 	}
 	found := &run.Actions{
 		OnViolation: convert(d.Actions.OnConstraintViolation),
-		OnFailure:   convert(d.Actions.OnFailure), OnSuccess: convert(d.Actions.OnSuccess),
-		OnSkip: convert(d.Actions.OnSkip),
 	}
+	found.OnFailure = d.Actions.OnFailure.first(run.OnFailure, &found.Further)
+	found.OnSuccess = d.Actions.OnSuccess.first(run.OnSuccess, &found.Further)
+	found.OnSkip = d.Actions.OnSkip.first(run.OnSkip, &found.Further)
+	found.OnRetry = d.Actions.OnRetry.first(run.OnRetry, &found.Further)
+	found.OnLate = d.Actions.OnLate.first(run.OnLate, &found.Further)
 	if len(d.Actions.OnViolationOf) > 0 {
 		found.Each = make(map[run.Constraint]run.Action, len(d.Actions.OnViolationOf))
 	}

@@ -146,6 +146,11 @@ type Actions struct {
 	OnSuccess   *Action               `json:"onSuccess,omitempty"`
 	// OnSkip follows a skipped run, instead of OnSuccess.
 	OnSkip *Action `json:"onSkip,omitempty"`
+	// OnRetry follows each attempt that is retried, OnLate the excess of MaxExpectedRunTime.
+	OnRetry *Action `json:"onRetry,omitempty"`
+	OnLate  *Action `json:"onLate,omitempty"`
+	// Further are the second and later actions of an event, which follow the first one.
+	Further map[EndAction][]Action `json:"further,omitempty"`
 	// Exec: trigger_job may run programs of the host, because the client that stored the job
 	// had the scope exec. Run.Exec must be set too.
 	Exec bool `json:"exec,omitempty"`

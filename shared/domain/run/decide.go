@@ -67,8 +67,10 @@ type Effect struct {
 	Token      string `json:"token,omitempty"`
 	Step       Step   `json:"step,omitempty"`
 	Generation int    `json:"generation,omitempty"`
-	// Action is the action to carry out after the end of the run.
+	// Action is the action of the job to carry out. At is when a run that has not ended got it;
+	// zero for an action that follows the end of the run.
 	Action EndAction `json:"action,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 }
 
 // EffectKind is the kind of an effect.

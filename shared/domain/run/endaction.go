@@ -8,44 +8,45 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
-// EndAction names an action that follows the end of a run: onSuccess, onFailure, onSkip, or the
-// constraint that the run violated after its start.
+// EndAction names an action that follows an event of a run, or the constraint that the run
+// violated after its start. The first action of an event has the name of the event; the second one
+// of onFailure is "onFailure-2". The name of an onRetry ends with its attempt, as in "onRetry#1".
 type EndAction string
 
-// The end actions that are not constraints.
+// The events that have actions.
 const (
 	OnSuccess EndAction = "onSuccess"
 	OnFailure EndAction = "onFailure"
 	OnSkip    EndAction = "onSkip"
+	OnRetry   EndAction = "onRetry" // an attempt failed, and the run is retried
+	OnLate    EndAction = "onLate"  // an attempt exceeds the expected run time
 )
 
 // MaxLineage is the maximum number of jobs that trigger each other in a chain.
 const MaxLineage = 8
 
-// ActionOf returns the job's action for an end of the run. ok is false without an action, or if
-// the action does not apply after a run: only webhook and trigger_job do.
+// ActionOf returns the job's action for an event of the run. ok is false without an action, or if
+// the action cannot follow an event.
 func (r Run) ActionOf(end EndAction) (action Action, ok bool) {
 	if r.Actions == nil {
 		return Action{}, false
 	}
-	var found *Action
-	switch end {
-	case OnSuccess:
-		found = r.Actions.OnSuccess
-	case OnFailure:
-		found = r.Actions.OnFailure
-	case OnSkip:
-		found = r.Actions.OnSkip
-	default:
-		found = r.Actions.OnViolation
-		if own, has := r.Actions.Each[Constraint(end)]; has {
-			found = &own
+	event, index, _ := end.parts()
+	if slices.Contains(EndActions(), event) {
+		actions := r.actionsOn(event)
+		if index < 0 || index >= len(actions) {
+			return Action{}, false
 		}
+		return actions[index], actions[index].Type.Follows()
+	}
+	found := r.Actions.OnViolation
+	if own, has := r.Actions.Each[Constraint(end)]; has {
+		found = &own
 	}
 	if found == nil {
 		return Action{}, false
 	}
-	return *found, found.Type == ActionWebhook || found.Type == ActionTriggerJob
+	return *found, found.Type.Follows()
 }
 
 // afterRun lists the constraints that are evaluated after the start of a run.
@@ -108,9 +109,7 @@ func (d *draft) endActions() {
 	case d.State == Completed:
 		end = OnSuccess
 	}
-	if _, ok := d.ActionOf(end); ok {
-		d.effects = append(d.effects, Effect{Kind: EffectAct, Action: end})
-	}
+	d.actOn(end, 0)
 }
 
 // EndActionDone: an action that follows the end of the run was carried out, or failed. It
@@ -179,6 +178,7 @@ func (d *draft) noteExpectedTime() {
 	message := fmt.Sprintf("the attempt runs for %s, want at most %s",
 		d.now.Sub(d.Attempt.StartedAt).Round(time.Second), d.Constraints.MaxExpectedRunTime)
 	d.violate(ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now}, EventExpectedTimeExceeded, message)
+	d.actOn(OnLate, 0)
 }
 
 // noteAllowedTime records the violation of a job's run that ends because of its time limit.

@@ -179,6 +179,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(Retrying, stays+"retried in "+delay.Round(time.Second).String(), why)
+	d.actOn(OnRetry, d.Attempt.Number)
 }
 
 // programRan reports whether the exit is that of the program. If the machine was destroyed or

@@ -29,6 +29,17 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 			Each: map[run.Constraint]run.Action{run.PostRunHook: webhook, run.MaxExpectedRunTime: {Type: run.ActionSkip}},
 		}
 	}
+	if d.HasArg("lists") {
+		constrain(r, run.ActionSkip)
+		r.Work.Kind = run.KindJob
+		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute}
+		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
+		trigger := run.Action{Type: run.ActionTriggerJob, JobID: "repair"}
+		r.Actions = &run.Actions{
+			OnSuccess: &webhook, OnRetry: &webhook, OnLate: &trigger,
+			Further: map[run.EndAction][]run.Action{run.OnSuccess: {trigger, webhook}, run.OnRetry: {trigger}},
+		}
+	}
 	if d.HasArg("on-skip") {
 		defer func() {
 			r.JobID = "nightly"

@@ -56,18 +56,16 @@ func (r Run) AsParent() *Parent {
 }
 
 // PassesOutput reports whether the run passes the text of its output to another run: as a variable
-// of the onSuccess action, or as the result that jobs after this one get.
+// of an onSuccess action, or as the result that jobs after this one get.
 func (r Run) PassesOutput() bool {
 	if len(r.Followers) > 0 {
 		return true
 	}
-	a, ok := r.ActionOf(OnSuccess)
-	if !ok {
-		return false
-	}
-	for _, p := range a.Parameters {
-		if p.FromOutput {
-			return true
+	for _, a := range r.actionsOn(OnSuccess) {
+		for _, p := range a.Parameters {
+			if p.FromOutput {
+				return true
+			}
 		}
 	}
 	return false

@@ -12,15 +12,15 @@ import (
 
 // HookBody encodes the body of a request to a hook.
 func HookBody(c hooks.Call) ([]byte, error) {
-	body := contract.HookBody{Hook: c.Reason, Run: Task(runs.View{Run: c.Run, QueuePosition: -1})}
+	event, _ := run.EndAction(c.Reason).Event()
+	body := contract.HookBody{Hook: string(event), Run: Task(runs.View{Run: c.Run, QueuePosition: -1})}
 	if body.Run.Program != nil {
 		body.Run.Program.Env = nil // the values may be intended only for the program
 	}
 	if c.Run.JobID != "" {
 		body.Job = &contract.HookJob{ID: c.Run.JobID, Version: c.Run.JobVersion}
 	}
-	ends := []string{contract.HookOnSuccess, contract.HookOnFailure, contract.HookOnSkip}
-	if c.Asks || slices.Contains(ends, c.Reason) {
+	if c.Asks || slices.Contains(run.EndActions(), event) {
 		return json.Marshal(body)
 	}
 	body.Hook = contract.HookOnViolation

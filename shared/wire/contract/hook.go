@@ -11,6 +11,8 @@ const (
 	HookOnSuccess   = "onSuccess"
 	HookOnFailure   = "onFailure"
 	HookOnSkip      = "onSkip"
+	HookOnRetry     = "onRetry"
+	HookOnLate      = "onLate"
 )
 
 // HookBody is the body of a request to a hook or a webhook of a job.
