@@ -267,8 +267,11 @@ type Policy struct {
 	// Maximum time between two calls of a worker that has called before.
 	HeartbeatTimeoutSeconds *int64 `json:"heartbeatTimeoutSeconds,omitzero"`
 	// Time that a worker has to stop after a cancel.
-	CancelGraceSeconds *int64       `json:"cancelGraceSeconds,omitzero"`
-	Retry              *RetryPolicy `json:"retry,omitzero"`
+	CancelGraceSeconds *int64 `json:"cancelGraceSeconds,omitzero"`
+	// Maximum time until the end of the run, over all attempts and waits. It counts from the
+	// creation of the run, or from its scheduled time if that is later.
+	DeadlineSeconds *int64       `json:"deadlineSeconds,omitzero"`
+	Retry           *RetryPolicy `json:"retry,omitzero"`
 }
 
 // RetryPolicy is an object of the API.
@@ -297,8 +300,11 @@ type RunPolicy struct {
 	// Maximum time between two calls of a worker that has called before.
 	HeartbeatTimeoutSeconds *int64 `json:"heartbeatTimeoutSeconds,omitzero"`
 	// Time that a worker has to stop after a cancel.
-	CancelGraceSeconds *int64       `json:"cancelGraceSeconds,omitzero"`
-	Retry              *RetryPolicy `json:"retry,omitzero"`
+	CancelGraceSeconds *int64 `json:"cancelGraceSeconds,omitzero"`
+	// Maximum time until the end of the run, over all attempts and waits. It counts from the
+	// creation of the run, or from its scheduled time if that is later.
+	DeadlineSeconds *int64       `json:"deadlineSeconds,omitzero"`
+	Retry           *RetryPolicy `json:"retry,omitzero"`
 }
 
 // ExportOptions is an object of the API.
@@ -696,7 +702,7 @@ type HookBodyConstraint struct {
 // unknown fields.
 type HookBody struct {
 	// What the job calls the address for. One of preRunHook, postRunHook, onConstraintViolation,
-	// onSuccess, onFailure, onSkip; later servers may add values.
+	// onSuccess, onFailure, onSkip, onRetry, onLate; later servers may add values.
 	Hook string `json:"hook"`
 	// The run, without the environment of its program.
 	Run Task `json:"run"`
@@ -1588,7 +1594,7 @@ type JobActionsOnViolationOf struct {
 }
 
 // JobActions is an object of the API. What the job does about violated constraints, and after
-// its runs.
+// events of its runs.
 type JobActions struct {
 	// One action answers all violations of a run. Absent is skip.
 	OnConstraintViolation *JobAction `json:"onConstraintViolation,omitzero"`
@@ -1596,11 +1602,16 @@ type JobActions struct {
 	// order of this list.
 	OnViolationOf *JobActionsOnViolationOf `json:"onViolationOf,omitzero"`
 	// webhook or trigger_job, after a run that failed.
-	OnFailure *JobAction `json:"onFailure,omitzero"`
+	OnFailure any `json:"onFailure,omitzero"`
 	// webhook or trigger_job, after a run that succeeded.
-	OnSuccess *JobAction `json:"onSuccess,omitzero"`
+	OnSuccess any `json:"onSuccess,omitzero"`
 	// webhook or trigger_job, after a run or firings that were skipped.
-	OnSkip *JobAction `json:"onSkip,omitzero"`
+	OnSkip any `json:"onSkip,omitzero"`
+	// webhook or trigger_job, after each attempt that failed and is retried.
+	OnRetry any `json:"onRetry,omitzero"`
+	// webhook or trigger_job, once, when an attempt exceeds maxExpectedRunTime, which the job
+	// needs.
+	OnLate any `json:"onLate,omitzero"`
 }
 
 // JobFieldsExport is an object of the API. Makes the runs exports, as POST /export/{format}
@@ -1797,6 +1808,9 @@ type JobFields struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+	// It counts from the creation of the run, or from its scheduled time if that is later.
+	Deadline string `json:"deadline,omitzero"`
 	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
 	// download does not shorten the retention of an output.
 	Retention *JobFieldsRetention `json:"retention,omitzero"`
@@ -1896,6 +1910,9 @@ type JobDefinition struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+	// It counts from the creation of the run, or from its scheduled time if that is later.
+	Deadline string `json:"deadline,omitzero"`
 	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
 	// download does not shorten the retention of an output.
 	Retention *JobFieldsRetention `json:"retention,omitzero"`
@@ -1996,6 +2013,9 @@ type RunDefinition struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+	// It counts from the creation of the run, or from its scheduled time if that is later.
+	Deadline string `json:"deadline,omitzero"`
 	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
 	// download does not shorten the retention of an output.
 	Retention *JobFieldsRetention `json:"retention,omitzero"`
@@ -2111,6 +2131,9 @@ type Job struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+	// It counts from the creation of the run, or from its scheduled time if that is later.
+	Deadline string `json:"deadline,omitzero"`
 	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
 	// download does not shorten the retention of an output.
 	Retention *JobFieldsRetention `json:"retention,omitzero"`
@@ -2222,6 +2245,9 @@ type JobVersion struct {
 	RetryConfig *JobFieldsRetryConfig `json:"retryConfig,omitzero"`
 	// Limits of a run. Omitted fields have the defaults of the deployment.
 	Policy *JobFieldsPolicy `json:"policy,omitzero"`
+	// Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+	// It counts from the creation of the run, or from its scheduled time if that is later.
+	Deadline string `json:"deadline,omitzero"`
 	// How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
 	// download does not shorten the retention of an output.
 	Retention *JobFieldsRetention `json:"retention,omitzero"`

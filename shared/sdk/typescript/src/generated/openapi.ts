@@ -325,6 +325,8 @@ export interface components {
             heartbeatTimeoutSeconds?: number;
             /** @description Time that a worker has to stop after a cancel. */
             cancelGraceSeconds?: number;
+            /** @description Maximum time until the end of the run, over all attempts and waits. It counts from the creation of the run, or from its scheduled time if that is later. */
+            deadlineSeconds?: number;
             retry?: components["schemas"]["RetryPolicy"];
         };
         RetryPolicy: {
@@ -350,6 +352,8 @@ export interface components {
             heartbeatTimeoutSeconds?: number;
             /** @description Time that a worker has to stop after a cancel. */
             cancelGraceSeconds?: number;
+            /** @description Maximum time until the end of the run, over all attempts and waits. It counts from the creation of the run, or from its scheduled time if that is later. */
+            deadlineSeconds?: number;
             retry?: components["schemas"]["RetryPolicy"];
         };
         ExportOptions: {
@@ -755,7 +759,7 @@ export interface components {
              * @description What the job calls the address for.
              * @enum {string}
              */
-            hook: "preRunHook" | "postRunHook" | "onConstraintViolation" | "onSuccess" | "onFailure" | "onSkip";
+            hook: "preRunHook" | "postRunHook" | "onConstraintViolation" | "onSuccess" | "onFailure" | "onSkip" | "onRetry" | "onLate";
             /** @description The run, without the environment of its program. */
             run: components["schemas"]["Task"];
             /** @description The stored job of the run, at the run's version. Null for another run. */
@@ -1552,7 +1556,7 @@ export interface components {
                 };
             };
         };
-        /** @description What the job does about violated constraints, and after its runs. */
+        /** @description What the job does about violated constraints, and after events of its runs. */
         JobActions: {
             /** @description One action answers all violations of a run. Absent is `skip`. */
             onConstraintViolation?: components["schemas"]["JobAction"];
@@ -1567,12 +1571,18 @@ export interface components {
                 postRunHook?: components["schemas"]["JobAction"];
             };
             /** @description `webhook` or `trigger_job`, after a run that failed. */
-            onFailure?: components["schemas"]["JobAction"];
+            onFailure?: components["schemas"]["JobEventActions"];
             /** @description `webhook` or `trigger_job`, after a run that succeeded. */
-            onSuccess?: components["schemas"]["JobAction"];
+            onSuccess?: components["schemas"]["JobEventActions"];
             /** @description `webhook` or `trigger_job`, after a run or firings that were skipped. */
-            onSkip?: components["schemas"]["JobAction"];
+            onSkip?: components["schemas"]["JobEventActions"];
+            /** @description `webhook` or `trigger_job`, after each attempt that failed and is retried. */
+            onRetry?: components["schemas"]["JobEventActions"];
+            /** @description `webhook` or `trigger_job`, once, when an attempt exceeds `maxExpectedRunTime`, which the job needs. */
+            onLate?: components["schemas"]["JobEventActions"];
         };
+        /** @description The actions of an event. Each is carried out once. */
+        JobEventActions: components["schemas"]["JobAction"] | components["schemas"]["JobAction"][];
         /** @description Labels with the syntax of Kubernetes: at most 32, with 4 KiB of keys and values. */
         Labels: {
             [key: string]: string;
@@ -1730,6 +1740,8 @@ export interface components {
                 heartbeatTimeoutSeconds?: number;
                 cancelGraceSeconds?: number;
             };
+            /** @description Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds. It counts from the creation of the run, or from its scheduled time if that is later. */
+            deadline?: components["schemas"]["JobDuration"];
             /** @description How long the runs are kept. Omitted fields have the defaults of the deployment. With it a download does not shorten the retention of an output. */
             retention?: {
                 /** @description From the acceptance of the output, 1s to 8760h, whole seconds. */

@@ -99,6 +99,7 @@ export type Measured = components["schemas"]["Measured"];
 export type JobConstraints = components["schemas"]["JobConstraints"];
 export type JobAction = components["schemas"]["JobAction"];
 export type JobActions = components["schemas"]["JobActions"];
+export type JobEventActions = components["schemas"]["JobEventActions"];
 export type Labels = components["schemas"]["Labels"];
 export type LabelChange = components["schemas"]["LabelChange"];
 export type JobFields = components["schemas"]["JobFields"];
