@@ -100,6 +100,7 @@ __all__ = [
     "JobConstraints",
     "JobDefinition",
     "JobDuration",
+    "JobEventActions",
     "JobExitCode",
     "JobExplanation",
     "JobFields",
@@ -395,6 +396,9 @@ JobDuration: TypeAlias = str
 
 #: What to do if something cannot be checked. `skip` counts it as violated, `allow` as met.
 JobUnavailable: TypeAlias = Union[Literal["skip", "allow"], str]
+
+#: The actions of an event. Each is carried out once.
+JobEventActions: TypeAlias = Union["JobAction", list[JobAction]]
 
 #: Labels with the syntax of Kubernetes: at most 32, with 4 KiB of keys and values.
 Labels: TypeAlias = dict[str, str]
@@ -723,6 +727,7 @@ class Policy(Object):
         "heartbeat_interval_seconds": "heartbeatIntervalSeconds",
         "heartbeat_timeout_seconds": "heartbeatTimeoutSeconds",
         "cancel_grace_seconds": "cancelGraceSeconds",
+        "deadline_seconds": "deadlineSeconds",
     }
 
     #: Maximum duration of an attempt. Nothing extends it.
@@ -736,6 +741,9 @@ class Policy(Object):
     heartbeat_timeout_seconds: int | None = None
     #: Time that a worker has to stop after a cancel.
     cancel_grace_seconds: int | None = None
+    #: Maximum time until the end of the run, over all attempts and waits. It counts from the
+    #: creation of the run, or from its scheduled time if that is later.
+    deadline_seconds: int | None = None
     retry: RetryPolicy | None = None
 
 
@@ -772,6 +780,7 @@ class RunPolicy(Object):
         "heartbeat_interval_seconds": "heartbeatIntervalSeconds",
         "heartbeat_timeout_seconds": "heartbeatTimeoutSeconds",
         "cancel_grace_seconds": "cancelGraceSeconds",
+        "deadline_seconds": "deadlineSeconds",
     }
 
     #: Maximum duration of an attempt. It is less than 3 for an inference task with a shorter
@@ -786,6 +795,9 @@ class RunPolicy(Object):
     heartbeat_timeout_seconds: int | None = None
     #: Time that a worker has to stop after a cancel.
     cancel_grace_seconds: int | None = None
+    #: Maximum time until the end of the run, over all attempts and waits. It counts from the
+    #: creation of the run, or from its scheduled time if that is later.
+    deadline_seconds: int | None = None
     retry: RetryPolicy | None = None
 
 
@@ -1345,7 +1357,16 @@ class HookBody(Object):
 
     #: What the job calls the address for.
     hook: (
-        Literal["preRunHook", "postRunHook", "onConstraintViolation", "onSuccess", "onFailure", "onSkip"]
+        Literal[
+            "preRunHook",
+            "postRunHook",
+            "onConstraintViolation",
+            "onSuccess",
+            "onFailure",
+            "onSkip",
+            "onRetry",
+            "onLate",
+        ]
         | str
     )
     #: The run, without the environment of its program.
@@ -2527,7 +2548,7 @@ class JobActionsOnViolationOf(Object):
 
 @dataclass(frozen=True, kw_only=True)
 class JobActions(Object):
-    """What the job does about violated constraints, and after its runs."""
+    """What the job does about violated constraints, and after events of its runs."""
 
     _names = {
         "on_constraint_violation": "onConstraintViolation",
@@ -2535,6 +2556,8 @@ class JobActions(Object):
         "on_failure": "onFailure",
         "on_success": "onSuccess",
         "on_skip": "onSkip",
+        "on_retry": "onRetry",
+        "on_late": "onLate",
     }
 
     #: One action answers all violations of a run. Absent is `skip`.
@@ -2543,11 +2566,16 @@ class JobActions(Object):
     #: order of this list.
     on_violation_of: JobActionsOnViolationOf | None = None
     #: `webhook` or `trigger_job`, after a run that failed.
-    on_failure: JobAction | None = None
+    on_failure: JobEventActions | None = None
     #: `webhook` or `trigger_job`, after a run that succeeded.
-    on_success: JobAction | None = None
+    on_success: JobEventActions | None = None
     #: `webhook` or `trigger_job`, after a run or firings that were skipped.
-    on_skip: JobAction | None = None
+    on_skip: JobEventActions | None = None
+    #: `webhook` or `trigger_job`, after each attempt that failed and is retried.
+    on_retry: JobEventActions | None = None
+    #: `webhook` or `trigger_job`, once, when an attempt exceeds `maxExpectedRunTime`, which the
+    #: job needs.
+    on_late: JobEventActions | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2813,6 +2841,9 @@ class JobFields(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+    #: It counts from the creation of the run, or from its scheduled time if that is later.
+    deadline: JobDuration | None = None
     #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
     #: download does not shorten the retention of an output.
     retention: JobFieldsRetention | None = None
@@ -2926,6 +2957,9 @@ class JobDefinition(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+    #: It counts from the creation of the run, or from its scheduled time if that is later.
+    deadline: JobDuration | None = None
     #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
     #: download does not shorten the retention of an output.
     retention: JobFieldsRetention | None = None
@@ -3038,6 +3072,9 @@ class RunDefinition(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+    #: It counts from the creation of the run, or from its scheduled time if that is later.
+    deadline: JobDuration | None = None
     #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
     #: download does not shorten the retention of an output.
     retention: JobFieldsRetention | None = None
@@ -3186,6 +3223,9 @@ class Job(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+    #: It counts from the creation of the run, or from its scheduled time if that is later.
+    deadline: JobDuration | None = None
     #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
     #: download does not shorten the retention of an output.
     retention: JobFieldsRetention | None = None
@@ -3305,6 +3345,9 @@ class JobVersion(Object):
     retry_config: JobFieldsRetryConfig | None = None
     #: Limits of a run. Omitted fields have the defaults of the deployment.
     policy: JobFieldsPolicy | None = None
+    #: Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole seconds.
+    #: It counts from the creation of the run, or from its scheduled time if that is later.
+    deadline: JobDuration | None = None
     #: How long the runs are kept. Omitted fields have the defaults of the deployment. With it a
     #: download does not shorten the retention of an output.
     retention: JobFieldsRetention | None = None
