@@ -265,7 +265,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 	})
 	secrets := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
-	caller := hooks.NewCalls(client, secrets, api.HookBody, s.config.Log)
+	caller := hooks.NewCalls(client, secrets, api.HookBody, config.PublicURL, s.config.Log)
 	s.metrics = s.newMetrics(config)
 	observers := []port.Observer{s.metrics, rawOutputs{s.machines, s.config.Log}}
 	if traces := s.config.Settings.Traces; traces.Endpoint != "" {

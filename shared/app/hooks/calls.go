@@ -3,9 +3,9 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/base/hook"
@@ -17,7 +17,7 @@ import (
 // Call is the content of the request body of a hook.
 type Call struct {
 	Run run.Run
-	// Reason is the constraint, onSuccess, onFailure or onSkip.
+	// Reason is the constraint, or a run.EndAction.
 	Reason string
 	// Asks: the answer of the hook decides about the run. Otherwise the call is a notification.
 	Asks bool
@@ -32,12 +32,17 @@ type Calls struct {
 	client  *hook.Client
 	secrets port.Secrets
 	body    Body
+	pages   string
 	log     *slog.Logger
 }
 
-// NewCalls returns Calls that send with a client and sign with the secrets of the jobs.
-func NewCalls(client *hook.Client, secrets port.Secrets, body Body, log *slog.Logger) *Calls {
-	return &Calls{client, secrets, body, log}
+// NewCalls returns Calls that send with a client and sign with the secrets of the jobs. publicURL
+// is the address of the deployment, for links to runs; empty for no links.
+func NewCalls(client *hook.Client, secrets port.Secrets, body Body, publicURL string, log *slog.Logger) *Calls {
+	if publicURL != "" {
+		publicURL = strings.TrimSuffix(publicURL, "/") + "/console/runs/"
+	}
+	return &Calls{client, secrets, body, publicURL, log}
 }
 
 // Ask implements runs.Hooks.
@@ -63,23 +68,14 @@ func (s *Calls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string
 	return "", a.Detail, nil
 }
 
-func (s *Calls) call(ctx context.Context, h run.Hook, c Call) (hook.Answer, error) {
-	body, err := s.body(c)
-	if err != nil {
-		return hook.Answer{}, fmt.Errorf("cannot encode the request of the hook: %w", err)
+func (s *Calls) call(ctx context.Context, h run.Hook, c Call) (answer hook.Answer, err error) {
+	if h.Notice != nil && h.Notice.Service != "" {
+		answer, err = s.notice(ctx, h, c)
+	} else {
+		answer, err = s.post(ctx, h, c)
 	}
-	key, problem, err := s.key(ctx, c.Run.Tenant, h.SecretRef)
 	if err != nil {
 		return hook.Answer{}, err
-	}
-	answer := hook.Answer{Verdict: hook.Unavailable, Detail: problem}
-	if problem == "" {
-		answer, err = s.client.Post(ctx, hook.Message{
-			URL: h.URL, Headers: h.Headers, Body: body, Key: key, ID: c.Run.TaskID + "-" + c.Reason, Timeout: h.Timeout,
-		})
-	}
-	if err != nil {
-		return hook.Answer{}, fault.Wrap(err, fault.Unavailable, "a hook was not called")
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "a hook was called", append(about.Run(&c.Run), slog.String("reason", c.Reason),
 		slog.String("verdict", string(answer.Verdict)), slog.Int("status", answer.Status), slog.Int("tries", answer.Tries),
@@ -87,18 +83,38 @@ func (s *Calls) call(ctx context.Context, h run.Hook, c Call) (hook.Answer, erro
 	return answer, nil
 }
 
+// post calls the address of a hook or webhook.
+func (s *Calls) post(ctx context.Context, h run.Hook, c Call) (hook.Answer, error) {
+	body, err := s.body(c)
+	if h.Notice != nil {
+		body = []byte(notice{*h.Notice, c.Run, run.EndAction(c.Reason), s.pages}.text(h.Notice.Body, inJSON))
+	}
+	if err != nil {
+		return hook.Answer{}, fmt.Errorf("cannot encode the request of the hook: %w", err)
+	}
+	key, problem, err := s.key(ctx, c.Run.Tenant, h.SecretRef)
+	if err != nil || problem != "" {
+		return hook.Answer{Verdict: hook.Unavailable, Detail: problem}, err
+	}
+	return sent(s.client.Post(ctx, hook.Message{
+		URL: h.URL, Headers: h.Headers, Body: body, Key: key, ID: c.Run.TaskID + "-" + c.Reason, Timeout: h.Timeout,
+	}))
+}
+
+// sent wraps the error of a client.
+func sent(answer hook.Answer, err error) (hook.Answer, error) {
+	if err != nil {
+		return hook.Answer{}, fault.Wrap(err, fault.Unavailable, "a hook was not called")
+	}
+	return answer, nil
+}
+
 // key returns the key of a hook's secret; zero without a name. problem is the reason that the
 // secret is unusable.
 func (s *Calls) key(ctx context.Context, tenant, name string) (key hook.Key, problem string, err error) {
-	if name == "" {
-		return key, "", nil
-	}
-	text, err := s.secrets.Secret(ctx, tenant, name)
-	if errors.Is(err, port.ErrNotFound) {
-		return key, fmt.Sprintf("secretRef: unknown secret %q", name), nil
-	}
-	if err != nil {
-		return key, "", fmt.Errorf("cannot read the secret of the hook: %w", err)
+	text, problem, err := s.text(ctx, tenant, name)
+	if err != nil || problem != "" || name == "" {
+		return key, problem, err
 	}
 	if key, err = hook.ParseKey(text); err != nil {
 		return key, fmt.Sprintf("secretRef: %q: %v", name, err), nil

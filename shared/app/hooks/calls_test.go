@@ -63,7 +63,7 @@ func receiver(t *testing.T, status int, answer string) *hookCase {
 	roots.AddCert(server.Certificate())
 	client := hook.New(hook.Config{Policy: policy, Clock: systemclock.System{}, RootCAs: roots})
 	h.url = server.URL + "/t0ken-of-the-receiver"
-	h.calls = hooks.NewCalls(client, h.secrets, api.HookBody, slog.New(slog.NewTextHandler(&h.log, nil)))
+	h.calls = hooks.NewCalls(client, h.secrets, api.HookBody, "https://sortie.example", slog.New(slog.NewTextHandler(&h.log, nil)))
 	return h
 }
 
@@ -163,7 +163,7 @@ func TestUnreadableSecretIsRetried(t *testing.T) {
 	t.Parallel()
 	h := receiver(t, http.StatusOK, "")
 	secrets := fake.NewSecrets(func(fake.Call) fake.Fate { return fake.Lost })
-	calls := hooks.NewCalls(hook.New(hook.Config{Clock: systemclock.System{}}), secrets, api.HookBody, slog.New(slog.DiscardHandler))
+	calls := hooks.NewCalls(hook.New(hook.Config{Clock: systemclock.System{}}), secrets, api.HookBody, "https://sortie.example", slog.New(slog.DiscardHandler))
 	if answer, err := calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "key"}, run.PreRunHook); !fault.Is(err, fault.Unavailable) || answer != (run.HookAnswer{}) {
 		t.Errorf("got %+v, %v, want Unavailable", answer, err)
 	}

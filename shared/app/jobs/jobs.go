@@ -92,7 +92,7 @@ func (s *Definitions) parse(
 	ctx context.Context, who port.Identity, document []byte, deployment job.Deployment,
 ) (job.Definition, error) {
 	var failed error
-	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.config.Policy, s.config.Hooks.CheckURL, s.config.NoBucketKeys
+	deployment.Policy, deployment.CheckURL, deployment.NoBucketKeys = s.config.Policy, s.config.Hooks.CheckAddress, s.config.NoBucketKeys
 	deployment.CheckPodSpec = s.config.CheckPodSpec
 	deployment.HasPool = func(name string) bool {
 		_, err := s.capacity.Pools.Read(ctx, s.capacity.Pools.Ref(who.Tenant, name))

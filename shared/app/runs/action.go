@@ -52,7 +52,7 @@ func (a actForJobs) actions(life *Lifecycle, config Config) *Actions {
 // For other types it does nothing. reason is the constraint, onSuccess, onFailure or onSkip.
 func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (done run.EndActionDone, err error) {
 	switch a.Type {
-	case run.ActionWebhook:
+	case run.ActionWebhook, run.ActionNotify:
 		done.Answer, done.Failure, err = s.hooks.Notify(ctx, r, *a.Hook, reason)
 	case run.ActionTriggerJob:
 		done.Triggered, done.Failure, err = s.triggerJob(ctx, r, a, reason)

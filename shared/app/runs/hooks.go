@@ -12,8 +12,8 @@ import (
 type Hooks interface {
 	// Ask calls a hook that allows or refuses the run. It may be repeated.
 	Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error)
-	// Notify sends a webhook about the run. reason is the constraint, onSuccess, onFailure or
-	// onSkip. The same run and reason have the same message id. failure is the reason that the
+	// Notify sends a webhook or a notification about the run. reason is the constraint, or a
+	// run.EndAction. The same run and reason have the same message id. failure is the reason that the
 	// address refused the webhook; if it is empty, answer describes the response. The error is
 	// a *hook.Untaken if the address may accept the webhook later.
 	Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error)

@@ -60,6 +60,8 @@ const (
 	JobDocument = 64 << 10
 	// HookBody is the part of a hook's response that is stored.
 	HookBody = 4 << 10
+	// HookTemplate is the template of the body of a webhook of a job.
+	HookTemplate = 8 << 10
 )
 
 // The longest durations.

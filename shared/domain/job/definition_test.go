@@ -65,8 +65,11 @@ func TestRunOfADefinition(t *testing.T) {
 		OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish-orders"},
 		OnSkip:    &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/skipped", Timeout: 10 * time.Second}},
 		OnRetry:   &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/retried", Timeout: 10 * time.Second}},
-		OnLate:    &run.Action{Type: run.ActionTriggerJob, JobID: "repair-orders"},
-		Further:   map[run.EndAction][]run.Action{run.OnRetry: {{Type: run.ActionTriggerJob, JobID: "repair-orders"}}},
+		OnLate: &run.Action{Type: run.ActionNotify, Hook: &run.Hook{SecretRef: "smtp-password", Timeout: 10 * time.Second, Notice: &run.Notice{
+			Service: run.ServiceEmail, Host: "smtp.example.org", Port: 465, Username: "reports", From: "Reports <reports@example.org>",
+			To: []string{"ops@example.org", "Ana <ana@example.org>"}, Subject: "{{jobId}} is late", Text: "Attempt {{attempt}}: {{message}}",
+		}}},
+		Further: map[run.EndAction][]run.Action{run.OnRetry: {{Type: run.ActionTriggerJob, JobID: "repair-orders"}}},
 	}
 	if !reflect.DeepEqual(r.Actions, actions) {
 		t.Errorf("got actions %+v, want %+v", r.Actions, actions)

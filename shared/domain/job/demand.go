@@ -82,7 +82,7 @@ func validateURL(field, text string, p *problems) {
 	}
 }
 
-// urls returns the addresses of hooks and webhooks, keyed by field.
+// urls returns the addresses of hooks, webhooks and mail servers, keyed by field.
 func (d Definition) urls() iter.Seq2[string, string] {
 	return func(yield func(field, url string) bool) {
 		if c := d.Constraints; c != nil {
@@ -95,6 +95,9 @@ func (d Definition) urls() iter.Seq2[string, string] {
 			if text, ok := a.Parameters["url"].(string); ok && !yield(field+".parameters.url", text) {
 				return
 			}
+			if host, address := a.mailServer(); host != "" && !yield(field+".parameters.host", address) {
+				return
+			}
 		}
 	}
 }
@@ -103,10 +106,10 @@ func (d Definition) urls() iter.Seq2[string, string] {
 // does not have; empty if there is no new address.
 func (d Definition) NewAddress(before Definition) (field string) {
 	known := map[string]bool{}
-	for _, address := range before.urls() {
+	for _, address := range before.addresses() {
 		known[address] = true
 	}
-	for field, address := range d.urls() {
+	for field, address := range d.addresses() {
 		if !known[address] {
 			return field
 		}
@@ -159,6 +162,8 @@ const (
 	jobParameter
 	environmentParameter
 	countParameter
+	noticeParameter // of notify; see noticeProblems
+	bodyParameter
 )
 
 // parameter describes a parameter of a type of action.
@@ -182,7 +187,9 @@ var parameters = map[run.ActionType]map[string]parameter{
 		"url":       {kind: urlParameter, required: true},
 		"secretRef": {kind: secretParameter},
 		"timeout":   {kind: durationParameter, least: time.Second, most: limit.HookTimeout},
+		"body":      {kind: bodyParameter},
 	},
+	run.ActionNotify:     noticeParameters,
 	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}, "parameters": {kind: environmentParameter}},
 }
 
@@ -212,8 +219,11 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 		p.bad(field+".type", "unknown type %q, want one of %s", limit.Cut(string(action.Type), nameLimit), list(run.ActionTypes()))
 		return
 	}
-	if afterRun(field) && !slices.Contains(informing, action.Type) {
-		p.addConflict(field+".type", "%s has no meaning after a run, want %s", action.Type, list(informing))
+	switch follows := afterRun(field); {
+	case follows && !action.Type.Follows():
+		p.addConflict(field+".type", "%s has no meaning after a run, want %s, %s", action.Type, list(informing), run.ActionNotify)
+	case !follows && action.Type == run.ActionNotify:
+		p.addConflict(field+".type", "%s does not answer a violation, want it in actions.onSkip", action.Type)
 	}
 	switch limited := d.has(run.MaxConcurrentRuns); {
 	case action.Type == run.ActionKillOld && !limited:
@@ -253,6 +263,10 @@ func validateParameter(d Definition, field string, action Action, name string, w
 	}
 	if want.kind == durationParameter {
 		p.duration(field, durationOf(value), want.least, want.most)
+		return
+	}
+	if want.kind == noticeParameter || want.kind == bodyParameter {
+		validateNotice(d, field, action, name, value, p)
 		return
 	}
 	if want.kind == environmentParameter {

@@ -30,7 +30,8 @@ type Deployment struct {
 	// CheckPodSpec returns the faults of a pod specification, each with the path of its field;
 	// nil allows every one.
 	CheckPodSpec func(document json.RawMessage) []*fault.Fault
-	// CheckURL returns an error if hooks must not call the address; nil allows every address.
+	// CheckURL returns an error if hooks must not call the address, or that of a mail server
+	// (guard.MailAddress); nil allows every address.
 	CheckURL func(url string) error
 	// ID is the id that the definition must have. A definition without an id gets it. Empty
 	// allows every id.

@@ -175,8 +175,13 @@ func (a Action) run() run.Action {
 		found.Limit = a.duration("limit", run.ActionLimit)
 	case run.ActionKillOld:
 		found.Limit = a.duration("limit", run.KillLimit)
+	case run.ActionNotify:
+		found.Hook = a.notice()
 	case run.ActionWebhook:
 		found.Hook = &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
+		if body := text("body"); body != "" {
+			found.Hook.Notice = &run.Notice{Body: body}
+		}
 	case run.ActionTriggerJob:
 		found.JobID, found.Parameters = text("jobId"), a.triggerParameters()
 	case run.ActionSkip:

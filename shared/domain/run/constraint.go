@@ -120,6 +120,9 @@ type Hook struct {
 	Timeout time.Duration `json:"timeout"`
 	// Critical: a refusal or a failure makes the run Failed.
 	Critical bool `json:"critical,omitempty"`
+	// Notice is the content of a notification; nil for the standard body of a hook. For a service
+	// SecretRef is the secret that it needs: an address, a key or a password.
+	Notice *Notice `json:"notice,omitempty"`
 	// AllowUnavailable: if the hook cannot be reached, the run is allowed.
 	AllowUnavailable bool `json:"allowUnavailable,omitempty"`
 }
@@ -167,7 +170,7 @@ type Action struct {
 	MaxRetries int           `json:"maxRetries,omitempty"`
 	// Limit is the maximum duration of retry_later, kill_old and wait; 0 means the default.
 	Limit time.Duration `json:"limit,omitempty"`
-	// Hook is the address of a webhook.
+	// Hook is the address of a webhook or a notification.
 	Hook *Hook `json:"hook,omitempty"`
 	// JobID is the job that trigger_job runs. Parameters are the variables for that run.
 	JobID      string                      `json:"jobId,omitempty"`
@@ -185,9 +188,10 @@ const (
 	ActionWait       ActionType = "wait"
 	ActionWebhook    ActionType = "webhook"
 	ActionTriggerJob ActionType = "trigger_job"
+	ActionNotify     ActionType = "notify"
 )
 
 // ActionTypes lists all types of actions.
 func ActionTypes() []ActionType {
-	return []ActionType{ActionSkip, ActionRetryLater, ActionKillOld, ActionWait, ActionWebhook, ActionTriggerJob}
+	return []ActionType{ActionSkip, ActionRetryLater, ActionKillOld, ActionWait, ActionWebhook, ActionTriggerJob, ActionNotify}
 }

@@ -80,7 +80,9 @@ func (a *Actions) first(event EndAction) *Action {
 
 // Follows reports whether an action of the type can follow an event of a run. The other types
 // are only for violated constraints.
-func (t ActionType) Follows() bool { return t == ActionWebhook || t == ActionTriggerJob }
+func (t ActionType) Follows() bool {
+	return t == ActionWebhook || t == ActionTriggerJob || t == ActionNotify
+}
 
 // actOn adds the effects of the actions of an event. attempt is as in endAction.
 func (d *draft) actOn(event EndAction, attempt int) {

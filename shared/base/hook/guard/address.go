@@ -69,5 +69,5 @@ func (p Policy) permits(t Target, dialled netip.AddrPort) bool {
 	case p.permitsAddr(addr, t.Port) || p.permitsHost(t.Host, t.Port) && namable(addr):
 		return true
 	}
-	return Public(addr) && p.permitsPort(t.Port)
+	return Public(addr) && p.permitsPort(t)
 }

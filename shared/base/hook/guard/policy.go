@@ -136,26 +136,6 @@ func parsePort(text string) (uint16, error) {
 	return uint16(port), nil
 }
 
-// permitsPort reports whether the port is permitted for public addresses.
-func (p Policy) permitsPort(port uint16) bool {
-	if len(p.ports) == 0 {
-		return port == DefaultPort
-	}
-	return slices.Contains(p.ports, port)
-}
-
-// portList returns the ports that are permitted for public addresses, as text.
-func (p Policy) portList() string {
-	if len(p.ports) == 0 {
-		return strconv.Itoa(DefaultPort)
-	}
-	var list []string
-	for _, port := range p.ports {
-		list = append(list, strconv.Itoa(int(port)))
-	}
-	return strings.Join(list, ", ")
-}
-
 // permitsHost reports whether a rule permits the host by its name.
 func (p Policy) permitsHost(host string, port uint16) bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool {

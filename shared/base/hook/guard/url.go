@@ -108,7 +108,7 @@ func (p Policy) checkHost(t Target) error {
 	if len(labels) == 1 {
 		return fmt.Errorf("host %q is a name without a domain, want a full name, or one that the operator permits", t.Host)
 	}
-	return p.checkPort(t.Port)
+	return p.checkPort(t)
 }
 
 func (p Policy) checkAddress(t Target, addr netip.Addr) error {
@@ -121,7 +121,7 @@ func (p Policy) checkAddress(t Target, addr netip.Addr) error {
 	case !Public(addr):
 		return fmt.Errorf("address %s is not public, want a public host, or one that the operator permits", addr)
 	}
-	return p.checkPort(t.Port)
+	return p.checkPort(t)
 }
 
 // plainRefusal returns the error for http. It names the setting if a rule would permit the
@@ -133,9 +133,9 @@ func (p Policy) plainRefusal(t Target, loopback bool) error {
 	return errors.New(`scheme "http", want https`)
 }
 
-func (p Policy) checkPort(port uint16) error {
-	if !p.permitsPort(port) {
-		return fmt.Errorf("port %d, want one of %s, or a host that the operator permits", port, p.portList())
+func (p Policy) checkPort(t Target) error {
+	if !p.permitsPort(t) {
+		return fmt.Errorf("port %d, want one of %s, or a host that the operator permits", t.Port, p.portList(t))
 	}
 	return nil
 }

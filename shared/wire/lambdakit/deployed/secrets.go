@@ -18,5 +18,5 @@ func Secrets(p *process.Process) port.Secrets {
 // Hooks returns a caller of the hooks of jobs. It signs with the named secrets of the stage.
 func Hooks(p *process.Process, config runs.Config) runs.Hooks {
 	client := hook.New(hook.Config{Policy: config.Hooks, Clock: p.Clock()})
-	return hooks.NewCalls(client, Secrets(p), api.HookBody, p.Log)
+	return hooks.NewCalls(client, Secrets(p), api.HookBody, config.PublicURL, p.Log)
 }

@@ -725,7 +725,7 @@ values! {
     }
 }
 
-/// What the job does about violated constraints, and after its runs.
+/// What the job does about violated constraints, and after events of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct JobActions {
@@ -734,13 +734,20 @@ pub struct JobActions {
     pub on_constraint_violation: Option<JobAction>,
     /// `webhook` or `trigger_job`, after a run that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<JobAction>,
+    pub on_failure: Option<Value>,
+    /// `webhook` or `trigger_job`, once, when an attempt exceeds `maxExpectedRunTime`, which the
+    /// job needs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_late: Option<Value>,
+    /// `webhook` or `trigger_job`, after each attempt that failed and is retried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_retry: Option<Value>,
     /// `webhook` or `trigger_job`, after a run or firings that were skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_skip: Option<JobAction>,
+    pub on_skip: Option<Value>,
     /// `webhook` or `trigger_job`, after a run that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_success: Option<JobAction>,
+    pub on_success: Option<Value>,
     /// Actions of single constraints. The first violated one that has an action decides, in the
     /// order of this list.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1422,6 +1429,11 @@ pub struct RunDefinition {
     /// The member `constraints`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraints: Option<JobConstraints>,
+    /// Maximum time until the end of a run, over all attempts and waits, 3s to 720h, whole
+    /// seconds. It counts from the creation of the run, or from its scheduled time if that is
+    /// later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
     /// Environment of the program: texts, or names of secrets. Names of the loader and of Go's
     /// runtime (`LD_*`, `DYLD_*`, `GODEBUG`, `GOTRACEBACK`) are refused (422).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1771,6 +1783,10 @@ pub struct RunPolicy {
     /// Time that a worker has to stop after a cancel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_grace_seconds: Option<i64>,
+    /// Maximum time until the end of the run, over all attempts and waits. It counts from the
+    /// creation of the run, or from its scheduled time if that is later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_seconds: Option<i64>,
     /// Recommended interval between heartbeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_interval_seconds: Option<i64>,
