@@ -15,6 +15,7 @@ func endActions() []Test {
 	needs, hooks := []Capability{Programs}, []Capability{Programs, Hooks}
 	return []Test{
 		{Name: "success, failure and skip have their own actions", Requires: hooks, Run: ownEndActions},
+		{Name: "each action of an event runs once", Requires: hooks, Run: listedActions},
 		{Name: "jobs that trigger each other stop", Requires: needs, Run: circle},
 		{Name: "triggered run and its parent name each other", Requires: needs, Run: lineage},
 		{Name: "jobs come after others", Requires: needs, Run: jobsAfterOthers},
@@ -40,6 +41,32 @@ func ownEndActions(c *Case) {
 	if bad.Fault == nil || bad.Fault.Code != "PROGRAM_EXIT" || bad.Machine.Exit.Code != 2 {
 		c.T.Errorf("got %+v, want a failure with exit code 2", bad)
 	}
+}
+
+// listedActions runs a job whose first attempt is retried, and whose failure has two actions.
+func listedActions(c *Case) {
+	path := c.job("listed", script("exit 7").with("retryConfig", document{"maxRetries": 1, "initialDelay": "1s"}).with("actions", document{
+		"onRetry": c.webhook("retry", http.StatusOK), "onFailure": []document{c.webhook("first", http.StatusOK), c.webhook("second", http.StatusOK)},
+	}))
+	run := c.endOf(path, nil)
+	ids := map[string]bool{}
+	for topic, hook := range map[string]string{"retry": "onRetry", "first": "onFailure", "second": "onFailure"} {
+		calls := c.received(topic, 1)
+		if calls[0].Hook != hook || calls[0].Run.RunID != run.RunID {
+			c.T.Errorf("got %+v, want %s of %s", calls[0], hook, run.RunID)
+		}
+		for _, call := range calls { // a repetition has the same id
+			ids[call.Message] = true
+		}
+	}
+	if len(ids) != 3 {
+		c.T.Errorf("got the messages %v, want three", ids)
+	}
+	c.eventually("events of the actions", func() bool {
+		events := c.messages(run.TaskID, "job.action_executed")
+		slices.Sort(events)
+		return len(events) == 3 && strings.HasPrefix(events[0], "onFailure-2: webhook") && strings.HasPrefix(events[1], "onFailure: webhook") && strings.HasPrefix(events[2], "onRetry#1: webhook")
+	})
 }
 
 // circle runs two jobs that trigger each other.

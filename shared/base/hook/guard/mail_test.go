@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/proof/port/guardtest"
+	
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 )
 
