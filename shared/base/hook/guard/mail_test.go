@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	
+	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestMailAttacks(t *testing.T) {
 	t.Parallel()
 	checked := 0
-	for _, row := range guardtest.Attacks() {
+	for _, row := range porttest.AddressAttacks() {
 		u, err := url.Parse(row.URL)
 		if err != nil || u.Hostname() == "" || strings.Contains(strings.TrimSuffix(u.Host, "]"), ":") && !strings.HasSuffix(u.Host, "]") || u.User != nil || u.Scheme != "https" {
 			continue // what is wrong is not the host
