@@ -1545,9 +1545,10 @@ type JobActionParametersParametersValue2 struct {
 }
 
 // JobActionParameters is an object of the API. Parameters of the type: skip none; retry_later
-// delay, limit and maxRetries; kill_old and wait limit; webhook url, secretRef and timeout;
-// trigger_job jobId and parameters. A number is a duration in seconds, and a count for
-// maxRetries.
+// delay, limit and maxRetries; kill_old and wait limit; webhook url, secretRef, timeout and
+// body; trigger_job jobId and parameters; notify service, secretRef, text and timeout, for
+// pagerduty also url and severity, and for email host, port, username, from, to and subject. A
+// number is a duration in seconds, except of maxRetries and port.
 type JobActionParameters struct {
 	// Time between two checks: 1s to 24h.
 	Delay any `json:"delay,omitzero"`
@@ -1559,7 +1560,29 @@ type JobActionParameters struct {
 	URL       string `json:"url,omitzero"`
 	SecretRef string `json:"secretRef,omitzero"`
 	// Time limit of one request: 1s to 30s.
-	Timeout any    `json:"timeout,omitzero"`
+	Timeout any `json:"timeout,omitzero"`
+	// Template of the body, a document of JSON: {{jobId}}, {{runId}}, {{taskId}}, {{event}},
+	// {{state}}, {{attempt}}, {{scheduledAt}}, {{faultCode}}, {{message}}, {{url}} and
+	// {{inputs.NAME}} in its strings are replaced.
+	Body string `json:"body,omitzero"`
+	// The receiver. The secret has the address of the webhook of slack and teams, the routing key
+	// of pagerduty, or the password of email. One of slack, teams, pagerduty, email; later servers
+	// may add values.
+	Service string `json:"service,omitzero"`
+	// Template of the message, with the names of body.
+	Text string `json:"text,omitzero"`
+	// One of critical, error, warning, info; later servers may add values.
+	Severity string `json:"severity,omitzero"`
+	// Mail server. It needs TLS: at port 465, or by STARTTLS.
+	Host string `json:"host,omitzero"`
+	Port *int64 `json:"port,omitzero"`
+	// Name for the mail server; needs secretRef.
+	Username string `json:"username,omitzero"`
+	From     string `json:"from,omitzero"`
+	// Addresses of at most 20 receivers, with commas between them.
+	To string `json:"to,omitzero"`
+	// Template of the subject, with the names of body.
+	Subject string `json:"subject,omitzero"`
 	JobID   string `json:"jobId,omitzero"`
 	// Environment variables of the triggered run: a text, or the output of the run that triggers
 	// it, a text in UTF-8 of at most 16384 bytes. Only a run that has succeeded has an output:
@@ -1569,15 +1592,17 @@ type JobActionParameters struct {
 
 // JobAction is an object of the API.
 type JobAction struct {
-	// One of skip, retry_later, kill_old, wait, webhook, trigger_job; later servers may add
-	// values.
+	// One of skip, retry_later, kill_old, wait, webhook, trigger_job, notify; later servers may
+	// add values.
 	Type string `json:"type"`
 	// The failure of the action ends the run as Failed. For webhook and trigger_job, others are
 	// refused with 422.
 	Critical *bool `json:"critical,omitzero"`
 	// Parameters of the type: skip none; retry_later delay, limit and maxRetries; kill_old and
-	// wait limit; webhook url, secretRef and timeout; trigger_job jobId and parameters. A number
-	// is a duration in seconds, and a count for maxRetries.
+	// wait limit; webhook url, secretRef, timeout and body; trigger_job jobId and parameters;
+	// notify service, secretRef, text and timeout, for pagerduty also url and severity, and for
+	// email host, port, username, from, to and subject. A number is a duration in seconds, except
+	// of maxRetries and port.
 	Parameters *JobActionParameters `json:"parameters,omitzero"`
 }
 
@@ -1601,16 +1626,16 @@ type JobActions struct {
 	// Actions of single constraints. The first violated one that has an action decides, in the
 	// order of this list.
 	OnViolationOf *JobActionsOnViolationOf `json:"onViolationOf,omitzero"`
-	// webhook or trigger_job, after a run that failed.
+	// webhook, trigger_job or notify, after a run that failed.
 	OnFailure any `json:"onFailure,omitzero"`
-	// webhook or trigger_job, after a run that succeeded.
+	// webhook, trigger_job or notify, after a run that succeeded.
 	OnSuccess any `json:"onSuccess,omitzero"`
-	// webhook or trigger_job, after a run or firings that were skipped.
+	// webhook, trigger_job or notify, after a run or firings that were skipped.
 	OnSkip any `json:"onSkip,omitzero"`
-	// webhook or trigger_job, after each attempt that failed and is retried.
+	// webhook, trigger_job or notify, after each attempt that failed and is retried.
 	OnRetry any `json:"onRetry,omitzero"`
-	// webhook or trigger_job, once, when an attempt exceeds maxExpectedRunTime, which the job
-	// needs.
+	// webhook, trigger_job or notify, once, when an attempt exceeds maxExpectedRunTime, which the
+	// job needs.
 	OnLate any `json:"onLate,omitzero"`
 }
 

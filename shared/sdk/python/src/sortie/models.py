@@ -2482,11 +2482,13 @@ class JobActionParametersParametersValue(Object):
 @dataclass(frozen=True, kw_only=True)
 class JobActionParameters(Object):
     """Parameters of the type: `skip` none; `retry_later` delay, limit and maxRetries; `kill_old` and
-    `wait` limit; `webhook` url, secretRef and timeout; `trigger_job` jobId and parameters. A number
-    is a duration in seconds, and a count for maxRetries.
+    `wait` limit; `webhook` url, secretRef, timeout and body; `trigger_job` jobId and parameters;
+    `notify` service, secretRef, text and timeout, for `pagerduty` also url and severity, and for
+    `email` host, port, username, from, to and subject. A number is a duration in seconds, except of
+    maxRetries and port.
     """
 
-    _names = {"max_retries": "maxRetries", "secret_ref": "secretRef", "job_id": "jobId"}
+    _names = {"max_retries": "maxRetries", "secret_ref": "secretRef", "from_": "from", "job_id": "jobId"}
 
     #: Time between two checks: 1s to 24h.
     delay: JobDuration | float | None = None
@@ -2499,6 +2501,26 @@ class JobActionParameters(Object):
     secret_ref: JobName | None = None
     #: Time limit of one request: 1s to 30s.
     timeout: JobDuration | float | None = None
+    #: Template of the body, a document of JSON: `{{jobId}}`, `{{runId}}`, `{{taskId}}`,
+    #: `{{event}}`, `{{state}}`, `{{attempt}}`, `{{scheduledAt}}`, `{{faultCode}}`, `{{message}}`,
+    #: `{{url}}` and `{{inputs.NAME}}` in its strings are replaced.
+    body: str | None = None
+    #: The receiver. The secret has the address of the webhook of `slack` and `teams`, the routing
+    #: key of `pagerduty`, or the password of `email`.
+    service: Literal["slack", "teams", "pagerduty", "email"] | str | None = None
+    #: Template of the message, with the names of `body`.
+    text: str | None = None
+    severity: Literal["critical", "error", "warning", "info"] | str | None = None
+    #: Mail server. It needs TLS: at port 465, or by STARTTLS.
+    host: str | None = None
+    port: int | None = None
+    #: Name for the mail server; needs secretRef.
+    username: str | None = None
+    from_: str | None = None
+    #: Addresses of at most 20 receivers, with commas between them.
+    to: str | None = None
+    #: Template of the subject, with the names of `body`.
+    subject: str | None = None
     job_id: JobName | None = None
     #: Environment variables of the triggered run: a text, or the output of the run that triggers
     #: it, a text in UTF-8 of at most 16384 bytes. Only a run that has succeeded has an output:
@@ -2510,13 +2532,15 @@ class JobActionParameters(Object):
 class JobAction(Object):
     """JobAction."""
 
-    type: Literal["skip", "retry_later", "kill_old", "wait", "webhook", "trigger_job"] | str
+    type: Literal["skip", "retry_later", "kill_old", "wait", "webhook", "trigger_job", "notify"] | str
     #: The failure of the action ends the run as Failed. For webhook and trigger_job, others are
     #: refused with 422.
     critical: bool | None = None
     #: Parameters of the type: `skip` none; `retry_later` delay, limit and maxRetries; `kill_old`
-    #: and `wait` limit; `webhook` url, secretRef and timeout; `trigger_job` jobId and parameters.
-    #: A number is a duration in seconds, and a count for maxRetries.
+    #: and `wait` limit; `webhook` url, secretRef, timeout and body; `trigger_job` jobId and
+    #: parameters; `notify` service, secretRef, text and timeout, for `pagerduty` also url and
+    #: severity, and for `email` host, port, username, from, to and subject. A number is a duration
+    #: in seconds, except of maxRetries and port.
     parameters: JobActionParameters | None = None
 
 
@@ -2565,16 +2589,16 @@ class JobActions(Object):
     #: Actions of single constraints. The first violated one that has an action decides, in the
     #: order of this list.
     on_violation_of: JobActionsOnViolationOf | None = None
-    #: `webhook` or `trigger_job`, after a run that failed.
+    #: `webhook`, `trigger_job` or `notify`, after a run that failed.
     on_failure: JobEventActions | None = None
-    #: `webhook` or `trigger_job`, after a run that succeeded.
+    #: `webhook`, `trigger_job` or `notify`, after a run that succeeded.
     on_success: JobEventActions | None = None
-    #: `webhook` or `trigger_job`, after a run or firings that were skipped.
+    #: `webhook`, `trigger_job` or `notify`, after a run or firings that were skipped.
     on_skip: JobEventActions | None = None
-    #: `webhook` or `trigger_job`, after each attempt that failed and is retried.
+    #: `webhook`, `trigger_job` or `notify`, after each attempt that failed and is retried.
     on_retry: JobEventActions | None = None
-    #: `webhook` or `trigger_job`, once, when an attempt exceeds `maxExpectedRunTime`, which the
-    #: job needs.
+    #: `webhook`, `trigger_job` or `notify`, once, when an attempt exceeds `maxExpectedRunTime`,
+    #: which the job needs.
     on_late: JobEventActions | None = None
 
 

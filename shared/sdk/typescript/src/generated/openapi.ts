@@ -1516,7 +1516,7 @@ export interface components {
         };
         JobAction: {
             /** @enum {string} */
-            type: "skip" | "retry_later" | "kill_old" | "wait" | "webhook" | "trigger_job";
+            type: "skip" | "retry_later" | "kill_old" | "wait" | "webhook" | "trigger_job" | "notify";
             /**
              * @description The failure of the action ends the run as Failed. For webhook and trigger_job, others are refused with 422.
              * @default false
@@ -1524,7 +1524,9 @@ export interface components {
             critical?: boolean;
             /**
              * @description Parameters of the type: `skip` none; `retry_later` delay, limit and maxRetries; `kill_old` and `wait` limit; `webhook` url,
-             *     secretRef and timeout; `trigger_job` jobId and parameters. A number is a duration in seconds, and a count for maxRetries.
+             *     secretRef, timeout and body; `trigger_job` jobId and parameters; `notify` service, secretRef, text and timeout, for
+             *     `pagerduty` also url and severity, and for `email` host, port, username, from, to and subject. A number is a duration in
+             *     seconds, except of maxRetries and port.
              */
             parameters?: {
                 /**
@@ -1543,6 +1545,31 @@ export interface components {
                  * @default 10s
                  */
                 timeout?: components["schemas"]["JobDuration"] | number;
+                /** @description Template of the body, a document of JSON: `{{jobId}}`, `{{runId}}`, `{{taskId}}`, `{{event}}`, `{{state}}`, `{{attempt}}`, `{{scheduledAt}}`, `{{faultCode}}`, `{{message}}`, `{{url}}` and `{{inputs.NAME}}` in its strings are replaced. */
+                body?: string;
+                /**
+                 * @description The receiver. The secret has the address of the webhook of `slack` and `teams`, the routing key of `pagerduty`, or the password of `email`.
+                 * @enum {string}
+                 */
+                service?: "slack" | "teams" | "pagerduty" | "email";
+                /** @description Template of the message, with the names of `body`. */
+                text?: string;
+                /**
+                 * @default error
+                 * @enum {string}
+                 */
+                severity?: "critical" | "error" | "warning" | "info";
+                /** @description Mail server. It needs TLS: at port 465, or by STARTTLS. */
+                host?: string;
+                /** @default 587 */
+                port?: number;
+                /** @description Name for the mail server; needs secretRef. */
+                username?: string;
+                from?: string;
+                /** @description Addresses of at most 20 receivers, with commas between them. */
+                to?: string;
+                /** @description Template of the subject, with the names of `body`. */
+                subject?: string;
                 jobId?: components["schemas"]["JobName"];
                 /**
                  * @description Environment variables of the triggered run: a text, or the output of the run that triggers it, a text in
@@ -1570,15 +1597,15 @@ export interface components {
                 maxAllowedRunTime?: components["schemas"]["JobAction"];
                 postRunHook?: components["schemas"]["JobAction"];
             };
-            /** @description `webhook` or `trigger_job`, after a run that failed. */
+            /** @description `webhook`, `trigger_job` or `notify`, after a run that failed. */
             onFailure?: components["schemas"]["JobEventActions"];
-            /** @description `webhook` or `trigger_job`, after a run that succeeded. */
+            /** @description `webhook`, `trigger_job` or `notify`, after a run that succeeded. */
             onSuccess?: components["schemas"]["JobEventActions"];
-            /** @description `webhook` or `trigger_job`, after a run or firings that were skipped. */
+            /** @description `webhook`, `trigger_job` or `notify`, after a run or firings that were skipped. */
             onSkip?: components["schemas"]["JobEventActions"];
-            /** @description `webhook` or `trigger_job`, after each attempt that failed and is retried. */
+            /** @description `webhook`, `trigger_job` or `notify`, after each attempt that failed and is retried. */
             onRetry?: components["schemas"]["JobEventActions"];
-            /** @description `webhook` or `trigger_job`, once, when an attempt exceeds `maxExpectedRunTime`, which the job needs. */
+            /** @description `webhook`, `trigger_job` or `notify`, once, when an attempt exceeds `maxExpectedRunTime`, which the job needs. */
             onLate?: components["schemas"]["JobEventActions"];
         };
         /** @description The actions of an event. Each is carried out once. */
