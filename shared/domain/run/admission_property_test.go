@@ -57,7 +57,7 @@ type admission struct {
 }
 
 func newAdmission(t *rapid.T) *admission {
-	kind := rapid.SampledFrom(run.ActionTypes()).Draw(t, "action")
+	kind := rapid.SampledFrom(run.ViolationTypes()).Draw(t, "action")
 	return &admission{
 		T: t, now: epoch, limit: rapid.IntRange(1, 3).Draw(t, "slots"), refused: map[string]bool{},
 		action:   run.Action{Type: kind, Delay: 10 * time.Second, Limit: 24 * time.Hour, JobID: "other", Hook: &run.Hook{}},

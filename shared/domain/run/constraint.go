@@ -191,7 +191,10 @@ const (
 	ActionNotify     ActionType = "notify"
 )
 
-// ActionTypes lists all types of actions.
-func ActionTypes() []ActionType {
-	return []ActionType{ActionSkip, ActionRetryLater, ActionKillOld, ActionWait, ActionWebhook, ActionTriggerJob, ActionNotify}
+// ViolationTypes lists the types of actions on violated constraints.
+func ViolationTypes() []ActionType {
+	return []ActionType{ActionSkip, ActionRetryLater, ActionKillOld, ActionWait, ActionWebhook, ActionTriggerJob}
 }
+
+// ActionTypes lists all types of actions.
+func ActionTypes() []ActionType { return append(ViolationTypes(), ActionNotify) }

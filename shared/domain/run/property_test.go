@@ -104,7 +104,7 @@ func TestAnyFacts(t *testing.T) {
 		now := epoch
 		first := fresh()
 		if rapid.Bool().Draw(t, "constrained") {
-			constrain(&first, rapid.SampledFrom(run.ActionTypes()).Draw(t, "action"))
+			constrain(&first, rapid.SampledFrom(run.ViolationTypes()).Draw(t, "action"))
 		}
 		if rapid.Bool().Draw(t, "scheduled") {
 			first.ScheduledAt = now.Add(time.Minute)

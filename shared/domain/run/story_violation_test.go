@@ -32,7 +32,7 @@ func TestEachViolationHasAStory(t *testing.T) {
 		if slices.Contains(after, constraint) {
 			continue
 		}
-		for _, action := range run.ActionTypes() {
+		for _, action := range run.ViolationTypes() {
 			if want := fmt.Sprintf("%s %s", constraint, action); !told[want] {
 				t.Errorf("got no story of %s", want)
 			}
