@@ -664,8 +664,10 @@ pub struct JobAction {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub critical: Option<bool>,
     /// Parameters of the type: `skip` none; `retry_later` delay, limit and maxRetries; `kill_old`
-    /// and `wait` limit; `webhook` url, secretRef and timeout; `trigger_job` jobId and parameters.
-    /// A number is a duration in seconds, and a count for maxRetries.
+    /// and `wait` limit; `webhook` url, secretRef, timeout and body; `trigger_job` jobId and
+    /// parameters; `notify` service, secretRef, text and timeout, for `pagerduty` also url and
+    /// severity, and for `email` host, port, username, from, to and subject. A number is a
+    /// duration in seconds, except of maxRetries and port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<JobActionParameters>,
     /// The member `type`.
@@ -676,14 +678,27 @@ pub struct JobAction {
 }
 
 /// Parameters of the type: `skip` none; `retry_later` delay, limit and maxRetries; `kill_old` and
-/// `wait` limit; `webhook` url, secretRef and timeout; `trigger_job` jobId and parameters. A
-/// number is a duration in seconds, and a count for maxRetries.
+/// `wait` limit; `webhook` url, secretRef, timeout and body; `trigger_job` jobId and parameters;
+/// `notify` service, secretRef, text and timeout, for `pagerduty` also url and severity, and for
+/// `email` host, port, username, from, to and subject. A number is a duration in seconds, except
+/// of maxRetries and port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct JobActionParameters {
+    /// Template of the body, a document of JSON: `{{jobId}}`, `{{runId}}`, `{{taskId}}`,
+    /// `{{event}}`, `{{state}}`, `{{attempt}}`, `{{scheduledAt}}`, `{{faultCode}}`, `{{message}}`,
+    /// `{{url}}` and `{{inputs.NAME}}` in its strings are replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
     /// Time between two checks: 1s to 24h.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Value>,
+    /// The member `from`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Mail server. It needs TLS: at port 465, or by STARTTLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The member `jobId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
@@ -699,18 +714,61 @@ pub struct JobActionParameters {
     /// fromOutput needs onSuccess and an output of the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<BTreeMap<String, Value>>,
+    /// The member `port`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<i64>,
     /// The member `secretRef`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<String>,
+    /// The receiver. The secret has the address of the webhook of `slack` and `teams`, the routing
+    /// key of `pagerduty`, or the password of `email`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<JobActionParametersService>,
+    /// The member `severity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<JobActionParametersSeverity>,
+    /// Template of the subject, with the names of `body`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Template of the message, with the names of `body`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// Time limit of one request: 1s to 30s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Value>,
+    /// Addresses of at most 20 receivers, with commas between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// The member `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// Name for the mail server; needs secretRef.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+values! {
+    /// The receiver. The secret has the address of the webhook of `slack` and `teams`, the routing
+    /// key of `pagerduty`, or the password of `email`.
+    JobActionParametersService {
+        Slack = "slack",
+        Teams = "teams",
+        Pagerduty = "pagerduty",
+        Email = "email",
+    }
+}
+
+values! {
+    /// A value of `JobActionParametersSeverity`.
+    JobActionParametersSeverity {
+        Critical = "critical",
+        Error = "error",
+        Warning = "warning",
+        Info = "info",
+    }
 }
 
 values! {
@@ -722,6 +780,7 @@ values! {
         Wait = "wait",
         Webhook = "webhook",
         TriggerJob = "trigger_job",
+        Notify = "notify",
     }
 }
 
@@ -732,20 +791,20 @@ pub struct JobActions {
     /// One action answers all violations of a run. Absent is `skip`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_constraint_violation: Option<JobAction>,
-    /// `webhook` or `trigger_job`, after a run that failed.
+    /// `webhook`, `trigger_job` or `notify`, after a run that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<Value>,
-    /// `webhook` or `trigger_job`, once, when an attempt exceeds `maxExpectedRunTime`, which the
-    /// job needs.
+    /// `webhook`, `trigger_job` or `notify`, once, when an attempt exceeds `maxExpectedRunTime`,
+    /// which the job needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_late: Option<Value>,
-    /// `webhook` or `trigger_job`, after each attempt that failed and is retried.
+    /// `webhook`, `trigger_job` or `notify`, after each attempt that failed and is retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_retry: Option<Value>,
-    /// `webhook` or `trigger_job`, after a run or firings that were skipped.
+    /// `webhook`, `trigger_job` or `notify`, after a run or firings that were skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_skip: Option<Value>,
-    /// `webhook` or `trigger_job`, after a run that succeeded.
+    /// `webhook`, `trigger_job` or `notify`, after a run that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_success: Option<Value>,
     /// Actions of single constraints. The first violated one that has an action decides, in the
