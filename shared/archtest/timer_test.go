@@ -91,6 +91,7 @@ var timers = map[string]timerUse{
 	"shared/app/stream/follow.go":                    {4, bound},  // lifetimes of streams
 	"shared/app/stream/topic.go":                     {2, period}, // polls a stream
 	"shared/base/hook/client.go":                     {2, bound},  //
+	"shared/base/hook/mail.go":                       {1, bound},  //
 	"shared/wire/httpkit/padding.go":                 {1, period}, //
 	"shared/wire/httpkit/eventstream.go":             {1, bound},  //
 	"shared/wire/httpkit/revocation.go":              {2, period}, // checks the tokens of open requests

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -22,7 +21,15 @@ var mailPorts = []uint16{587, ImplicitTLS}
 
 // MailAddress returns the address of a mail server for CheckAddress.
 func MailAddress(host string, port int) string {
-	return mailScheme + "://" + net.JoinHostPort(host, strconv.Itoa(port))
+	return mailScheme + "://" + hostPort(host, port)
+}
+
+// hostPort joins a host and a port. An IPv6 address gets brackets.
+func hostPort(host string, port int) string {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(port)
 }
 
 // CheckAddress is CheckURL, and for an address of MailAddress an error if the policy does not
@@ -32,15 +39,12 @@ func (p Policy) CheckAddress(text string) error {
 	if !mail {
 		return p.CheckURL(text)
 	}
-	host, port, err := net.SplitHostPort(rest)
-	if err != nil {
-		return fmt.Errorf("malformed mail server, want a host and a port")
-	}
-	number, err := strconv.Atoi(port)
-	if err != nil {
+	colon := strings.LastIndexByte(rest, ':')
+	port, err := strconv.Atoi(rest[colon+1:])
+	if err != nil || colon < 0 {
 		return fmt.Errorf("malformed port of a mail server, want 1 to 65535")
 	}
-	_, err = p.MailTarget(host, number)
+	_, err = p.MailTarget(strings.TrimSuffix(strings.TrimPrefix(rest[:colon], "["), "]"), port)
 	return err
 }
 
@@ -50,7 +54,7 @@ func (p Policy) MailTarget(host string, port int) (Target, error) {
 	if port < 1 || port > 65535 {
 		return Target{}, fmt.Errorf("port %d, want 1 to 65535", port)
 	}
-	t := Target{URL: &url.URL{Scheme: mailScheme, Host: net.JoinHostPort(host, strconv.Itoa(port))}, Host: strings.ToLower(host), Port: uint16(port)} //nolint:gosec // it is in the range
+	t := Target{URL: &url.URL{Scheme: mailScheme, Host: hostPort(host, port)}, Host: strings.ToLower(host), Port: uint16(port)} //nolint:gosec // it is in the range
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return t, p.checkHost(t)
