@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -16,8 +18,12 @@ func (w *world) drawDeadline() {
 
 // checkRunDeadline checks that a run does not end early because of its deadline.
 func (w *world) checkRunDeadline(r *run.Run) {
-	switch by := r.EndBy(); {
-	case by.IsZero():
+	by := r.EndBy()
+	if report := r.Attempt.Report; report != nil && report.Category == fault.Timeout { // the worker stops its program earlier
+		by = by.Add(-limit.ReportMargin(by.Sub(r.Attempt.IntentAt)))
+	}
+	switch {
+	case r.Policy.Deadline == 0:
 		w.fail("%s reached a deadline that it does not have", r.ID)
 	case w.time.now.Add(2*w.plan.skew + time.Second).Before(by):
 		w.fail("%s reached its deadline at %s, want at %s", r.ID, w.time.now, by)

@@ -238,9 +238,11 @@ func (f Evaluated) reconcileRunning(d *draft) error {
 	return nil
 }
 
+// endAtTimeLimit ends an attempt at its time limit, or at the deadline of the run if that is
+// earlier.
 func (d *draft) endAtTimeLimit() {
 	why := fault.New(fault.RunTimeout, "the attempt reached its time limit of %s", d.Policy.TimeLimit)
-	if d.pastDeadline(d.now) && d.now.Before(d.Attempt.StartedAt.Add(d.Policy.TimeLimit)) {
+	if by := d.EndBy(); !by.IsZero() && by.Before(d.Attempt.StartedAt.Add(d.Policy.TimeLimit)) {
 		why = d.deadlineFault(fmt.Sprintf("in attempt %d", d.Attempt.Number))
 	}
 	d.endAttempt(OutcomeFailed, why.Message, why)

@@ -63,11 +63,17 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exited with code %d", e.Code)
 }
 
-// timedOut reports whether the worker stopped its program at the attempt's time limit. It stops
+// timedOut reports whether the worker stopped its program at the attempt's time limit, or at the
+// deadline of the run. It stops
 // the program limit.ReportMargin earlier to have time for the report. Its time starts with its
 // process, after the create call.
 func (d *draft) timedOut(report Report) bool {
 	earliest := d.Attempt.IntentAt.Add(d.Policy.TimeLimit - limit.ReportMargin(d.Policy.TimeLimit))
+	if by := d.EndBy(); !by.IsZero() {
+		if at := by.Add(-limit.ReportMargin(by.Sub(d.Attempt.IntentAt))); at.Before(earliest) {
+			earliest = at
+		}
+	}
 	return d.Work.Program != nil && report.Category == fault.Timeout && !d.now.Before(earliest)
 }
 
