@@ -23,7 +23,7 @@ func withEnvelope(t *testing.T, b *bench, answer func(c *conformance.Call, n int
 	t.Helper()
 	b.ports.Clock = clock.System{}
 	p, err := conformance.NewPlane(clock.System{}, contract.TaskEnvelope{
-		TaskID: b.config.TaskID, Attempt: 2, HeartbeatIntervalMS: 20, HeartbeatTimeoutMS: 5000, CancelGracePeriodMS: 5000,
+		TaskID: b.config.TaskID, Attempt: 2, HeartbeatIntervalMS: 20, HeartbeatTimeoutMS: 600_000, CancelGracePeriodMS: 600_000,
 	}, answer)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"runtime"
 	"runtime/pprof"
 	"slices"
 	"strconv"
@@ -73,12 +72,14 @@ func TestOpenStreamHasTwoGoroutines(t *testing.T) {
 	h.engines["r1"].WaitRunning(streams)
 	const most = 2*streams + readers
 	var got int
-	for range 100 {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for range 24_000 {
 		h.clock.Advance(5 * time.Millisecond) // the metrics are appended, and their goroutines end
 		if got = goroutinesOf(t, t.Name()); got <= most {
 			break
 		}
-		runtime.Gosched()
+		<-look.C
 	}
 	if got > most || got < streams {
 		t.Errorf("got %d goroutines for %d streams that wait, want at most %d", got, streams, most)
