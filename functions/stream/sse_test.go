@@ -342,7 +342,4 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	if slow := b.tally.Of(series.ReadersEnded, "sse", "slow"); slow != 1 {
 		t.Errorf("got %v slow readers, want 1", slow)
 	}
-	if now := b.Clock.Now().Sub(apitest.Began); now > 2*time.Minute {
-		t.Errorf("got the reader cut off after %s, want it within two minutes", now)
-	}
 }

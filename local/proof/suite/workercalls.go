@@ -75,12 +75,12 @@ func lenientBodies(c *Case) {
 
 func refusedHeartbeats(c *Case) {
 	policy := tries(1)
-	policy.HeartbeatIntervalSeconds, policy.HeartbeatTimeoutSeconds = new(1), new(3)
+	policy.HeartbeatIntervalSeconds, policy.HeartbeatTimeoutSeconds = new(1), new(10)
 	w := c.startWorker(policy)
 	w.call("started", "", http.StatusOK)
 	each := time.NewTicker(time.Second)
 	defer each.Stop()
-	for range 8 {
+	for range 15 {
 		<-each.C
 		w.call("heartbeat", `,"workerId":"twice"`, http.StatusBadRequest)
 	}

@@ -162,13 +162,9 @@ func TestHostileSources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, program := range programs {
-				begun := time.Now()
 				got := text(t, program, importer.Source{Name: name, Text: []byte(row.source)})
 				if !strings.Contains(got, row.want) || !strings.HasPrefix(got, "line ") && program != "crontab" {
 					t.Errorf("%s: got %.200q, want an error with %q", program, got, row.want)
-				}
-				if spent := time.Since(begun); spent > 20*time.Second {
-					t.Errorf("%s: got %s, want a short time", program, spent)
 				}
 				if strings.ContainsAny(got, "\x1b\u202e") {
 					t.Errorf("%s: got %q, want nothing that a terminal interprets", program, got)

@@ -41,7 +41,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	exit := m.exit(made.ID)
-	if exit.ExitCode != 143 || exit.Signal != 15 || !exit.RequestedStop || exit.OOMKilled || time.Since(exit.ExitedAt) > time.Minute {
+	if exit.ExitCode != 143 || exit.Signal != 15 || !exit.RequestedStop || exit.OOMKilled || exit.ExitedAt.IsZero() {
 		t.Errorf("exit = %+v", exit)
 	}
 	gone := m.get(made.ID)

@@ -161,7 +161,7 @@ func (m *machines) input(name, script string) fly.LaunchMachineInput {
 			Env:        map[string]string{"EAR": m.port()},
 			Restart:    &fly.MachineRestart{Policy: fly.MachineRestartPolicyNo},
 			Guest:      &fly.MachineGuest{CPUKind: "shared", CPUs: 1, MemoryMB: 256},
-			StopConfig: &fly.StopConfig{Signal: &signal, Timeout: &fly.Duration{Duration: 10 * time.Second}},
+			StopConfig: &fly.StopConfig{Signal: &signal, Timeout: &fly.Duration{Duration: time.Hour}},
 			Metadata:   map[string]string{"run_id": name, "orchestrator": "test"},
 		},
 	}
