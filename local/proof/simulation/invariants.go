@@ -55,21 +55,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	} else {
 		w.checkRoom(r)
 	}
-	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued || rejoined(before, r)) {
-		facts.queuedAt = w.time.now
-	}
-	if r.JobSlot.State == run.SlotQueued && (before == nil || before.JobSlot.State != run.SlotQueued) {
-		facts.jobQueuedAt = w.time.now
-	}
-	if r.KeySlot.State == run.SlotQueued && (before == nil || before.KeySlot.State != run.SlotQueued) {
-		facts.keyQueuedAt = w.time.now
-	}
-	if before == nil || before.State != r.State {
-		facts.enteredAt = w.time.now
-	}
-	if r.Acting != nil && (before == nil || before.Acting == nil) {
-		facts.actingAt = w.time.now
-	}
+	facts.noteWaits(w.time.now, before, r)
 	facts.note(w.time.now, before, r)
 	w.checkJobRun(before, r)
 	w.checkClaims(before, r)
@@ -88,18 +74,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if generation, known := w.tokens[r.Wait.Token]; known && generation != r.Wait.Generation {
 		w.fail("%s waits in generation %d with the token of generation %d", r.ID, r.Wait.Generation, generation)
 	}
-	strangers := 0
-	for n := range r.Attempt.Number {
-		of := w.attempt(r.TaskID, n+1)
-		strangers += of.strangers
-		if of.withdrawn && !w.calm() {
-			strangers++
-		}
-		if of.evicted {
-			strangers++ // this one does not count
-		}
-	}
-	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + strangers + len(facts.steps); r.Attempt.Number > most {
+	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + w.uncounted(r) + len(facts.steps); r.Attempt.Number > most {
 		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
 	}
 	w.checkFault(r)
@@ -110,6 +85,41 @@ func (w *world) checkChange(before, r *run.Run) {
 	facts.endedAt = w.time.now
 	if w.chance(w.plan.retries) {
 		w.time.after(w.upTo(time.Minute), func() { w.retry(r.TaskID) })
+	}
+}
+
+// uncounted returns how many attempts of the run do not count as attempts.
+func (w *world) uncounted(r *run.Run) int {
+	count := 0
+	for n := range r.Attempt.Number {
+		of := w.attempt(r.TaskID, n+1)
+		count += of.strangers
+		if of.withdrawn && !w.calm() {
+			count++
+		}
+		if of.evicted {
+			count++
+		}
+	}
+	return count
+}
+
+// noteWaits records when the run entered its state, its queues and its action.
+func (f *runFacts) noteWaits(now time.Time, before, r *run.Run) {
+	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued || rejoined(before, r)) {
+		f.queuedAt = now
+	}
+	if r.JobSlot.State == run.SlotQueued && (before == nil || before.JobSlot.State != run.SlotQueued) {
+		f.jobQueuedAt = now
+	}
+	if r.KeySlot.State == run.SlotQueued && (before == nil || before.KeySlot.State != run.SlotQueued) {
+		f.keyQueuedAt = now
+	}
+	if before == nil || before.State != r.State {
+		f.enteredAt = now
+	}
+	if r.Acting != nil && (before == nil || before.Acting == nil) {
+		f.actingAt = now
 	}
 }
 

@@ -194,18 +194,9 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		}
 		guard.where(attrNonce, "=", stored[attrNonce])
 	}
-	slot, state, attribute := r.Slot, r.PoolState(), attrSlot
-	switch pool {
-	case r.JobSlot.Pool:
-		slot, state, attribute = r.JobSlot, r.JobPoolState(), attrJobSlot
-	case r.KeySlot.Pool:
-		slot, state, attribute = r.KeySlot, r.KeyPoolState(), attrKeySlot
-	}
+	slot, state, attribute := slotIn(r, pool)
 	if stored != nil {
 		guard.sameSlot(stored, attribute)
-	}
-	if slot.Pool != pool {
-		state = ""
 	}
 	in := pkPool(ref.Tenant, pool)
 	var parts []*part
@@ -240,17 +231,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		parts = append(parts, p)
 		guard.set(attribute, number(int64(n)))
 	}
-	lacks := state == run.SlotQueued
-	for _, sk := range is.queue {
-		if lacks && sk == queueSort(slot, ref.ID) {
-			lacks = false
-			continue
-		}
-		parts = append(parts, &part{key: keyOf(in, sk), remove: true})
-	}
-	if lacks {
-		parts = append(parts, &part{put: queueItem(in, slot, ref.ID)})
-	}
+	parts = append(parts, is.queueParts(in, slot, ref.ID, state == run.SlotQueued)...)
 	if len(parts) == 0 && len(guard.sets) == 0 {
 		return 0, nil
 	}
@@ -259,6 +240,38 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		return 0, nil
 	}
 	return len(parts), err
+}
+
+// slotIn returns the slot of the run in a pool with its state, which is empty if the run has
+// none, and the attribute with the number of the slot.
+func slotIn(r *record, pool string) (slot run.Slot, state run.SlotState, attribute string) {
+	slot, state, attribute = r.Slot, r.PoolState(), attrSlot
+	switch pool {
+	case r.JobSlot.Pool:
+		slot, state, attribute = r.JobSlot, r.JobPoolState(), attrJobSlot
+	case r.KeySlot.Pool:
+		slot, state, attribute = r.KeySlot, r.KeyPoolState(), attrKeySlot
+	}
+	if slot.Pool != pool {
+		state = ""
+	}
+	return slot, state, attribute
+}
+
+// queueParts returns the writes after which a pool has a queue item of the run only if the run
+// is queued with the slot.
+func (is *usage) queueParts(in string, slot run.Slot, id string, queued bool) (parts []*part) {
+	for _, sk := range is.queue {
+		if queued && sk == queueSort(slot, id) {
+			queued = false
+			continue
+		}
+		parts = append(parts, &part{key: keyOf(in, sk), remove: true})
+	}
+	if queued {
+		parts = append(parts, &part{put: queueItem(in, slot, id)})
+	}
+	return parts
 }
 
 // missingSlot returns the number of the slot to create for a run that has no slot in the pool

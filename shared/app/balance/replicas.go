@@ -96,38 +96,14 @@ func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Cont
 		if err != nil {
 			return nil, err
 		}
-		if pool.Engine == nil {
-			return nil, fault.New(fault.PoolUnavailable, "the pool %s has no engine any more", pool.ID)
+		if err := serves(pool, r); err != nil {
+			return nil, err
 		}
-		if model := r.Work.Inference.Model; model != pool.Engine.Model {
-			return nil, fault.New(fault.PoolUnavailable, "the pool %s serves %s, and not %s any more; submit the task again", pool.ID, pool.Engine.Model, model)
+		lease, outdated, reason, err := s.takeAny(ctx, r, pool, lookup)
+		if lease != nil || err != nil {
+			return lease, err
 		}
-		outdated := false
-		for i, candidate := range s.candidates(r, pool) {
-			health, err := s.health(ctx, candidate)
-			if err == nil && health.Ready {
-				if got := s.takeSlot(r, pool, candidate, i == 0); got != nil {
-					if !got.StillServed(ctx, lookup) {
-						got.Release()
-						continue
-					}
-					got.ask(ctx)
-					return got, nil
-				}
-				if outdated = i == 0; outdated {
-					break
-				}
-				continue
-			}
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			why = "replica " + candidate.key.id + " is not ready: " + health.Reason
-			if err != nil {
-				why = "replica " + candidate.key.id + " does not answer: " + err.Error()
-			}
-			s.rest(candidate)
-		}
+		why = cmp.Or(reason, why)
 		if outdated {
 			continue
 		}
@@ -135,16 +111,67 @@ func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Cont
 		if left <= 0 {
 			return nil, fault.New(fault.PoolUnavailable, "%s", why)
 		}
-		timer, stop := s.clock.NewTimer(min(left, time.Second))
-		select {
-		case <-changed:
-		case <-timer:
-		case <-ctx.Done():
-			stop()
-			return nil, ctx.Err()
+		if err := s.await(ctx, changed, min(left, time.Second)); err != nil {
+			return nil, err
 		}
-		stop()
 	}
+}
+
+// serves checks that the pool still serves the model of the run.
+func serves(pool run.Pool, r run.Run) error {
+	if pool.Engine == nil {
+		return fault.New(fault.PoolUnavailable, "the pool %s has no engine any more", pool.ID)
+	}
+	if model := r.Work.Inference.Model; model != pool.Engine.Model {
+		return fault.New(fault.PoolUnavailable, "the pool %s serves %s, and not %s any more; submit the task again", pool.ID, pool.Engine.Model, model)
+	}
+	return nil
+}
+
+// takeAny takes a slot of the first candidate that is ready and has one. outdated reports that
+// the best candidate has lost its slot since, so the candidates are to be read again. why says
+// why the last candidate that failed is not used; it is empty if none failed.
+func (s *Replicas) takeAny(ctx context.Context, r run.Run, pool run.Pool, lookup func(context.Context) (run.Pool, error)) (lease *Lease, outdated bool, why string, err error) {
+	for i, candidate := range s.candidates(r, pool) {
+		health, err := s.health(ctx, candidate)
+		if err == nil && health.Ready {
+			got := s.takeSlot(r, pool, candidate, i == 0)
+			if got == nil && i == 0 {
+				return nil, true, why, nil
+			}
+			if got == nil {
+				continue
+			}
+			if !got.StillServed(ctx, lookup) {
+				got.Release()
+				continue
+			}
+			got.ask(ctx)
+			return got, false, why, nil
+		}
+		if ctx.Err() != nil {
+			return nil, false, why, ctx.Err()
+		}
+		why = "replica " + candidate.key.id + " is not ready: " + health.Reason
+		if err != nil {
+			why = "replica " + candidate.key.id + " does not answer: " + err.Error()
+		}
+		s.rest(candidate)
+	}
+	return nil, false, why, nil
+}
+
+// await waits for a change of the replicas, at most for a time. It returns the error of ctx.
+func (s *Replicas) await(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {
+	timer, stop := s.clock.NewTimer(atMost)
+	defer stop()
+	select {
+	case <-changed:
+	case <-timer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // candidates returns the replicas of a pool with a free slot that do not rest, in the order

@@ -1,6 +1,7 @@
 package porttest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,27 +44,14 @@ func FeedWriters(t *testing.T, one, other port.Feed, now func() time.Time) {
 			}
 		})
 	}
-	read := map[string]int64{}
 	reading.Go(func() {
 		defer func() {
 			if t.Failed() {
 				cancel() // the writers may not end
 			}
 		}()
-		for after := int64(0); len(read) < writers*each/2; {
-			_ = other.Wait(ctx, "s", after) // it may return an error
-			page, err := other.Read(ctx, "s", after, 10)
-			if ctx.Err() != nil || err != nil && !fault.Is(err, fault.Unavailable) {
-				t.Errorf("got %d of %d records, %v", len(read), writers*each/2, err)
-				return
-			}
-			for _, r := range page {
-				if r.Position != after+1 || read[r.ID] != 0 || "id-"+string(r.Data) != r.ID {
-					t.Errorf("got record %s with data %s at position %d behind %d, and at %d before; want each once", r.ID, r.Data, r.Position, after, read[r.ID])
-					return
-				}
-				read[r.ID], after = r.Position, r.Position
-			}
+		if err := readEachOnce(ctx, other, writers*each/2); err != nil {
+			t.Error(err)
 		}
 	})
 	writing.Wait()
@@ -78,6 +66,25 @@ func FeedWriters(t *testing.T, one, other port.Feed, now func() time.Time) {
 		cancel() // the reader would wait for more records
 	}
 	reading.Wait()
+}
+
+// readEachOnce reads the stream until it has got the count of records, each once.
+func readEachOnce(ctx context.Context, feed port.Feed, count int) error {
+	read := map[string]int64{}
+	for after := int64(0); len(read) < count; {
+		_ = feed.Wait(ctx, "s", after) // it may return an error
+		page, err := feed.Read(ctx, "s", after, 10)
+		if ctx.Err() != nil || err != nil && !fault.Is(err, fault.Unavailable) {
+			return fmt.Errorf("got %d of %d records, %w", len(read), count, cmp.Or(err, ctx.Err()))
+		}
+		for _, r := range page {
+			if r.Position != after+1 || read[r.ID] != 0 || "id-"+string(r.Data) != r.ID {
+				return fmt.Errorf("got record %s with data %s at position %d behind %d, and at %d before; want each once", r.ID, r.Data, r.Position, after, read[r.ID])
+			}
+			read[r.ID], after = r.Position, r.Position
+		}
+	}
+	return nil
 }
 
 // storeOnce appends the records that the stream does not have yet.

@@ -84,9 +84,57 @@ func (c *calls) method(b, queries *strings.Builder, op operation) error {
 	if err != nil {
 		return err
 	}
-	arguments := []string{"ctx context.Context"}
-	fields := []string{fmt.Sprintf("method: %q", op.verb)}
-	var inPath, inQuery []*object
+	arguments, fields, inQuery := c.parameters(op)
+	if body := op.object.object("requestBody"); body != nil {
+		if typed := c.body(body); typed != "" {
+			arguments = append(arguments, "body "+typed)
+			fields = append(fields, map[bool]string{true: "body: body", false: "body: bodyOf(body)"}[typed == "any"])
+		}
+		if body.object("content").has("application/merge-patch+json") {
+			fields = append(fields, `mediaType: "application/merge-patch+json"`)
+		}
+	}
+	if len(inQuery) > 0 {
+		query := op.service + op.name + "Query"
+		arguments = append(arguments, "query "+query)
+		fields = append(fields, "query: query.values()")
+		c.query(queries, query, op, inQuery)
+	}
+	arguments = append(arguments, "options ...Option")
+	text := sentence(lower(strings.TrimSpace(op.text("summary"))))
+	if more := strings.TrimSpace(op.text("description")); more != "" {
+		text += "\n\n" + sentence(more)
+	}
+	if op.object.get("summary") == nil {
+		text = op.id + "."
+	}
+	b.WriteString(comment(fmt.Sprintf("%s calls %s %s: %s", op.name, op.verb, op.path, text), ""))
+	signature := fmt.Sprintf("func (s %s) %s(", op.service, op.name)
+	what := "call{" + strings.Join(fields, ", ") + "}"
+	if items, next, ok := c.pages(op, answer); ok {
+		c.list(b, op, items, next, answer, fmt.Sprintf("%s%s)", signature, strings.Join(arguments[1:], ", ")), what)
+		return nil
+	}
+	signature += strings.Join(arguments, ", ") + ") "
+	switch answer {
+	case "":
+		fmt.Fprintf(b, "%serror {\n\treturn sendEmpty(ctx, s.t, %s, options)\n}\n\n", signature, what)
+	case "text":
+		fmt.Fprintf(b, "%s(string, error) {\n\treturn sendText(ctx, s.t, %s, options)\n}\n\n", signature, what)
+	case "object":
+		fmt.Fprintf(b, "%s(map[string]any, error) {\n\treturn sendObject(ctx, s.t, %s, options)\n}\n\n", signature, what)
+	default:
+		fmt.Fprintf(b, "%s(*api.%s, error) {\n\treturn sendJSON[api.%s](ctx, s.t, %s, options)\n}\n\n", signature, answer, answer, what)
+	}
+	return nil
+}
+
+// parameters returns the arguments of the method and the fields of its call that come from
+// parameters in the path and the header, and the parameters in the query.
+func (c *calls) parameters(op operation) (arguments, fields []string, inQuery []*object) {
+	arguments = []string{"ctx context.Context"}
+	fields = []string{fmt.Sprintf("method: %q", op.verb)}
+	var inPath []*object
 	for _, p := range op.parameters {
 		switch p.text("in") {
 		case "path":
@@ -120,57 +168,20 @@ func (c *calls) method(b, queries *strings.Builder, op operation) error {
 		}
 		path += ")"
 	}
-	fields = append(fields, path)
-	if body := op.object.object("requestBody"); body != nil {
-		if typed := c.body(body); typed != "" {
-			arguments = append(arguments, "body "+typed)
-			fields = append(fields, map[bool]string{true: "body: body", false: "body: bodyOf(body)"}[typed == "any"])
-		}
-		if body.object("content").has("application/merge-patch+json") {
-			fields = append(fields, `mediaType: "application/merge-patch+json"`)
-		}
+	return arguments, append(fields, path), inQuery
+}
+
+// list writes the body of a method that returns all pages of a list.
+func (c *calls) list(b *strings.Builder, op operation, items, next property, answer, signature, what string) {
+	item := c.models.kind(items.schema, "").name
+	fmt.Fprintf(b, "%s *Pages[api.%s, api.%s] {\n", signature, strings.TrimPrefix(item, "[]"), answer)
+	place := "page.Cursor = place"
+	if c.cursor(op) == "after" {
+		place = "page.After = " + map[bool]string{true: "numberOf(place)", false: "place"}[c.models.kind(next.schema, "").name == "int64"]
 	}
-	if len(inQuery) > 0 {
-		query := op.service + op.name + "Query"
-		arguments = append(arguments, "query "+query)
-		fields = append(fields, "query: query.values()")
-		c.query(queries, query, op, inQuery)
-	}
-	arguments = append(arguments, "options ...Option")
-	text := sentence(lower(strings.TrimSpace(op.text("summary"))))
-	if more := strings.TrimSpace(op.text("description")); more != "" {
-		text += "\n\n" + sentence(more)
-	}
-	if op.object.get("summary") == nil {
-		text = op.id + "."
-	}
-	b.WriteString(comment(fmt.Sprintf("%s calls %s %s: %s", op.name, op.verb, op.path, text), ""))
-	signature := fmt.Sprintf("func (s %s) %s(", op.service, op.name)
-	what := "call{" + strings.Join(fields, ", ") + "}"
-	if items, next, ok := c.pages(op, answer); ok {
-		item := c.models.kind(items.schema, "").name
-		fmt.Fprintf(b, "%s%s) *Pages[api.%s, api.%s] {\n", signature, strings.Join(arguments[1:], ", "), strings.TrimPrefix(item, "[]"), answer)
-		place := "page.Cursor = place"
-		if c.cursor(op) == "after" {
-			place = "page.After = " + map[bool]string{true: "numberOf(place)", false: "place"}[c.models.kind(next.schema, "").name == "int64"]
-		}
-		fmt.Fprintf(b, "\treturn &Pages[api.%s, api.%s]{\n\t\tfetch: func(ctx context.Context, place string) (*api.%s, error) {\n", strings.TrimPrefix(item, "[]"), answer, answer)
-		fmt.Fprintf(b, "\t\t\tpage := query\n\t\t\tif place != \"\" {\n\t\t\t\t%s\n\t\t\t}\n\t\t\treturn sendJSON[api.%s](ctx, s.t, %s, options)\n\t\t},\n", place, answer, strings.Replace(what, "query.values()", "page.values()", 1))
-		fmt.Fprintf(b, "\t\tsplit: func(p *api.%s) ([]api.%s, string) { return p.%s, placeOf(p.%s) },\n\t}\n}\n\n", answer, strings.TrimPrefix(item, "[]"), goName(items.name), goName(next.name))
-		return nil
-	}
-	signature += strings.Join(arguments, ", ") + ") "
-	switch answer {
-	case "":
-		fmt.Fprintf(b, "%serror {\n\treturn sendEmpty(ctx, s.t, %s, options)\n}\n\n", signature, what)
-	case "text":
-		fmt.Fprintf(b, "%s(string, error) {\n\treturn sendText(ctx, s.t, %s, options)\n}\n\n", signature, what)
-	case "object":
-		fmt.Fprintf(b, "%s(map[string]any, error) {\n\treturn sendObject(ctx, s.t, %s, options)\n}\n\n", signature, what)
-	default:
-		fmt.Fprintf(b, "%s(*api.%s, error) {\n\treturn sendJSON[api.%s](ctx, s.t, %s, options)\n}\n\n", signature, answer, answer, what)
-	}
-	return nil
+	fmt.Fprintf(b, "\treturn &Pages[api.%s, api.%s]{\n\t\tfetch: func(ctx context.Context, place string) (*api.%s, error) {\n", strings.TrimPrefix(item, "[]"), answer, answer)
+	fmt.Fprintf(b, "\t\t\tpage := query\n\t\t\tif place != \"\" {\n\t\t\t\t%s\n\t\t\t}\n\t\t\treturn sendJSON[api.%s](ctx, s.t, %s, options)\n\t\t},\n", place, answer, strings.Replace(what, "query.values()", "page.values()", 1))
+	fmt.Fprintf(b, "\t\tsplit: func(p *api.%s) ([]api.%s, string) { return p.%s, placeOf(p.%s) },\n\t}\n}\n\n", answer, strings.TrimPrefix(item, "[]"), goName(items.name), goName(next.name))
 }
 
 func lower(text string) string {
