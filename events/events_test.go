@@ -133,6 +133,7 @@ func TestFitLimitsEveryText(t *testing.T) {
 		"fault":       func(e *events.Envelope, text string) { e.Job.Fault = &events.Fault{Message: text} },
 		"metric":      func(e *events.Envelope, text string) { e.Metrics = map[string]any{text: 1} },
 		"text metric": func(e *events.Envelope, text string) { e.Metrics = map[string]any{"m": text} },
+		"nested":      func(e *events.Envelope, text string) { e.Metrics = map[string]any{"m": map[string]any{text: text}} },
 		"reason":      func(e *events.Envelope, text string) { e.Schedule = &events.Schedule{Reason: text} },
 		"resource":    func(e *events.Envelope, text string) { e.Policy = &events.Policy{ID: text} },
 		"unknown field": func(e *events.Envelope, text string) {

@@ -47,7 +47,6 @@ func (e Envelope) small() bool {
 	const (
 		escape = 6       // the most bytes of a byte of a text
 		others = 8 << 10 // more than the names, numbers and times of all fields
-		metric = 64      // more than a number
 	)
 	texts := len(e.EventID) + len(e.EventType) + len(e.IdempotencyKey) + len(e.CorrelationID) + len(e.TenantID) + len(e.ProjectID) + len(e.Actor.Subject)
 	for _, list := range [][]string{e.Actor.Scopes, e.Truncated} {
@@ -65,18 +64,37 @@ func (e Envelope) small() bool {
 			return false
 		}
 	}
-	for name, value := range e.Metrics {
-		switch value.(type) {
-		case float64, int, int64:
-		default:
-			return false
-		}
-		texts += len(name) + metric
+	metrics, known := bytesOf(e.Metrics)
+	if !known {
+		return false
 	}
+	texts += metrics
 	if e.Schedule != nil || e.Policy != nil || e.Log != nil || e.Notifier != nil || e.Unknown != nil || e.Actor.Unknown != nil {
 		return false
 	}
 	return texts*escape+others <= MaxSize
+}
+
+// bytesOf returns at least the size of a metric without the escapes of its texts. known is false
+// for types that the metrics of runs do not have.
+func bytesOf(value any) (size int, known bool) {
+	const number = 64 // more than a number, or the punctuation of an entry
+	switch v := value.(type) {
+	case float64, int, int64:
+		return number, true
+	case string:
+		return number + len(v), true
+	case map[string]any:
+		for name, each := range v {
+			n, known := bytesOf(each)
+			if !known {
+				return 0, false
+			}
+			size += number + len(name) + n
+		}
+		return size, true
+	}
+	return 0, false
 }
 
 func (e Envelope) size() (int, error) {
