@@ -20,7 +20,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -305,8 +305,8 @@ func TestWorkerGetsTheEnvironmentOfAMachine(t *testing.T) {
 	want := "BATCH_ID CALLBACK_URL EXPORT_FORMAT EXPORT_OPTIONS EXTRA FLY_ALLOC_ID FLY_APP_NAME FLY_IMAGE_REF FLY_MACHINE_ID FLY_MACHINE_VERSION " +
 		"FLY_PRIVATE_IP FLY_PROCESS_GROUP FLY_REGION FLY_VM_MEMORY_MB HOME PATH PI PRIMARY_REGION PWD R2_ACCESS_KEY_ID R2_ACCOUNT_ID R2_BUCKET " +
 		"R2_ENDPOINT R2_REGION R2_SECRET_ACCESS_KEY SORTIE_CHECK SOURCE_API_URL TASK_ENVELOPE TASK_ID TMPDIR TRACEPARENT"
-	if got = strings.ReplaceAll(strings.ReplaceAll(got, "OLDPWD ", ""), "SHLVL ", ""); !strings.Contains(got, want) || !strings.Contains(got, "in "+flymachines.DefaultPath) {
-		t.Errorf("got %q, want %s and PATH %s", got, want, flymachines.DefaultPath)
+	if got = strings.ReplaceAll(strings.ReplaceAll(got, "OLDPWD ", ""), "SHLVL ", ""); !strings.Contains(got, want) || !strings.Contains(got, "in "+environment.DefaultPath) {
+		t.Errorf("got %q, want %s and PATH %s", got, want, environment.DefaultPath)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/samples"
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -54,7 +54,7 @@ func (o *output) String() string {
 // launch starts the worker like a machine of the local system: with the same variables, PATH
 // and current folder.
 func launch(c Config, plane *Plane, scenario string) (*process, error) {
-	argv, err := flymachines.ResolveCommand(c.Command)
+	argv, err := environment.ResolveCommand(c.Command)
 	if err != nil {
 		return nil, fmt.Errorf("cannot start the worker: %w", err)
 	}
@@ -63,9 +63,9 @@ func launch(c Config, plane *Plane, scenario string) (*process, error) {
 		return nil, fmt.Errorf("cannot start the worker: %w", err)
 	}
 	p := &process{cmd: exec.Command(argv[0], argv[1:]...), dir: dir, ended: make(chan struct{})} //nolint:gosec,noctx // the caller's command, ended by stop
-	place := flymachines.Placement{
+	place := environment.Placement{
 		App: "arke-mods-export-worker", MachineID: "d8dcheck000000", PrivateIP: "fdaa:0:0::2", Region: "ord", Image: "check", Version: "1",
-		ProcessGroup: "app", MemoryMB: 256, Path: flymachines.DefaultPath,
+		ProcessGroup: "app", MemoryMB: 256, Path: environment.DefaultPath,
 		Root: filepath.Join(dir, "root"), Tmp: filepath.Join(dir, "tmp"),
 	}
 	for _, folder := range []string{place.Root, place.Tmp} {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 )
@@ -39,7 +40,7 @@ type Config struct {
 	// Regions are the regions that clients can ask for; the first is the
 	// default. Empty means Fly's regions.
 	Regions []string
-	// Path is the programs' PATH; empty is DefaultPath.
+	// Path is the programs' PATH; empty is environment.DefaultPath.
 	Path string
 	// OutputLimit is the largest stored output of a machine, in bytes; 0 means
 	// output.DefaultLimit.
@@ -114,7 +115,7 @@ func (c Config) complete() (Config, error) {
 		c.Regions = defaultRegions()
 	}
 	if c.Path == "" {
-		c.Path = DefaultPath
+		c.Path = environment.DefaultPath
 	}
 	if c.KeepFor <= 0 {
 		c.KeepFor = time.Hour

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor/durable"
 )
@@ -139,7 +140,7 @@ func (s *Server) program(m *machine) Program {
 		Root: filepath.Join(m.dir, "root"), Tmp: filepath.Join(m.dir, "tmp"),
 		Files: manifest.files, OutputLimit: s.cfg.OutputLimit,
 	}
-	where := Placement{
+	where := environment.Placement{
 		App: rec.App, MachineID: rec.ID, PrivateIP: s.cfg.privateIP(rec.ID), Region: rec.Region, Image: manifest.Image, Version: rec.Version,
 		ProcessGroup: manifest.processGroup(), MemoryMB: manifest.memoryMB(), Path: s.cfg.Path, Root: p.Root, Tmp: p.Tmp,
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/proctree"
 	"github.com/sortie-dev/sortie/shared/sdk/go/worker/supervisor"
@@ -57,7 +58,7 @@ func (s Processes) Start(p Program) (Process, error) {
 
 // machineMark returns the environment entry that identifies the machine's processes.
 func machineMark(p Program) proctree.Mark {
-	return proctree.Mark(MachineVariable + "=" + p.Env[MachineVariable])
+	return proctree.Mark(environment.MachineVariable + "=" + p.Env[environment.MachineVariable])
 }
 
 // environ returns the variables as "NAME=value", ordered by name.

@@ -51,7 +51,7 @@ type Config struct {
 	Log        *slog.Logger
 	// Version is the version in the response of /healthz.
 	Version string
-	// Path is the PATH of programs; empty means flymachines.DefaultPath.
+	// Path is the PATH of programs; empty means environment.DefaultPath.
 	Path string
 	// Starter runs the programs of machines; nil runs processes. Runner creates machines; nil
 	// creates them by the Fly Machines API. Both are for benchmarks.

@@ -37,6 +37,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/webhooks"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 	"github.com/sortie-dev/sortie/local/twin/proof"
 	inferenceengine "github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
@@ -76,7 +77,7 @@ func (s *Stack) startMachines(ctx context.Context) error {
 	for name, argv := range s.config.Images {
 		if s.config.Starter == nil {
 			var err error
-			if argv, err = flymachines.ResolveCommand(argv); err != nil {
+			if argv, err = environment.ResolveCommand(argv); err != nil {
 				return fmt.Errorf("cannot bind image %s: %w", name, err)
 			}
 		}

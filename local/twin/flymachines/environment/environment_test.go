@@ -1,4 +1,4 @@
-package flymachines_test
+package environment_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/twin/flymachines"
+	"github.com/sortie-dev/sortie/local/twin/flymachines/environment"
 )
 
 func TestResolveCommand(t *testing.T) { //nolint:paralleltest // it changes the current folder
@@ -32,12 +32,12 @@ func TestResolveCommand(t *testing.T) { //nolint:paralleltest // it changes the 
 		"folder and no file":   {[]string{"tool", "data", "missing.csv", "."}, []string{dir + "/bin/tool", "data", "missing.csv", "."}},
 		"absolute and options": {[]string{"tool", "/etc", "--file=run.sh", ""}, []string{dir + "/bin/tool", "/etc", "--file=run.sh", ""}},
 	} {
-		got, err := flymachines.ResolveCommand(row.argv)
+		got, err := environment.ResolveCommand(row.argv)
 		if err != nil || !slices.Equal(got, row.want) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, row.want)
 		}
 	}
-	if _, err := flymachines.ResolveCommand([]string{"missing"}); err == nil {
+	if _, err := environment.ResolveCommand([]string{"missing"}); err == nil {
 		t.Error("missing program: got no error")
 	}
 }

@@ -1,4 +1,6 @@
-package flymachines
+// Package environment builds the environment of a machine's program: its command line,
+// variables and PATH.
+package environment
 
 import (
 	"errors"
