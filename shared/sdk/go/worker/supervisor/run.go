@@ -26,8 +26,8 @@ const (
 	saysTaken   = "taken"   // another supervisor handles this start
 )
 
-// drainTime is how long output is read after the program's processes were killed. A process
-// that holds the pipe open after that has survived SIGKILL.
+// drainTime is how long the supervisor waits for output after the program's processes were killed.
+// A process that holds the pipe open after that has survived SIGKILL.
 const drainTime = 2 * time.Second
 
 // Command is the argument with which a program that contains this package calls Main.
@@ -206,12 +206,13 @@ func begin(spec Spec, group *proctree.Group) (*running, error) {
 
 // stored is output that is being copied to files.
 type stored struct {
-	from   *os.File
+	from   *proctree.Output
 	copied chan error
 }
 
 // store stores the data of a pipe until its end.
-func store(spec Spec, from *os.File) stored {
+func store(spec Spec, pipe *os.File) stored {
+	from := proctree.NewOutput(pipe)
 	s := stored{from, make(chan error, 1)}
 	go func() {
 		w := output.NewWriter(spec.Dir, spec.OutputLimit)
@@ -227,7 +228,7 @@ func store(spec Spec, from *os.File) stored {
 	return s
 }
 
-// drain waits for the rest of the output, for drainTime at most.
+// drain stores the rest of the output. It waits for more for drainTime at most.
 func (s stored) drain(clock clock.Clock) error {
 	late, stop := clock.NewTimer(drainTime)
 	defer stop()
@@ -235,7 +236,7 @@ func (s stored) drain(clock clock.Clock) error {
 	case err := <-s.copied:
 		return err
 	case <-late:
-		return s.from.Close()
+		return errors.Join(s.from.Stop(), <-s.copied)
 	}
 }
 

@@ -22,7 +22,7 @@ type program struct {
 	*proctree.Tree
 	process Process
 	copies  sync.WaitGroup
-	readers []*os.File
+	readers []*proctree.Output
 }
 
 // The exit codes of sortie-exec itself.
@@ -65,8 +65,9 @@ func (process Process) start(argv, env []string, to streams) (*program, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.readers, writers = append(p.readers, r), append(writers, w)
-		p.copies.Go(func() { read(r) })
+		output := proctree.NewOutput(r)
+		p.readers, writers = append(p.readers, output), append(writers, w)
+		p.copies.Go(func() { read(output) })
 		return w, nil
 	}
 	if to.stdin != nil {
@@ -144,11 +145,11 @@ func (p *program) wait(ctx context.Context, signals <-chan os.Signal, grace func
 }
 
 // drain reads the rest of the output. It waits at most drainTimeout for another process that
-// holds a pipe open.
+// holds a pipe open. What a pipe holds by then is read, because this process may be late itself.
 func (p *program) drain() {
 	late := time.AfterFunc(drainTimeout, func() {
 		for _, r := range p.readers {
-			_ = r.SetReadDeadline(time.Unix(1, 0))
+			_ = r.Stop()
 		}
 	})
 	defer late.Stop()
