@@ -45,7 +45,7 @@ func TestResolveCommand(t *testing.T) { //nolint:paralleltest // it changes the 
 func TestProgramOfTheHostIsPartOfNoApp(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]bool{"exec:/bin/true": false, "registry.fly.io/reports:latest": true} {
-		env := flymachines.Placement{App: "reports", MachineID: "1", Image: image}.Environment(nil)
+		env := environment.Placement{App: "reports", MachineID: "1", Image: image}.Environment(nil)
 		if _, got := env["FLY_APP_NAME"]; got != want || env[flymachines.MachineVariable] != "1" {
 			t.Errorf("%s: got %q, want FLY_APP_NAME: %t", image, env, want)
 		}
