@@ -80,7 +80,7 @@ var (
 	// ours are the extensions that only files of the repository have.
 	ours = []string{".go", ".md", ".yaml", ".json", ".sh", ".py", ".txt"}
 	// placeholder matches a path segment to be replaced by a name.
-	placeholder = regexp.MustCompile(`^([A-Z]+|NAME[-.].*)$`)
+	placeholder = regexp.MustCompile(`^([A-Z]+|(.*\.)?NAME[-._].*)$`)
 )
 
 // path checks a word that looks like a path, up to its first placeholder.

@@ -33,6 +33,7 @@ var reasons = []reason{
 	{"act admit constrain export fire jobs supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
 	{"act admit constrain dispatch jobs", "dynamodb:Query", "/index/(list|jobs)$", "a prediction reads the runs of a pool or a job, but only once in some minutes"},
 	{"console jobs metrics relay sweep", "dynamodb:Query dynamodb:Scan", "/index/(due|machines)$", "the pages of an index are queried or scanned, as its last size says"},
+	{"metrics", "dynamodb:BatchGetItem", "table/Table$", "the gauges read the records that an index names, if there are any"},
 
 	// Calls that repair something, or that end something in a rare state.
 	{"constrain sweep tasks terminate", "states:StopExecution", ":execution:", "only the run that is ended while it waits for a retry has an execution to stop"},

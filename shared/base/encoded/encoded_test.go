@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/webhook"
 )
@@ -100,6 +101,10 @@ var texts = []string{"", "plain text", "a <b> & 'c'", "quote \" and \\", "line\n
 // fill sets the fields of a value to random ones, and leaves about a third of them zero.
 func fill(v reflect.Value, random *rand.Rand, depth int) {
 	if !v.CanSet() || random.IntN(3) == 0 {
+		return
+	}
+	if v.Type() == reflect.TypeFor[platform.Settings]() {
+		v.Set(reflect.ValueOf(platform.FlySettings{Apps: []string{texts[random.IntN(len(texts))]}}))
 		return
 	}
 	switch v.Interface().(type) {

@@ -46,7 +46,7 @@ func TestProgramOfTheHostIsPartOfNoApp(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]bool{"exec:/bin/true": false, "registry.fly.io/reports:latest": true} {
 		env := environment.Placement{App: "reports", MachineID: "1", Image: image}.Environment(nil)
-		if _, got := env["FLY_APP_NAME"]; got != want || env[flymachines.MachineVariable] != "1" {
+		if _, got := env["FLY_APP_NAME"]; got != want || env[environment.MachineVariable] != "1" {
 			t.Errorf("%s: got %q, want FLY_APP_NAME: %t", image, env, want)
 		}
 	}
