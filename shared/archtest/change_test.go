@@ -176,13 +176,13 @@ func TestChangesApply(t *testing.T) {
 // TestChangesInACopy makes each change in a copy of the tree. The checks pass, git reports the
 // files of the change and no others, and without any one of them a check fails. It needs the
 // flag -changes.
-func TestChangesInACopy(t *testing.T) {
+func TestChangesInACopy(t *testing.T) { //nolint:tparallel // each builds a whole tree
 	t.Parallel()
 	if !*inACopy {
 		return // "make nightly" has the flag
 	}
 	for _, c := range changes(t) {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) { //nolint:paralleltest // one after the other
 			dir := copyOfTheTree(t)
 			for _, f := range c.files {
 				if err := f.apply(dir); err != nil {

@@ -84,7 +84,9 @@ func readFloat(doc string, at int, p unsafe.Pointer) int {
 	end := readInt(doc, at, unsafe.Pointer(&whole)) //nolint:gosec // an integer
 	if end > 0 && end < len(doc) && doc[end] == '.' {
 		first := end + 1
-		for end = first; end < len(doc) && doc[end] >= '0' && doc[end] <= '9'; end++ {
+		end = first
+		for end < len(doc) && doc[end] >= '0' && doc[end] <= '9' {
+			end++
 		}
 		if end == first {
 			return failed

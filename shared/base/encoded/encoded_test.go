@@ -104,7 +104,7 @@ func fill(v reflect.Value, random *rand.Rand, depth int) {
 		return
 	}
 	if v.Type() == reflect.TypeFor[platform.Settings]() {
-		v.Set(reflect.ValueOf(platform.FlySettings{Apps: []string{texts[random.IntN(len(texts))]}}))
+		v.Set(reflect.ValueOf(&platform.FlySettings{Apps: []string{texts[random.IntN(len(texts))]}}))
 		return
 	}
 	switch v.Interface().(type) {
