@@ -181,8 +181,8 @@ func TestChangesInACopy(t *testing.T) { //nolint:tparallel // each builds a whol
 	if !*inACopy {
 		return // "make nightly" has the flag
 	}
-	for _, c := range changes(t) {
-		t.Run(c.name, func(t *testing.T) { //nolint:paralleltest // one after the other
+	for _, c := range changes(t) { //nolint:paralleltest // one after the other
+		t.Run(c.name, func(t *testing.T) {
 			dir := copyOfTheTree(t)
 			for _, f := range c.files {
 				if err := f.apply(dir); err != nil {
