@@ -62,8 +62,8 @@ type effects struct {
 }
 
 // inBudget calls do with a context that ends when the budget of ctx is used up. The end of ctx
-// does not end that context, because the effects of a commit do not depend on its caller. It
-// returns an error if the budget is already used up.
+// does not end that context, because the effects of a commit do not depend on its caller. The
+// commits that do makes share what is left. It returns an error if the budget is already used up.
 func (s *effects) inBudget(ctx context.Context, do func(context.Context) error) error {
 	_, budget := budgetOf(ctx)
 	budget.mu.Lock()
@@ -73,6 +73,7 @@ func (s *effects) inBudget(ctx context.Context, do func(context.Context) error) 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget.left)
 	defer cancel()
+	ctx = context.WithValue(ctx, effectBudgetKey{}, &effectBudget{left: budget.left}) // budget is locked
 	began := s.now()
 	err := do(ctx)
 	budget.left -= max(s.now().Sub(began), 0)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/jobs"
+	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -98,6 +100,27 @@ func TestSkipHasAnEventAndAnActionOfItsOwn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestSkippedRunTriggersAnotherInTheSameRequest skips a run in a request whose effects have one
+// budget. Its action creates a run, whose commit has effects in the same request.
+func TestSkippedRunTriggersAnotherInTheSameRequest(t *testing.T) {
+	t.Parallel()
+	h := setup(t, manyMachines)
+	other := h.createJob("other", "")
+	ref := h.createJob("one", "concurrencyKey: shop\nconcurrency: {queueLimit: 1, overflow: keep_oldest}\nactions:\n"+
+		"  onSkip: {type: trigger_job, parameters: {jobId: other}}\n")
+	for range 3 {
+		h.clock.to(h.clock.now.Add(time.Second))
+		_, _, err := h.service.Jobs.RunJob(runs.WithRequest(h.Context(), "c"), jobs.RunRequest{Identity: client, JobID: ref.ID, CorrelationID: "c"})
+		h.ok(err)
+	}
+	h.skippedRun(ref)
+	triggered, _, err := h.store.List(h.Context(), other.Tenant, port.Page{JobID: other.ID, Limit: 10})
+	h.ok(err)
+	if len(triggered) != 1 {
+		t.Errorf("got runs %+v of the other job, want one that the skip has triggered", triggered)
 	}
 }
 
