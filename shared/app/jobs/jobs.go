@@ -12,7 +12,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -361,21 +360,6 @@ func noJob(id string) error { return fault.New(fault.NotFound, "no such job: %.7
 
 func tooManyChanges() error {
 	return fault.New(fault.Unavailable, "too many concurrent changes of the job; retry")
-}
-
-// stored reads a job of the caller's tenant; nil for an unknown one.
-func (s *Definitions) stored(ctx context.Context, who port.Identity, id string) (*job.Job, error) {
-	if !limit.ValidName(id) {
-		return nil, nil
-	}
-	j, err := s.store.LoadJob(ctx, who.Tenant, id)
-	if errors.Is(err, port.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the job: %w", err)
-	}
-	return &j, nil
 }
 
 // note returns the event of a change of a job. before is nil for a new job, after for a deleted

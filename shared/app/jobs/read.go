@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
@@ -27,6 +28,21 @@ func (s *Definitions) Job(ctx context.Context, who port.Identity, id string) (jo
 		return job.Job{}, err
 	}
 	return *j, nil
+}
+
+// stored reads a job of the caller's tenant; nil for an unknown one.
+func (s *Definitions) stored(ctx context.Context, who port.Identity, id string) (*job.Job, error) {
+	if !limit.ValidName(id) {
+		return nil, nil
+	}
+	j, err := s.store.LoadJob(ctx, who.Tenant, id)
+	if errors.Is(err, port.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the job: %w", err)
+	}
+	return &j, nil
 }
 
 // Warnings returns sentences about parts of a job that are valid but probably not intended. Each
