@@ -37,7 +37,7 @@ func reap() error {
 	if !Reaps() {
 		return errors.New("got no subreaper")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- ReapOrphans(ctx) }()
