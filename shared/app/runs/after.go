@@ -14,8 +14,6 @@ import (
 // repeated, also at the same time by several processes: the id of each run follows from its job
 // and the graph. A job whose runs it cannot read does not delay the others.
 func (s *Actions) follow(ctx context.Context, r run.Run) error {
-	// The caller may hold its budget, and a run that is created has effects of its own.
-	ctx = context.WithValue(ctx, effectBudgetKey{}, &effectBudget{left: effectLimit})
 	done := run.Followed{Cancelled: r.CancelsRest}
 	var failed []error
 	for _, id := range r.Followers {

@@ -45,7 +45,7 @@ func (c *Client) Mail(ctx context.Context, m Mail) (Answer, error) {
 	if err != nil {
 		return Answer{Verdict: Refused, Detail: err.Error()}, nil
 	}
-	message, recipients, err := m.compose(c.config.Clock.Now())
+	message, addresses, err := m.compose(c.config.Clock.Now())
 	if err != nil {
 		return Answer{Verdict: Refused, Detail: err.Error()}, nil
 	}
@@ -64,7 +64,7 @@ func (c *Client) Mail(ctx context.Context, m Mail) (Answer, error) {
 		case <-own.Done():
 		}
 	}()
-	err = c.deliver(own, target, m, recipients, message)
+	err = c.deliver(own, target, m, addresses, message)
 	if ctx.Err() != nil {
 		return Answer{}, fmt.Errorf("a message to %s was interrupted: %w", target.Host, ctx.Err())
 	}
@@ -110,15 +110,16 @@ func stepOf(err error) string {
 }
 
 // deliver holds the dialogue with the mail server.
-func (c *Client) deliver(ctx context.Context, target guard.Target, m Mail, recipients []string, message []byte) error {
+func (c *Client) deliver(ctx context.Context, target guard.Target, m Mail, addresses []string, message []byte) error {
 	dialer := &net.Dialer{Control: c.config.Policy.Control(target), Resolver: c.config.Resolver, KeepAlive: -1}
-	conn, err := dialer.DialContext(ctx, "tcp", target.URL.Host)
+	plainConn, err := dialer.DialContext(ctx, "tcp", target.URL.Host)
 	if err != nil {
 		return err
 	}
-	closed := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	closed := context.AfterFunc(ctx, func() { _ = plainConn.Close() })
 	defer closed()
-	defer func() { _ = conn.Close() }() // Quit has ended the dialogue, or it has failed
+	defer func() { _ = plainConn.Close() }() // Quit has ended the dialogue, or it has failed
+	conn := plainConn
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.config.RootCAs, ServerName: target.Host}
 	if target.Port == guard.ImplicitTLS {
 		conn = tls.Client(conn, secure)
@@ -146,8 +147,8 @@ func (c *Client) deliver(ctx context.Context, target guard.Target, m Mail, recip
 	if m.Username != "" {
 		do("AUTH", func() error { return client.Auth(smtp.PlainAuth("", m.Username, m.Password, target.Host)) })
 	}
-	do("MAIL", func() error { return client.Mail(recipients[0]) })
-	for _, to := range recipients[1:] {
+	do("MAIL", func() error { return client.Mail(addresses[0]) })
+	for _, to := range addresses[1:] {
 		do("RCPT", func() error { return client.Rcpt(to) })
 	}
 	do("DATA", func() error {
@@ -166,9 +167,9 @@ func (c *Client) deliver(ctx context.Context, target guard.Target, m Mail, recip
 	return err
 }
 
-// compose returns the message with its header. recipients are the bare addresses of the sender,
+// compose returns the message with its header. addresses are the bare addresses of the sender,
 // first, and of the receivers.
-func (m Mail) compose(now time.Time) (message []byte, recipients []string, err error) {
+func (m Mail) compose(now time.Time) (message []byte, addresses []string, err error) {
 	var text bytes.Buffer
 	var shown []string
 	for i, address := range append([]string{m.From}, m.To...) {
@@ -176,14 +177,14 @@ func (m Mail) compose(now time.Time) (message []byte, recipients []string, err e
 		if err != nil || len(address) > limit.FileName || strings.ContainsFunc(parsed.Address, func(c rune) bool { return c < ' ' || c > '~' }) {
 			return nil, nil, fmt.Errorf("malformed address %q, want one such as ops@example.org", limit.Cut(address, limit.FileName))
 		}
-		recipients = append(recipients, parsed.Address)
+		addresses = append(addresses, parsed.Address)
 		if i > 0 {
 			shown = append(shown, parsed.String())
 		} else {
 			fmt.Fprintf(&text, "From: %s\r\n", parsed)
 		}
 	}
-	_, domain, _ := strings.Cut(recipients[0], "@")
+	_, domain, _ := strings.Cut(addresses[0], "@")
 	fmt.Fprintf(&text, "To: %s\r\n", strings.Join(shown, ",\r\n "))
 	fmt.Fprintf(&text, "Subject: %s\r\n", mime.QEncoding.Encode("utf-8", plain(m.Subject)))
 	fmt.Fprintf(&text, "Date: %s\r\nMessage-ID: <%s@%s>\r\nAuto-Submitted: auto-generated\r\n", now.UTC().Format(time.RFC1123Z), strings.ReplaceAll(m.ID, "#", "."), domain)
@@ -196,5 +197,5 @@ func (m Mail) compose(now time.Time) (message []byte, recipients []string, err e
 		return nil, nil, fmt.Errorf("cannot encode the text: %w", err)
 	}
 	text.WriteString("\r\n")
-	return text.Bytes(), recipients, nil
+	return text.Bytes(), addresses, nil
 }

@@ -36,11 +36,11 @@ func TestEachConstraintReachesTheRun(t *testing.T) {
 		}
 		reflect.ValueOf(d.Constraints).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
 		if !d.has(name) {
-			t.Errorf("%s: got a job without it, want one that has it", name)
+			t.Errorf("%s: got a job without the constraint", name)
 		}
 		of := d.constraints()
 		if name != run.MaxAllowedRunTime && reflect.DeepEqual(*of, run.Constraints{}) { // a limit of run.Policy
-			t.Errorf("%s: got a run without it, want one that has it", name)
+			t.Errorf("%s: got a run without the constraint", name)
 		}
 		if demands := d.demands(time.Time{}); of.BeforeRun() != (len(demands) == 1) {
 			t.Errorf("%s: got the demands %q, want one if it is before the run: %t", name, demands, of.BeforeRun())
