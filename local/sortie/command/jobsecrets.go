@@ -78,7 +78,11 @@ func (a *app) putJobSecret(ctx context.Context, s jobSecrets, name, value string
 	if a.json {
 		return a.print(map[string]any{"secret": name, "tenant": s.tenant()})
 	}
-	a.note("Wrote the secret %s of the tenant %s.", name, s.tenant())
+	where := "stage " + s.stage
+	if s.stage == "" {
+		where = "data folder " + s.data
+	}
+	a.note("Wrote the secret %s of the tenant %s, for the %s.", name, s.tenant(), where)
 	return nil
 }
 
