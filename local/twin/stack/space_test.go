@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -50,10 +51,15 @@ func blobs(t *testing.T, data string) (n int) {
 func halfFull(t *testing.T, runs int) (given served, hold, open string, ended []string) {
 	t.Helper()
 	hold, data := suite.Pipe(t), t.TempDir()
-	given = served{Data: data, Play: "once:" + filepath.Join(t.TempDir(), "mark") + " wait:" + hold + " output:50000"}
+	mark := filepath.Join(t.TempDir(), "mark")
+	given = served{Data: data, Play: "once:" + mark + " wait:" + hold + " output:50000"}
 	g := spawn(t, given)
 	open = g.post(contract.ExportOptions{})
 	g.Await(open, func(s contract.Status) bool { return s.State == "Running" })
+	eventually(t, "mark of the first program", func() bool {
+		_, err := os.Stat(mark)
+		return err == nil
+	})
 	for range runs {
 		task := g.post(contract.ExportOptions{})
 		ended = append(ended, task)
