@@ -253,13 +253,9 @@ def quoted(kind: str) -> str:
     if inside := re.fullmatch(r"(dict\[str, |list\[)([^\[\]]* \| [^\[\]]*)\]", kind):
         return f"{inside[1]}{quoted(inside[2])}]"
     if " | " in kind:
-        return (
-            "Union["
-            + ", ".join(
-                repr(p) if re.fullmatch(r"[A-Z]\w*", p) and p != "None" else p for p in kind.split(" | ")
-            )
-            + "]"
-        )
+        return f"Union[{', '.join(quoted(part) for part in kind.split(' | '))}]"
+    if kind not in ("Any", "None") and re.fullmatch(r"(dict\[str, |list\[)?[A-Z]\w*\]?", kind):
+        return repr(kind)
     return kind
 
 

@@ -398,7 +398,7 @@ JobDuration: TypeAlias = str
 JobUnavailable: TypeAlias = Union[Literal["skip", "allow"], str]
 
 #: The actions of an event. Each is carried out once.
-JobEventActions: TypeAlias = Union["JobAction", list[JobAction]]
+JobEventActions: TypeAlias = Union["JobAction", "list[JobAction]"]
 
 #: Labels with the syntax of Kubernetes: at most 32, with 4 KiB of keys and values.
 Labels: TypeAlias = dict[str, str]

@@ -102,6 +102,12 @@ def test_alternatives_are_chosen_by_their_members() -> None:
     assert [type(key) for key in keys.keys] == [m.TokenKey, m.EventKey]
 
 
+def test_lists_in_alternatives_are_decoded() -> None:
+    actions = m.JobActions.from_dict({"onFailure": [{"type": "notify"}], "onSkip": {"type": "webhook"}})
+    assert actions.on_failure == [m.JobAction(type="notify")]
+    assert actions.on_skip == m.JobAction(type="webhook")
+
+
 def test_models_are_frozen_and_take_keywords_only() -> None:
     model = m.CancelRequest(reason="r")
     with pytest.raises(dataclasses.FrozenInstanceError):
