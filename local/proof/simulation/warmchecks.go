@@ -289,7 +289,7 @@ func (w *world) checkDestroyIdle(m *machine) {
 			continue
 		}
 		r, ok := w.storedRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
-		if record.Phase == run.WarmReady || ok && record.Holds(r) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
+		if record.Phase == run.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
 			w.fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
 		}
 	}

@@ -101,7 +101,7 @@ func (p *Pools) ForNewRun(ctx context.Context, tenant, name, kind string) (run.P
 	if err != nil {
 		return run.Pool{}, err
 	}
-	if f := found.CheckKind(kind); f != nil {
+	if f := run.CheckKind(found, kind); f != nil {
 		return run.Pool{}, f
 	}
 	return found, nil

@@ -52,7 +52,7 @@ func (s *Drains) EndDrained(ctx context.Context, ref run.PoolRef) error {
 	}
 	// Holders does not list runs that got their slot while the pool had no limit.
 	if err := s.eachUnfinished(ctx, p.Tenant, withSlot, func(r run.Run) error {
-		if !p.Holds(r) {
+		if !r.HoldsSlotOf(p) {
 			return nil
 		}
 		held++
@@ -105,7 +105,7 @@ func (s *Pools) remaining(ctx context.Context, p run.Pool, held []run.Run) ([]ru
 	}
 	enough := errors.New("enough runs")
 	err := s.eachUnfinished(ctx, p.Tenant, append(slices.Clone(withSlot), run.Terminating), func(r run.Run) error {
-		if !p.Holds(r) || known[r.ID] {
+		if !r.HoldsSlotOf(p) || known[r.ID] {
 			return nil
 		}
 		if len(held) >= healthRuns {

@@ -102,7 +102,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Hea
 	for _, w := range warm {
 		h.Warm[w.Phase]++
 	}
-	h.DrainPhase, h.Left = h.Pool.DrainPhase(held, len(warm), s.now()), max(h.Held, len(held))
+	h.DrainPhase, h.Left = run.DrainPhaseOf(h.Pool, held, len(warm), s.now()), max(h.Held, len(held))
 	if h.Replicas, err = s.replicaHealths(ctx, h.Pool); err != nil {
 		return h, err
 	}

@@ -93,7 +93,7 @@ func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMach
 		if err != nil || !d.Changed {
 			return r, false, err
 		}
-		err = s.claim(ctx, d, w.ClaimedBy(r))
+		err = s.claim(ctx, d, w.ClaimedBy(r.ID, r.Attempt.Number))
 		if err == nil {
 			d.Run.Version++
 			return d.Run, false, nil

@@ -25,7 +25,7 @@ func (s *Machines) recyclable(ctx context.Context, p run.Pool, w run.WarmMachine
 		return w, false, fmt.Errorf("cannot inspect warm machine %s: %w", w.Machine.ID, err)
 	}
 	owner := port.MachineOwner{Tenant: w.Tenant, RunID: w.Run, Attempt: w.Attempt}
-	if m.Phase != port.MachineGone || m.Reuse != w.Ref() || m.Owner != owner || !w.Recyclable(m.Exit, m.Digest) {
+	if m.Phase != port.MachineGone || m.Reuse != w.Ref() || m.Owner != owner || !w.Recyclable(m.Exit.Clean(), m.Digest) {
 		return w, false, nil
 	}
 	return w.Clearing(m.Version), true, nil

@@ -203,7 +203,7 @@ func (s *Machines) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, 
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			return w, fmt.Errorf("cannot read run %s: %w", w.Run, err)
 		}
-		if err == nil && w.Holds(r) {
+		if err == nil && r.Claims(w) {
 			break
 		}
 		if again, ok, err := s.recyclable(ctx, p, w); ok || err != nil {

@@ -103,7 +103,7 @@ func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
 	}
 	for kind, wants := range map[string]run.Pool{run.KindInference: served, run.KindJob: runner, run.KindExport: runner} {
 		for _, p := range []run.Pool{served, runner} {
-			f := p.CheckKind(kind)
+			f := run.CheckKind(p, kind)
 			if takes := p.Engine == wants.Engine; takes != (f == nil) {
 				t.Errorf("%s in a pool with engine %v: got %v", kind, p.Engine, f)
 			} else if f != nil && (f.Code != fault.Unprocessable || f.Field != "pool") {

@@ -131,3 +131,14 @@ const sigkill = 9
 func (e *Exit) killedAfter(at time.Time) bool {
 	return e != nil && e.Signal == sigkill && !e.OOM && (e.Requested || e.At.IsZero() || !e.At.Before(at))
 }
+
+// Clean reports whether the program ended by itself with code 0.
+func (e *Exit) Clean() bool {
+	return e != nil && e.Code == 0 && e.Signal == 0 && !e.OOM && !e.Requested
+}
+
+// MachineName returns the name of the machine of an attempt.
+func MachineName(ref Ref, attempt int) string { return Name(ref.Tenant, ref.ID, "a", attempt) }
+
+// ExecutionName returns the name of the execution with the start number.
+func ExecutionName(ref Ref, start int) string { return Name(ref.Tenant, ref.ID, "s", start) }

@@ -24,7 +24,7 @@ func IsDrainReason(reason string) bool {
 type Drained struct{ Pool Pool }
 
 func (f Drained) apply(d *draft) error {
-	if !f.Pool.Holds(d.Run) || d.Cancel != nil || d.Attempt.Eviction != nil {
+	if !d.HoldsSlotOf(f.Pool) || d.Cancel != nil || d.Attempt.Eviction != nil {
 		return nil
 	}
 	reason := fmt.Sprintf("the pool %s"+drainReason+"%s", f.Pool.ID, f.Pool.DrainBy.Format(time.RFC3339))
@@ -80,40 +80,4 @@ func (d *draft) endEvicted(outcome Outcome, message string) {
 // itself before SIGTERM was not evicted.
 func (d *draft) evictedBy(exit *Exit) bool {
 	return d.Evicted() && (!d.Attempt.SigtermAt.IsZero() || exit == nil || exit.Requested || exit.Signal != 0)
-}
-
-// DrainPhase is the progress of the drain of a pool.
-type DrainPhase string
-
-// The phases, in order.
-const (
-	// DrainWaiting: no run is granted a slot, and runs with a slot keep it.
-	DrainWaiting DrainPhase = "waiting"
-	// DrainEnding: the deadline has passed, and workers are asked to end.
-	DrainEnding DrainPhase = "ending"
-	// DrainStopping: all attempts have ended, and machines are being stopped.
-	DrainStopping DrainPhase = "stopping"
-	// DrainDone: nothing remains.
-	DrainDone DrainPhase = "drained"
-)
-
-// DrainPhase returns the phase of the drain; empty if the pool does not drain. remaining are
-// the runs with a slot of the pool, warm is the number of its warm machines.
-func (p Pool) DrainPhase(remaining []Run, warm int, now time.Time) DrainPhase {
-	if !p.Draining {
-		return ""
-	}
-	phase := DrainDone
-	if len(remaining)+warm > 0 {
-		phase = DrainStopping
-	}
-	for _, r := range remaining {
-		if r.State != Terminating {
-			phase = DrainWaiting
-		}
-	}
-	if phase == DrainWaiting && !p.DrainBy.IsZero() && !now.Before(p.DrainBy) {
-		phase = DrainEnding
-	}
-	return phase
 }

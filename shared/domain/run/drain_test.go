@@ -161,7 +161,7 @@ func TestDrainHasPhases(t *testing.T) {
 		"warm machines":      {open.Drain(by, "x", epoch), nil, 2, by, run.DrainStopping},
 		"nothing":            {open.Drain(by, "x", epoch), nil, 0, by, run.DrainDone},
 	} {
-		if got := row.pool.DrainPhase(row.remaining, row.warm, row.now); got != row.want {
+		if got := run.DrainPhaseOf(row.pool, row.remaining, row.warm, row.now); got != row.want {
 			t.Errorf("%s: got %q, want %q", name, got, row.want)
 		}
 	}

@@ -14,8 +14,8 @@ const nameLimit = 63
 // 2), or an execution ("s", 1). It is a DNS-1123 label (a-z, 0-9 and '-', at most 63). It
 // starts with the readable part of the run's id and contains 60 bits of a hash of tenant and
 // id. So it differs between tenants, ids and parts.
-func Name(ref Ref, part string, number int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
+func Name(tenant, id, part string, number int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", tenant, id))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 	tail := fmt.Sprintf("-%s-%s%d", hash, part, number)
 	readable := strings.Map(func(c rune) rune {
@@ -26,13 +26,7 @@ func Name(ref Ref, part string, number int) string {
 			return c - 'A' + 'a'
 		}
 		return '-'
-	}, ref.ID)
+	}, id)
 	readable = strings.Trim(readable[:min(len(readable), nameLimit-len(tail))], "-")
 	return strings.Trim(readable+tail, "-")
 }
-
-// MachineName returns the name of the machine of an attempt.
-func MachineName(ref Ref, attempt int) string { return Name(ref, "a", attempt) }
-
-// ExecutionName returns the name of the execution with the start number.
-func ExecutionName(ref Ref, start int) string { return Name(ref, "s", start) }

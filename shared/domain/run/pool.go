@@ -144,8 +144,3 @@ func (p Pool) Due() time.Time {
 
 // Recycles reports whether warm machines of the pool are reused for further attempts.
 func (p Pool) Recycles() bool { return p.Warm != nil && p.Warm.After == WarmRecycle && !p.Draining }
-
-// Holds reports whether the run holds a slot of the pool, even if the pool has no limit.
-func (p Pool) Holds(r Run) bool {
-	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
-}

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
@@ -32,27 +31,4 @@ func (p Pool) Serving(e *platform.EnginePlace, by string, now time.Time) Pool {
 	}
 	p.Engine = e
 	return p.changed(by, now)
-}
-
-// CheckKind returns a fault, with the field pool, if the pool does not run this kind of work. A
-// pool of an engine runs only inference tasks; other pools run none.
-func (p Pool) CheckKind(kind string) *fault.Fault {
-	var f *fault.Fault
-	switch {
-	case kind == KindInference && p.Engine == nil:
-		f = fault.New(fault.Unprocessable, "the pool %s has no engine, want a pool of an engine", p.ID)
-	case kind != KindInference && p.Engine != nil:
-		f = fault.New(fault.Unprocessable, "the pool %s is of the engine %s and runs inference tasks only, want a pool of a runner", p.ID, p.Engine.Kind)
-	default:
-		return nil
-	}
-	f.Field = "pool"
-	return f
-}
-
-// Serves identifies the replica that a run provides.
-type Serves struct {
-	Pool string `json:"pool"`
-	// Replica is the id of the replica. The runs that replace each other share it.
-	Replica string `json:"replica"`
 }

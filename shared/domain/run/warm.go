@@ -153,7 +153,7 @@ type WarmMachine struct {
 func (w WarmMachine) Ref() WarmRef { return WarmRef{w.Tenant, w.Pool, w.ID} }
 
 // Name returns the name of the machine on its platform.
-func (w WarmMachine) Name() string { return Name(Ref{Tenant: w.Tenant, ID: w.Pool}, "w"+w.ID+"x", 1) }
+func (w WarmMachine) Name() string { return Name(w.Tenant, w.Pool, "w"+w.ID+"x", 1) }
 
 // Outdated reports whether a later machine with this image and digest shows that the image of w
 // has changed.
@@ -166,16 +166,15 @@ func (w WarmMachine) Claimable(key WarmKey, where platform.Placement) bool {
 	return w.Phase == WarmReady && w.Machine.Known() && w.Key == key && w.Placement.Equal(where)
 }
 
-// ClaimedBy returns the machine as claimed by the current attempt of the run.
-func (w WarmMachine) ClaimedBy(r Run) WarmMachine {
-	w.Phase, w.Run, w.Attempt = WarmClaimed, r.ID, r.Attempt.Number
+// ClaimedBy returns the machine as claimed by an attempt of the run with the id.
+func (w WarmMachine) ClaimedBy(runID string, attempt int) WarmMachine {
+	w.Phase, w.Run, w.Attempt = WarmClaimed, runID, attempt
 	return w
 }
 
 // Recyclable reports whether the machine can be reused after its attempt: the program ended by
-// itself with code 0, and the digest of the image is that of the record.
-func (w WarmMachine) Recyclable(exit *Exit, digest string) bool {
-	clean := exit != nil && exit.Code == 0 && exit.Signal == 0 && !exit.OOM && !exit.Requested
+// itself with code 0 (clean), and the digest of the image is that of the record.
+func (w WarmMachine) Recyclable(clean bool, digest string) bool {
 	return clean && w.Machine.Known() && w.Digest == digest
 }
 
@@ -190,9 +189,4 @@ func (w WarmMachine) Cleared(is Machine) WarmMachine {
 	w.Phase, w.Machine, w.Run, w.Attempt, w.UnneededAt = WarmReady, is, "", 0, time.Time{}
 	w.Recycled++
 	return w
-}
-
-// Holds reports whether the run's current attempt has claimed the machine.
-func (w WarmMachine) Holds(r Run) bool {
-	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
 }

@@ -159,7 +159,7 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 		if apply(run.MachineClaimed{Attempt: 2, Warm: w}) {
 			t.Error("got the claim of another attempt")
 		}
-		if !apply(run.MachineClaimed{Attempt: 1, Warm: w}) || !r.HasClaimed(w.Machine) || !w.ClaimedBy(r).Holds(r) {
+		if !apply(run.MachineClaimed{Attempt: 1, Warm: w}) || !r.HasClaimed(w.Machine) || !r.Claims(w.ClaimedBy(r.ID, r.Attempt.Number)) {
 			t.Fatalf("got attempt %+v, want one with a claim", r.Attempt)
 		}
 		if apply(run.MachineClaimed{Attempt: 1, Warm: warm("more", run.WarmReady, small, 0)}) {
@@ -174,7 +174,7 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 		if apply(run.MachineGivenUp{Attempt: 1, ID: "other"}) || !apply(run.MachineGivenUp{Attempt: 1, ID: w.ID}) {
 			t.Error("got no end of the claim, want one by its id")
 		}
-		if r.Attempt.Machine.Known() || w.ClaimedBy(r).Holds(r) || r.Attempt.StuckWarm != i+1 {
+		if r.Attempt.Machine.Known() || r.Claims(w.ClaimedBy(r.ID, r.Attempt.Number)) || r.Attempt.StuckWarm != i+1 {
 			t.Errorf("got attempt %+v, want one without a machine", r.Attempt)
 		}
 		for _, late := range []run.Fact{
@@ -208,8 +208,8 @@ func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
 	t.Parallel()
 	r := run.Run{ID: "r", State: run.ContainerCreating}
 	r.Attempt.Number, r.Attempt.Warm = 2, &run.WarmClaim{ID: "a"}
-	w := warm("a", run.WarmReady, small, 0).ClaimedBy(r)
-	if !w.Holds(r) {
+	w := warm("a", run.WarmReady, small, 0).ClaimedBy(r.ID, r.Attempt.Number)
+	if !r.Claims(w) {
 		t.Fatalf("got no hold of %+v, want that of the attempt", w)
 	}
 	for name, change := range map[string]func(r *run.Run, w *run.WarmMachine){
@@ -222,7 +222,7 @@ func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
 	} {
 		r, w := r, w
 		change(&r, &w)
-		if w.Holds(r) {
+		if r.Claims(w) {
 			t.Errorf("%s: got a hold of the machine, want none", name)
 		}
 	}
@@ -283,11 +283,11 @@ func TestRecyclableMachine(t *testing.T) {
 		"requested":     {&run.Exit{Requested: true}, "sha256:1", false},
 		"another image": {&run.Exit{}, "sha256:2", false},
 	} {
-		if got := w.Recyclable(row.exit, row.digest); got != row.want {
+		if got := w.Recyclable(row.exit.Clean(), row.digest); got != row.want {
 			t.Errorf("%s: got %v, want %v", name, got, row.want)
 		}
 	}
-	ready := w.ClaimedBy(run.Run{ID: "r"}).Clearing("v2").Cleared(run.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"})
+	ready := w.ClaimedBy("r", 0).Clearing("v2").Cleared(run.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"})
 	if ready.Phase != run.WarmReady || ready.Run != "" || ready.Attempt != 0 || ready.Recycled != 1 || ready.Machine.Version != "v3" || !ready.CreatedAt.Equal(w.CreatedAt) {
 		t.Errorf("got %+v, want a ready machine of no run with the age of its creation", ready)
 	}

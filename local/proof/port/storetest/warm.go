@@ -59,7 +59,7 @@ func warmIsReadBack(s *storeTest) {
 			s.Errorf("got %v for the deletion of version %d, want ErrConflict", err, version)
 		}
 	}
-	a = a.ClaimedBy(run.Run{ID: "r"})
+	a = a.ClaimedBy("r", 0)
 	a = s.saveWarm(a)
 	a = s.saveWarm(a.Clearing("v2"))
 	s.wantWarm("acme", "p", a, b)
@@ -118,7 +118,7 @@ func claimRace(s *storeTest) {
 		if err != nil || !d.Changed {
 			return fmt.Errorf("got no claim: %w", err)
 		}
-		is, claimed := port.WriteOf(d), w.ClaimedBy(runs[i])
+		is, claimed := port.WriteOf(d), w.ClaimedBy(runs[i].ID, runs[i].Attempt.Number)
 		is.Warm = &claimed
 		return s.store.Commit(s.ctx, is)
 	}, func(err error) bool {
@@ -172,7 +172,7 @@ func claimSeen(s *storeTest) {
 						continue
 					}
 					seen[w.ID] = true
-					if r, err := s.store.Load(s.ctx, run.Ref{Tenant: "acme", ID: w.Run}); err != nil || !w.Holds(r) {
+					if r, err := s.store.Load(s.ctx, run.Ref{Tenant: "acme", ID: w.Run}); err != nil || !r.Claims(w) {
 						s.Errorf("got machine %s claimed by run %s, and version %d of the run (%v), want one with the claim", w.ID, w.Run, r.Version, err)
 					}
 				}
@@ -184,7 +184,7 @@ func claimSeen(s *storeTest) {
 		r := s.apply(s.create(sample("acme", fmt.Sprint("run-", i))), admitted("p", 0))
 		d, err := run.Decide(r, run.MachineClaimed{Attempt: 1, Warm: w}, s.now)
 		s.ok(err)
-		is, claimed := port.WriteOf(d), w.ClaimedBy(r)
+		is, claimed := port.WriteOf(d), w.ClaimedBy(r.ID, r.Attempt.Number)
 		is.Warm = &claimed
 		s.ok(s.store.Commit(s.ctx, is))
 	}
