@@ -27,7 +27,7 @@ import (
 	domain "github.com/sortie-dev/sortie/shared/domain/activity"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
@@ -55,7 +55,7 @@ func setupInference(t *testing.T) *home {
 		)
 	})
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
-	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+	pool := platform.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := h.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestTaskCosts(t *testing.T) {
 		}
 		setup, _, _, _ := process()
 		place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
-		if err := setup.SavePool(t.Context(), run.Pool{Tenant: "acme", ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}); err != nil {
+		if err := setup.SavePool(t.Context(), platform.Pool{Tenant: "acme", ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}); err != nil {
 			t.Fatal(err)
 		}
 		const tokens, takes = 500, 20 * time.Second

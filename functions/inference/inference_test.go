@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -44,7 +44,7 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 		return append(inference.Routes(s.Inference, parts.Clock), inference.BudgetRoutes(s.Budgets, parts.Clock)...)
 	}, append(change, serve)...)
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
-	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+	pool := platform.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRefusalsOfTasks(t *testing.T) {
 			t.Errorf("%.80s: got %+v with backoff %s", row.body, p, backoff)
 		}
 	}
-	pool, err := stage.Store.LoadPool(t.Context(), run.PoolRef{Tenant: apitest.Tenant, ID: "pool0"})
+	pool, err := stage.Store.LoadPool(t.Context(), platform.PoolRef{Tenant: apitest.Tenant, ID: "pool0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/openai"
 )
@@ -55,7 +55,7 @@ func TestDeadlineIsThatOfTheRequestOrOfThePool(t *testing.T) {
 	}
 	check(5 * time.Minute)
 	check(2*time.Second, headerDeadline, "2000")
-	pool, err := s.Store.LoadPool(ctx, run.PoolRef{Tenant: apitest.Tenant, ID: "pool0"})
+	pool, err := s.Store.LoadPool(ctx, platform.PoolRef{Tenant: apitest.Tenant, ID: "pool0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -110,7 +110,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 	})
 	s.dispatcher = s.System.Dispatcher
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
-	pool := run.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+	pool := platform.Pool{Tenant: apitest.Tenant, ID: "pool0", Limit: 1, QueueLimit: 1, Engine: &place, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 	if err := s.Store.SavePool(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/warm"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -31,7 +32,7 @@ func Drains(life *runs.Lifecycle, config runs.Config) *pools.Drains {
 
 // Pools returns the use cases of the pools of a lifecycle; see pools.New.
 func Pools(
-	life *runs.Lifecycle, document func(run.Pool) ([]byte, error), health pools.EngineHealths, record series.Recorder, config runs.Config,
+	life *runs.Lifecycle, document func(platform.Pool) ([]byte, error), health pools.EngineHealths, record series.Recorder, config runs.Config,
 ) *pools.Pools {
 	return pools.New(Drains(life, config), document, health, record)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // PoolStore stores the records of pools. A pool can have leases and a queue without a record.
@@ -16,25 +16,25 @@ type PoolStore interface {
 	// SavePool writes a pool and increments its version. Version 0 creates the pool. Otherwise
 	// the version and CreatedAt must be the stored ones. If not, the error is ErrConflict. The
 	// notes are stored with the pool.
-	SavePool(ctx context.Context, p run.Pool, notes ...Note) error
+	SavePool(ctx context.Context, p platform.Pool, notes ...Note) error
 	// LoadPool returns a pool, or ErrNotFound.
-	LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error)
+	LoadPool(ctx context.Context, ref platform.PoolRef) (platform.Pool, error)
 	// DeletePool removes the pool if the stored version and CreatedAt are those of p.
 	// Otherwise, and for an unknown pool, the error is ErrConflict. Leases and queue stay. The
 	// notes are stored with the deletion.
-	DeletePool(ctx context.Context, p run.Pool, notes ...Note) error
+	DeletePool(ctx context.Context, p platform.Pool, notes ...Note) error
 	// PoolRecords returns a page of a tenant's pools, ordered by id. It uses only the page's
 	// Cursor and Limit.
-	PoolRecords(ctx context.Context, tenant string, page Page) (pools []run.Pool, next string, err error)
+	PoolRecords(ctx context.Context, tenant string, page Page) (pools []platform.Pool, next string, err error)
 	// WarmMachines returns the warm machines of a pool in any order. It is strongly consistent.
-	WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error)
+	WarmMachines(ctx context.Context, ref platform.PoolRef) ([]platform.WarmMachine, error)
 	// SaveWarm writes a warm machine and increments its version. Version 0 creates it;
 	// otherwise the version must be the stored one. If not, the error is ErrConflict, or nil if
 	// the same machine is already stored. DeleteWarm deletes it under the same condition; it
 	// returns nil if the machine has no record.
-	SaveWarm(ctx context.Context, w run.WarmMachine) error
-	DeleteWarm(ctx context.Context, w run.WarmMachine) error
+	SaveWarm(ctx context.Context, w platform.WarmMachine) error
+	DeleteWarm(ctx context.Context, w platform.WarmMachine) error
 	// PoolsDue returns a page of at most limit pools with a Due by now, the longest overdue
 	// first. It may return a pool up to a second late. Paging works as in Store.Due.
-	PoolsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error)
+	PoolsDue(ctx context.Context, now time.Time, after string, limit int) (due []platform.PoolRef, next string, err error)
 }

@@ -77,7 +77,7 @@ type LaunchSpec struct {
 	Owner   MachineOwner
 	// Reuse identifies the record of a warm machine that is stopped, but not destroyed, when its
 	// program has ended. It is zero for other machines. Only StartWarm uses it.
-	Reuse run.WarmRef
+	Reuse platform.WarmRef
 	// JobID is the job of the run; empty without a job. ScheduledAt is the time of its firing;
 	// zero without one.
 	JobID       string
@@ -111,7 +111,7 @@ const (
 
 // Machine identifies a machine. Calls use Runner, App, Cluster and ID; ID has at
 // most 200 characters.
-type Machine = run.Machine
+type Machine = platform.Machine
 
 // MachineStatus is a machine as the platform reports it. Its Pool is empty.
 type MachineStatus struct {
@@ -121,11 +121,11 @@ type MachineStatus struct {
 	Owner MachineOwner
 	// Warm identifies the record of a warm machine on which no attempt was started; Owner is
 	// then zero. It is zero for other machines.
-	Warm run.WarmRef
+	Warm platform.WarmRef
 	// Reuse is that of the spec with which the machine was started, while the machine
 	// exists. Phase is MachineGone once its program has ended and the machine is stopped: it
 	// runs nothing until it is recycled. Owner, Exit and Started are those of its last start.
-	Reuse     run.WarmRef
+	Reuse     platform.WarmRef
 	CreatedAt time.Time
 	// Digest is the digest of the machine's image; empty if the platform does not report it.
 	Digest string
@@ -186,8 +186,8 @@ type WarmMachines interface {
 type WarmSpec struct {
 	platform.Placement
 	// Warm identifies the record of the machine. The platform stores it as metadata.
-	Warm run.WarmRef
-	run.WarmKey
+	Warm platform.WarmRef
+	platform.WarmKey
 	// Name and App are as in LaunchSpec; Region is in the key.
 	Name, App string
 }

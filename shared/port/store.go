@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -182,7 +183,7 @@ type Write struct {
 	Limiter *fleet.StartLimiter
 	// Warm, if not nil, is stored with the run, as by SaveWarm. If it was changed meanwhile,
 	// the error is a *Conflict without a run.
-	Warm *run.WarmMachine
+	Warm *platform.WarmMachine
 	// Ledger, if not nil, changes the accounts of the run's reservation. If an account does not
 	// have enough left, the error is a *NoBudget.
 	Ledger *budget.Change

@@ -22,9 +22,9 @@ type refusal struct {
 }
 
 // reason returns the reason of a fallback after this refusal.
-func (r refusal) reason() run.FallbackReason {
-	return map[fault.Code]run.FallbackReason{
-		fault.Capacity: run.FallbackCapacity, fault.Image: run.FallbackImage, fault.Throttled: run.FallbackThrottled,
+func (r refusal) reason() platform.FallbackReason {
+	return map[fault.Code]platform.FallbackReason{
+		fault.Capacity: platform.FallbackCapacity, fault.Image: platform.FallbackImage, fault.Throttled: platform.FallbackThrottled,
 	}[r.code]
 }
 
@@ -84,8 +84,8 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	if home := w.poolOf(r.Detour.Home); home != from {
 		fallbacks = append(fallbacks, home.ever...)
 	}
-	if !slices.ContainsFunc(fallbacks, func(f run.Fallback) bool {
-		long := step.Reason != run.FallbackThrottled || step.At.Sub(first)+2*w.plan.skew+time.Second >= f.ThrottledFor
+	if !slices.ContainsFunc(fallbacks, func(f platform.Fallback) bool {
+		long := step.Reason != platform.FallbackThrottled || step.At.Sub(first)+2*w.plan.skew+time.Second >= f.ThrottledFor
 		return f.Pool == step.To && slices.Contains(f.On, step.Reason) && long
 	}) {
 		w.fail("%s falls back from %s to %s because of %s, %s after the first answer, which no pool allows", r.ID, step.From, step.To, step.Reason, step.At.Sub(first))

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -24,7 +24,7 @@ type pool struct {
 	// cycle.
 	further []string
 	// ever are all fallbacks that the pool has ever had.
-	ever []run.Fallback
+	ever []platform.Fallback
 	// drainedAt is when a drain was acknowledged; zero once its end is requested.
 	drainedAt time.Time
 	// settings are the settings of its warm machines.
@@ -60,11 +60,11 @@ func (w *world) drawPools() {
 func (w *world) drawFallbacks(p *pool) {
 	p.definition.Fallbacks = nil
 	for _, to := range p.further {
-		f := run.Fallback{Pool: to}
-		for _, reason := range run.FallbackReasons() {
+		f := platform.Fallback{Pool: to}
+		for _, reason := range platform.FallbackReasons() {
 			if w.chance(0.6) {
 				f.On = append(f.On, reason)
-				if reason == run.FallbackThrottled {
+				if reason == platform.FallbackThrottled {
 					f.ThrottledFor = w.between(time.Second, max(w.longest/8, 2*time.Second))
 				}
 			}

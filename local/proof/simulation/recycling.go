@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -97,7 +98,7 @@ func (w *world) checkRecycle(m *machine, spec port.WarmSpec) {
 	if r, ok := w.storedRun(m.spec.Owner); ok && !r.State.Terminal() && r.Attempt.Number == m.spec.Owner.Attempt {
 		w.fail("warm machine %s is recycled while attempt %d of %s is %s", m.id, r.Attempt.Number, r.ID, r.State)
 	}
-	if record, ok := w.storedWarm(spec.Warm); !ok || record.Phase != run.WarmRecycling {
+	if record, ok := w.storedWarm(spec.Warm); !ok || record.Phase != platform.WarmRecycling {
 		w.fail("warm machine %s is recycled while its record is %q", m.id, record.Phase)
 	}
 }
@@ -120,10 +121,10 @@ func (w *world) checkReuse(m *machine, spec port.LaunchSpec) {
 }
 
 // storedWarm reads the stored record of a warm machine.
-func (w *world) storedWarm(of run.WarmRef) (found run.WarmMachine, ok bool) {
+func (w *world) storedWarm(of platform.WarmRef) (found platform.WarmMachine, ok bool) {
 	w.observe(func() {
-		have, err := w.process.store.WarmMachines(context.Background(), run.PoolRef{Tenant: of.Tenant, ID: of.Pool})
-		i := slices.IndexFunc(have, func(one run.WarmMachine) bool { return one.ID == of.ID })
+		have, err := w.process.store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
+		i := slices.IndexFunc(have, func(one platform.WarmMachine) bool { return one.ID == of.ID })
 		if err == nil && i >= 0 {
 			found, ok = have[i], true
 		}
@@ -136,7 +137,7 @@ func (w *world) checkEndsRecord(m *machine) {
 	if m.spec.Reuse.ID == "" {
 		return
 	}
-	if record, ok := w.storedWarm(m.spec.Reuse); ok && record.Phase != run.WarmEnding {
+	if record, ok := w.storedWarm(m.spec.Reuse); ok && record.Phase != platform.WarmEnding {
 		w.fail("kept machine %s of %+v is destroyed while its record is %s by attempt %d of %s", m.id, m.spec.Owner, record.Phase, record.Attempt, record.Run)
 	}
 }

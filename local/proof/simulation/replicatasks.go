@@ -35,7 +35,7 @@ func (w *world) takeTasks(p *enginePool) {
 		var serving []platform.EngineReplica
 		set, ok := w.storedSet(p)
 		if model := p.place.Model; ok {
-			serving = set.Serving(run.Pool{Engine: &platform.EnginePlace{Model: model}})
+			serving = set.Serving(platform.Pool{Engine: &platform.EnginePlace{Model: model}})
 		}
 		if len(serving) == 0 {
 			continue

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -101,7 +102,7 @@ func (s observedStore) Commit(ctx context.Context, writes ...port.Write) error {
 }
 
 // SavePool implements port.Store.
-func (s observedStore) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s observedStore) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	if err := interrupted(ctx); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (s observedStore) SavePool(ctx context.Context, p run.Pool, notes ...port.N
 }
 
 // DeletePool implements port.Store.
-func (s observedStore) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s observedStore) DeletePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	if err := interrupted(ctx); err != nil {
 		return err
 	}

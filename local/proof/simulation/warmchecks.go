@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -15,8 +16,8 @@ type warmth struct {
 	// pools end and have ended their warm machines after the last run.
 	operated, closing, closed bool
 	// touched are the pools whose records may have changed.
-	touched map[run.PoolRef]bool
-	records map[run.WarmRef]warmRecord
+	touched map[platform.PoolRef]bool
+	records map[platform.WarmRef]warmRecord
 	// claims maps the id and version of a machine to the attempt that claimed it.
 	claims map[string]port.MachineOwner
 	// recycled counts the recycling calls. reused counts the starts of recycled machines.
@@ -27,17 +28,17 @@ type warmth struct {
 
 // warmRecord is a stored record, and the time since which it is in its state.
 type warmRecord struct {
-	run.WarmMachine
+	platform.WarmMachine
 	since time.Time
 }
 
 // touchWarm records that a record may have changed.
-func (w *world) touchWarm(m run.WarmMachine) {
+func (w *world) touchWarm(m platform.WarmMachine) {
 	if w.warm != nil {
 		if w.warm.touched == nil {
-			w.warm.touched = map[run.PoolRef]bool{}
+			w.warm.touched = map[platform.PoolRef]bool{}
 		}
-		w.warm.touched[run.PoolRef{Tenant: m.Tenant, ID: m.Pool}] = true
+		w.warm.touched[platform.PoolRef{Tenant: m.Tenant, ID: m.Pool}] = true
 	}
 }
 
@@ -50,7 +51,7 @@ func (w *world) refreshWarm() {
 			w.fail("cannot read the warm machines of %s: %v", ref.ID, err)
 		}
 		before := known.records
-		known.records = map[run.WarmRef]warmRecord{}
+		known.records = map[platform.WarmRef]warmRecord{}
 		for of, r := range before {
 			if of.Tenant != ref.Tenant || of.Pool != ref.ID {
 				known.records[of] = r
@@ -71,11 +72,11 @@ func (w *world) refreshWarm() {
 }
 
 // checkRecord checks a change of a record.
-func (w *world) checkRecord(was, is run.WarmMachine) {
-	if was.Phase == run.WarmClaimed && is.Phase == run.WarmClaimed && is.Recycled == was.Recycled && (was.Run != is.Run || was.Attempt != is.Attempt) {
+func (w *world) checkRecord(was, is platform.WarmMachine) {
+	if was.Phase == platform.WarmClaimed && is.Phase == platform.WarmClaimed && is.Recycled == was.Recycled && (was.Run != is.Run || was.Attempt != is.Attempt) {
 		w.fail("warm machine %s of attempt %d of %s is claimed by attempt %d of %s", is.ID, was.Attempt, was.Run, is.Attempt, is.Run)
 	}
-	if was.Phase == run.WarmEnding && is.Phase != run.WarmEnding || was.Machine.Known() && was.Machine.Key() != is.Machine.Key() {
+	if was.Phase == platform.WarmEnding && is.Phase != platform.WarmEnding || was.Machine.Known() && was.Machine.Key() != is.Machine.Key() {
 		w.fail("the record of warm machine %s went from %+v to %+v", is.ID, was, is)
 	}
 }
@@ -127,7 +128,7 @@ func (w *world) checkWarmCount(p *pool) {
 	most, _ := p.warmLimits(w.settledSince())
 	have := 0
 	for of, r := range w.warm.records {
-		if of.Pool != p.id || r.Phase != run.WarmCreating && r.Phase != run.WarmReady && r.Phase != run.WarmRecycling {
+		if of.Pool != p.id || r.Phase != platform.WarmCreating && r.Phase != platform.WarmReady && r.Phase != platform.WarmRecycling {
 			continue
 		}
 		if m := w.machines.byID[r.Machine.ID]; m == nil || (m.alive() || m.isKept()) && !m.destroyed {
@@ -155,7 +156,7 @@ func (w *world) checkIdleMachine(m *machine) {
 	if d := late(m.warm.strayAt); d > 0 {
 		w.fail("warm machine %s has no record and exists %s too long", m.id, d)
 	}
-	if ok && record.Phase == run.WarmClaimed { // its attempt starts or abandons it
+	if ok && record.Phase == platform.WarmClaimed { // its attempt starts or abandons it
 		return
 	}
 	p := w.poolOf(of.Pool)
@@ -279,17 +280,17 @@ func (w *world) mayGiveUp(r run.Run, m *machine) bool {
 
 // checkDestroyIdle checks that no attempt needs a machine on which no attempt was started.
 func (w *world) checkDestroyIdle(m *machine) {
-	var stored []run.WarmMachine
+	var stored []platform.WarmMachine
 	of := m.warm.spec.Warm
 	w.observe(func() {
-		stored, _ = w.process.store.WarmMachines(context.Background(), run.PoolRef{Tenant: of.Tenant, ID: of.Pool})
+		stored, _ = w.process.store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
 	})
 	for _, record := range stored {
 		if record.ID != of.ID || record.Machine.ID != m.id {
 			continue
 		}
 		r, ok := w.storedRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
-		if record.Phase == run.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
+		if record.Phase == platform.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
 			w.fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
 		}
 	}
@@ -302,7 +303,7 @@ func (w *world) checkCold(spec port.LaunchSpec) {
 	if !ok || !w.calm() || !r.MayClaim() || r.Attempt.Number != spec.Owner.Attempt {
 		return
 	}
-	key := run.WarmKey{Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB, Region: spec.Region}
+	key := platform.WarmKey{Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB, Region: spec.Region}
 	for of, record := range w.warm.records {
 		m := w.machines.byID[record.Machine.ID]
 		long := w.time.now.Sub(record.since) > 30*time.Second+2*w.plan.skew

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -199,23 +199,23 @@ func (r crashingWarm) StartWarm(ctx context.Context, m port.Machine, spec port.L
 }
 
 // SaveWarm implements port.Store.
-func (s *crashingStore) SaveWarm(ctx context.Context, m run.WarmMachine) error {
+func (s *crashingStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
 	return s.around(func() error { return s.Store.SaveWarm(ctx, m) })
 }
 
 // DeleteWarm implements port.Store.
-func (s *crashingStore) DeleteWarm(ctx context.Context, m run.WarmMachine) error {
+func (s *crashingStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
 	return s.around(func() error { return s.Store.DeleteWarm(ctx, m) })
 }
 
 // SaveWarm implements port.Store.
-func (s observedStore) SaveWarm(ctx context.Context, m run.WarmMachine) error {
+func (s observedStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
 	defer s.w.touchWarm(m)
 	return s.Store.SaveWarm(ctx, m)
 }
 
 // DeleteWarm implements port.Store.
-func (s observedStore) DeleteWarm(ctx context.Context, m run.WarmMachine) error {
+func (s observedStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
 	defer s.w.touchWarm(m)
 	return s.Store.DeleteWarm(ctx, m)
 }

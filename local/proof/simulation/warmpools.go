@@ -11,7 +11,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // warmed reports whether the world has pools with warm machines: on Fly only, or also with
@@ -45,7 +44,7 @@ type warmWays struct {
 // warmSetting is a setting of a pool's warm machines, as seen by its operator.
 type warmSetting struct {
 	// warm is nil if the pool has no warm machines, and while it drains.
-	warm *run.Warm
+	warm *platform.Warm
 	// doneAt is when the change was acknowledged; zero until then.
 	doneAt time.Time
 }
@@ -81,10 +80,10 @@ func (p *pool) keepsWarm() bool {
 }
 
 // drawSetting draws the setting of warm machines.
-func (w *world) drawSetting() *run.Warm {
-	s := &run.Warm{Max: 1 + w.random.IntN(5)}
+func (w *world) drawSetting() *platform.Warm {
+	s := &platform.Warm{Max: 1 + w.random.IntN(5)}
 	if w.chance(0.6) {
-		s.After, s.Max = run.WarmRecycle, 1+w.random.IntN(2) // few machines, so that they are claimed again
+		s.After, s.Max = platform.WarmRecycle, 1+w.random.IntN(2) // few machines, so that they are claimed again
 	}
 	s.Min = s.Max - w.random.IntN(s.Max+1)*w.random.IntN(2)
 	if w.chance(0.7) {
@@ -101,7 +100,7 @@ func (w *world) drawSetting() *run.Warm {
 
 // setWarm records that the operator changes the setting of a pool. The returned function
 // records the acknowledgement.
-func (p *pool) setWarm(s *run.Warm) (done func(at time.Time)) {
+func (p *pool) setWarm(s *platform.Warm) (done func(at time.Time)) {
 	p.settings = append(p.settings, warmSetting{warm: s})
 	last := len(p.settings) - 1
 	return func(at time.Time) { p.settings[last].doneAt = at }
@@ -126,7 +125,7 @@ func (p *pool) warmLimits(since time.Time) (most int, age time.Duration) {
 		if s.warm != nil {
 			most, age = max(most, s.warm.Max), max(age, s.warm.MaxAge)
 			if s.warm.MaxAge == 0 {
-				age = run.DefaultWarmAge
+				age = platform.DefaultWarmAge
 			}
 		}
 		if !s.doneAt.IsZero() && s.doneAt.Before(since) {
@@ -172,7 +171,7 @@ func (w *world) warmOperated() {
 }
 
 // changeWarm changes the setting of a pool; nil ends its warm machines.
-func (w *world) changeWarm(p *pool, s *run.Warm) {
+func (w *world) changeWarm(p *pool, s *platform.Warm) {
 	p.definition.Warm = s
 	done := p.setWarm(s)
 	w.jobCall(fmt.Sprintf("warm machines of %s: %+v", p.id, s), func(ctx context.Context) error { return w.putPool(ctx, p) })

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -189,7 +189,7 @@ func warmText(w *contract.PoolWarm) string {
 	if w.MaxAgeSeconds > 0 {
 		text += fmt.Sprintf(", replaced after %s", time.Duration(w.MaxAgeSeconds)*time.Second)
 	}
-	if w.After == string(run.WarmRecycle) {
+	if w.After == string(platform.WarmRecycle) {
 		text += "\nwarm machines: recycled after a clean exit"
 	}
 	return text

@@ -18,7 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -96,9 +96,9 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	s.addresses.Models, s.addresses.ModelSlots = append(s.addresses.Models, place.Model), append(s.addresses.ModelSlots, place.Limit())
 	s.config.Log.InfoContext(ctx, "an inference server is in use", "pool", id, "engine", string(kind), "model", place.Model,
 		"replicas", len(place.Replicas), "slots", place.Slots, "slots_from", from)
-	pool, err := s.store.LoadPool(ctx, run.PoolRef{Tenant: s.memory.Tenant, ID: id})
+	pool, err := s.store.LoadPool(ctx, platform.PoolRef{Tenant: s.memory.Tenant, ID: id})
 	if errors.Is(err, port.ErrNotFound) {
-		pool, err = run.Pool{Tenant: s.memory.Tenant, ID: id}, nil
+		pool, err = platform.Pool{Tenant: s.memory.Tenant, ID: id}, nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read pool %s: %w", id, err)
@@ -106,7 +106,7 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	if pool.Engine != nil {
 		place.Loads = pool.Engine.Loads
 	}
-	s.system.Dispatcher.Describe(ctx, run.Pool{Tenant: pool.Tenant, ID: id, Engine: &place})
+	s.system.Dispatcher.Describe(ctx, platform.Pool{Tenant: pool.Tenant, ID: id, Engine: &place})
 	if pool.Engine != nil && pool.Limit == place.Limit() && reflect.DeepEqual(*pool.Engine, place) {
 		return nil
 	}

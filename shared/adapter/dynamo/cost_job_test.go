@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -112,7 +113,7 @@ func TestScheduledRunCostsAtMostSeventyWriteUnits(t *testing.T) {
 			{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
 			{name: "checked, takes its job's slot", fact: run.Checked{Slots: 2}},
 			{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
-			{name: "machine created", fact: run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "reports", ID: "3d8d9014b32e89"}}},
+			{name: "machine created", fact: run.MachineCreated{Attempt: 1, Machine: platform.Machine{Runner: "fly", App: "reports", ID: "3d8d9014b32e89"}}},
 			{name: "started", fact: run.MachineRunning{Attempt: 1}},
 			{name: "token of Running", fact: run.TokenStored{Step: run.StepRunning, Generation: 2, Token: token()}},
 			{name: "program has ended", fact: run.MachineGone{Attempt: 1, Exit: &run.Exit{}}},

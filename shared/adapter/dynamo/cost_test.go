@@ -15,6 +15,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -56,7 +57,7 @@ func exportCommits() []commit {
 	return []commit{
 		{name: "admitted, takes its slot", fact: run.Admitted{Pool: "default", Limit: 10}},
 		{name: "token of ContainerCreating", fact: run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token()}},
-		{name: "machine created", fact: run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "arke-mods-export-worker", ID: "3d8d9014b32e89"}}},
+		{name: "machine created", fact: run.MachineCreated{Attempt: 1, Machine: platform.Machine{Runner: "fly", App: "arke-mods-export-worker", ID: "3d8d9014b32e89"}}},
 		{name: "started, opens its heartbeats", fact: run.MachineRunning{Attempt: 1}, heartbeat: func(now time.Time) run.HeartbeatChange {
 			return run.HeartbeatChange{Open: &run.Heartbeat{Attempt: 1, WorkerID: "3d8d9014b32e89", At: now}}
 		}},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/cost/units"
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -60,7 +61,7 @@ func exportCommits(t *testing.T) []port.Write {
 	for i, fact := range []run.Fact{
 		run.Admitted{Pool: "default", Limit: 10},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token(1)},
-		run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "exports", ID: "148ed123abcd89"}},
+		run.MachineCreated{Attempt: 1, Machine: platform.Machine{Runner: "fly", App: "exports", ID: "148ed123abcd89"}},
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: token(2)},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: fmt.Sprintf("%x", sha256.Sum256(nil)), Success: true, Upload: &upload}},

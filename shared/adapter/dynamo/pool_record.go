@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -18,10 +18,10 @@ import (
 // their ids.
 func poolsKey(tenant string) string { return within(tenant, "pools", "") }
 
-func poolKey(ref run.PoolRef) item { return keyOf(pkPool(ref.Tenant, ref.ID), sortRecord) }
+func poolKey(ref platform.PoolRef) item { return keyOf(pkPool(ref.Tenant, ref.ID), sortRecord) }
 
 // SavePool implements port.Store.
-func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *Store) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	noted, err := s.noteParts(notes)
 	if err == nil {
 		err = s.savePool(ctx, p, noted)
@@ -29,7 +29,7 @@ func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) er
 	return wrap(err, "store pool", p.ID)
 }
 
-func (s *Store) savePool(ctx context.Context, p run.Pool, noted []*part) error {
+func (s *Store) savePool(ctx context.Context, p platform.Pool, noted []*part) error {
 	before := p.Version
 	p.Version++
 	doc, err := s.pack(p)
@@ -66,7 +66,7 @@ func (p *part) replaces(version int64, created time.Time) {
 }
 
 // LoadPool implements port.Store.
-func (s *Store) LoadPool(ctx context.Context, ref run.PoolRef) (p run.Pool, err error) {
+func (s *Store) LoadPool(ctx context.Context, ref platform.PoolRef) (p platform.Pool, err error) {
 	is, err := s.get(ctx, poolKey(ref), true)
 	if err == nil && is == nil {
 		err = port.ErrNotFound
@@ -77,16 +77,16 @@ func (s *Store) LoadPool(ctx context.Context, ref run.PoolRef) (p run.Pool, err 
 	return p, wrap(err, "read pool", ref.ID)
 }
 
-func poolOf(is item) (p run.Pool, err error) {
+func poolOf(is item) (p platform.Pool, err error) {
 	if err := format.Unpack(documentOf(is[attrDoc]), &p); err != nil {
 		tenant, id := named(textOf(is[schema.Partition.Name]))
-		return run.Pool{}, fmt.Errorf("pool %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "unreadable stored pool"))
+		return platform.Pool{}, fmt.Errorf("pool %s of %s: %w", id, tenant, fault.Wrap(err, fault.Internal, "unreadable stored pool"))
 	}
 	return p, nil
 }
 
 // DeletePool implements port.Store.
-func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *Store) DeletePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	noted, err := s.noteParts(notes)
 	if err != nil {
 		return wrap(err, "delete pool", p.ID)
@@ -98,18 +98,18 @@ func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) 
 
 // PoolRecords implements port.Store. It returns the same faults as List. It may miss the newest
 // commits.
-func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]run.Pool, string, error) {
+func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]platform.Pool, string, error) {
 	pools, next, err := documentPage(ctx, s, listing{kind: "pools 1", scope: tenant}, poolsKey(tenant), sortRecord, page, poolOf)
 	return pools, next, wrap(err, "list the pools of", tenant)
 }
 
 // PoolsDue implements port.Store. It reads only the index, whose times are whole seconds.
-func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]platform.PoolRef, string, error) {
 	entries, next, err := s.dueEntries(ctx, now, after, limit, sortRecord, 1, dueDrain)
 	if err != nil {
 		return nil, "", wrap(err, "read", "the pools that are to be drained")
 	}
-	due := make([]run.PoolRef, len(entries))
+	due := make([]platform.PoolRef, len(entries))
 	for i, e := range entries {
 		due[i].Tenant, due[i].ID = named(textOf(e[schema.Partition.Name]))
 	}

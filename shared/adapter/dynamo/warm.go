@@ -7,19 +7,19 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func warmKey(w run.WarmMachine) item { return keyOf(pkWarm(w.Tenant, w.Pool), sortWarm+w.ID) }
+func warmKey(w platform.WarmMachine) item { return keyOf(pkWarm(w.Tenant, w.Pool), sortWarm+w.ID) }
 
 // WarmMachines implements port.Store.
-func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.WarmMachine, err error) {
+func (s *Store) WarmMachines(ctx context.Context, ref platform.PoolRef) (found []platform.WarmMachine, err error) {
 	query := s.queryPrefix(pkWarm(ref.Tenant, ref.ID), sortWarm)
 	query.ConsistentRead = aws.Bool(true)
 	var malformed error
 	err = s.each(ctx, query, func(is item) bool {
-		var w run.WarmMachine
+		var w platform.WarmMachine
 		if malformed = json.Unmarshal([]byte(textOf(is[attrDoc])), &w); malformed != nil {
 			return false
 		}
@@ -33,7 +33,7 @@ func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.
 }
 
 // SaveWarm implements port.Store.
-func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+func (s *Store) SaveWarm(ctx context.Context, w platform.WarmMachine) error {
 	p, err := warmPart(w)
 	if err == nil {
 		wanted := textOf(p.put[attrDoc])
@@ -49,7 +49,7 @@ func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
 }
 
 // DeleteWarm implements port.Store.
-func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
+func (s *Store) DeleteWarm(ctx context.Context, w platform.WarmMachine) error {
 	p := &part{key: warmKey(w), remove: true, refused: func(_ context.Context, is item) error {
 		if is == nil {
 			return errApplied
@@ -61,7 +61,7 @@ func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
 }
 
 // warmPart returns the part that stores a warm machine if its version is the stored one.
-func warmPart(w run.WarmMachine) (*part, error) {
+func warmPart(w platform.WarmMachine) (*part, error) {
 	before := w.Version
 	w.Version++
 	doc, err := json.Marshal(w)

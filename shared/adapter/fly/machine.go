@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -56,7 +56,7 @@ func (r *Runner) converted(app string, m *machine) port.MachineStatus {
 	if err != nil {
 		created = time.Time{} // no valid time in Fly's response
 	}
-	warm := run.WarmRef{Tenant: m.metadata(keyTenant), Pool: m.metadata(keyPool), ID: m.metadata(keyWarm)}
+	warm := platform.WarmRef{Tenant: m.metadata(keyTenant), Pool: m.metadata(keyPool), ID: m.metadata(keyWarm)}
 	if warm.ID != "" {
 		return port.MachineStatus{
 			Machine: port.Machine{Runner: kind, App: app, Region: m.Region, ID: m.ID, Version: m.InstanceID},

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -25,7 +25,7 @@ func shellSpec(id string) port.WarmSpec {
 	return s
 }
 
-func script(name, text string, keep run.WarmRef) port.LaunchSpec {
+func script(name, text string, keep platform.WarmRef) port.LaunchSpec {
 	s := spec(name)
 	s.Image, s.Command, s.Reuse = shell, []string{"-c", text}, keep
 	s.Env = map[string]string{"TOKEN": "token of " + name}
@@ -100,7 +100,7 @@ func TestRecycledMachineRunsAnotherAttempt(t *testing.T) {
 		t.Errorf("got %d listed machines, %v, want the kept one", listed, err)
 	}
 	again, err := p.runner.Recycle(t.Context(), first.Machine, warm)
-	if err != nil || again.Warm != warm.Warm || again.Reuse != (run.WarmRef{}) || again.Owner != (port.MachineOwner{}) ||
+	if err != nil || again.Warm != warm.Warm || again.Reuse != (platform.WarmRef{}) || again.Owner != (port.MachineOwner{}) ||
 		again.Phase != port.MachineEnding || again.ID != made.ID || again.Version == first.Version || again.Digest != made.Digest {
 		t.Fatalf("got %+v, %v, want a prepared machine in another version", again, err)
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func warmSpec(id string) port.WarmSpec {
 	return port.WarmSpec{
-		Warm: run.WarmRef{Tenant: "acme", Pool: "p", ID: id}, WarmKey: run.WarmKey{Image: image, CPUs: 1, MemoryMB: 256}, Name: "warm-" + id,
+		Warm: platform.WarmRef{Tenant: "acme", Pool: "p", ID: id}, WarmKey: platform.WarmKey{Image: image, CPUs: 1, MemoryMB: 256}, Name: "warm-" + id,
 	}
 }
 
@@ -71,7 +71,7 @@ func TestWarmMachineIsStartedOnce(t *testing.T) {
 			if err != nil && !fault.Is(err, fault.Unavailable) {
 				t.Errorf("got %v, want a start or %s", err, fault.Unavailable)
 			}
-			if err == nil && (got.Owner != s.Owner || got.Warm != (run.WarmRef{}) || got.ID != m.ID) {
+			if err == nil && (got.Owner != s.Owner || got.Warm != (platform.WarmRef{}) || got.ID != m.ID) {
 				t.Errorf("got %+v, want the machine with the attempt as its owner", got)
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -189,7 +190,7 @@ func TestNextMigrationFindsRecords(t *testing.T) {
 func TestRecordOfVersion00(t *testing.T) {
 	t.Parallel()
 	was, is := decoded(t, "testdata/record-0.0.json"), decoded(t, "testdata/record.json")
-	is.Attempt.Machine = run.Machine{Runner: "fly", App: "app", ID: "id"}
+	is.Attempt.Machine = platform.Machine{Runner: "fly", App: "app", ID: "id"}
 	is.Attempt.Exit.At = time.Time{}
 	if diff := cmp.Diff(is, was, cmpopts.IgnoreUnexported(fault.Fault{})); diff != "" {
 		t.Errorf("record of version 0.0: want -, got +\n%s", diff)

@@ -8,6 +8,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -60,7 +61,7 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 		"DeletedVersion":    func() { _, _ = s.DeletedVersion(ctx, tenant, id) },
 		"Jobs":              func() { _, _, _ = s.Jobs(ctx, tenant, page) },
 		"JobsDue":           func() { _, _, _ = s.JobsDue(ctx, now.Now(), "", 3) },
-		"LoadPool":          func() { _, _ = s.LoadPool(ctx, run.PoolRef{Tenant: tenant, ID: id}) },
+		"LoadPool":          func() { _, _ = s.LoadPool(ctx, platform.PoolRef{Tenant: tenant, ID: id}) },
 		"PoolRecords":       func() { _, _, _ = s.PoolRecords(ctx, tenant, page) },
 		"PoolsDue":          func() { _, _, _ = s.PoolsDue(ctx, now.Now(), "", 3) },
 		"Pools":             func() { _, _ = s.Pools(ctx) },
@@ -69,7 +70,7 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 		"QueueLength":       func() { _, _ = s.QueueLength(ctx, tenant, id, 3) },
 		"QueueAhead":        func() { _, _ = s.QueueAhead(ctx, tenant, run.Slot{Pool: id}, 3) },
 		"Reconcile":         func() { _, _ = s.Reconcile(ctx, tenant, id) },
-		"WarmMachines":      func() { _, _ = s.WarmMachines(ctx, run.PoolRef{Tenant: tenant, ID: id}) },
+		"WarmMachines":      func() { _, _ = s.WarmMachines(ctx, platform.PoolRef{Tenant: tenant, ID: id}) },
 		"Stored":            func() { _, _, _ = s.Stored(ctx, "", 3) },
 		"Account":           func() { _, _ = s.Account(ctx, tenant, id) },
 		"LoadResource":      func() { _, _ = s.LoadResource(ctx, port.ResourceRef{Tenant: tenant, Kind: "model", ID: id}) },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -107,7 +108,7 @@ func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) erro
 	for _, fact := range []run.Fact{
 		run.Admitted{Pool: "default", Limit: limit},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: token},
-		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "148ed123abcd89"}},
+		run.MachineCreated{Attempt: 1, Machine: platform.Machine{ID: "148ed123abcd89"}},
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: token},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: fmt.Sprintf("%064d", i), Success: true, Upload: &upload}},

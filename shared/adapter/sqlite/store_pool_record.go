@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // SavePool implements port.Store. After the commit, checkSlot refuses slots that the pool
 // does not permit.
-func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *Store) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	before := p.Version
 	p.Version++
 	doc, err := encode(&p)
@@ -50,14 +50,14 @@ func orConflict(changed int64, err error) error {
 }
 
 // LoadPool implements port.Store.
-func (s *Store) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
-	var p run.Pool
+func (s *Store) LoadPool(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
+	var p platform.Pool
 	err := s.document(ctx, &p, "SELECT doc FROM pool_records WHERE tenant = ? AND id = ?", ref.Tenant, ref.ID)
 	return p, wrap(err, "read pool", ref.ID)
 }
 
 // DeletePool implements port.Store.
-func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *Store) DeletePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	return wrap(s.write(ctx, notes, func(tx *Tx) error {
 		return orConflict(tx.Exec("DELETE FROM pool_records WHERE tenant = ? AND id = ? AND version = ? AND created_at = ?",
 			p.Tenant, p.ID, p.Version, nanos(p.CreatedAt)))
@@ -65,17 +65,17 @@ func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) 
 }
 
 // PoolRecords implements port.Store. It returns the same faults as List.
-func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]run.Pool, string, error) {
-	pools, next, err := documentPage(ctx, s, "pool_records", tenant, page, func(p run.Pool) string { return p.ID })
+func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]platform.Pool, string, error) {
+	pools, next, err := documentPage(ctx, s, "pool_records", tenant, page, func(p platform.Pool) string { return p.ID })
 	return pools, next, wrap(err, "list the pools of", tenant)
 }
 
 // PoolsDue implements port.Store.
-func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]platform.PoolRef, string, error) {
 	rows, next, err := s.duePage(ctx, "pool_records", "drain_due", now, after, limit, "")
-	due := make([]run.PoolRef, len(rows))
+	due := make([]platform.PoolRef, len(rows))
 	for i, row := range rows {
-		due[i] = run.PoolRef(row)
+		due[i] = platform.PoolRef(row)
 	}
 	return due, next, wrap(err, "read", "the pools that are to be drained")
 }

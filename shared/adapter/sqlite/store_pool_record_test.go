@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -16,8 +17,8 @@ import (
 func TestChangedPoolCountsAtTheCommit(t *testing.T) {
 	t.Parallel()
 	store, _, now := setupStore(t, filepath.Join(t.TempDir(), "sortie.db"))
-	pool := run.Pool{Tenant: "acme", ID: "pool"}
-	save := func(change func(run.Pool) run.Pool) {
+	pool := platform.Pool{Tenant: "acme", ID: "pool"}
+	save := func(change func(platform.Pool) platform.Pool) {
 		t.Helper()
 		pool = change(pool)
 		if err := store.SavePool(t.Context(), pool); err != nil {
@@ -46,8 +47,8 @@ func TestChangedPoolCountsAtTheCommit(t *testing.T) {
 			t.Errorf("%s: got a slot, want none", why)
 		}
 	}
-	resize := func(limit int) func(run.Pool) run.Pool {
-		return func(p run.Pool) run.Pool { return p.Resized(limit, 0, "ann", now.Now()) }
+	resize := func(limit int) func(platform.Pool) platform.Pool {
+		return func(p platform.Pool) platform.Pool { return p.Resized(limit, 0, "ann", now.Now()) }
 	}
 	if err := take(); err != nil {
 		t.Fatalf("a pool without a record: got %v, want a slot", err)
@@ -58,9 +59,9 @@ func TestChangedPoolCountsAtTheCommit(t *testing.T) {
 	if err := take(); err != nil {
 		t.Errorf("no limit in the record: got %v, want the limit of the decision", err)
 	}
-	save(func(p run.Pool) run.Pool { return p.Drain(time.Time{}, "ann", now.Now()) })
+	save(func(p platform.Pool) platform.Pool { return p.Drain(time.Time{}, "ann", now.Now()) })
 	wantFull("draining")
-	save(func(p run.Pool) run.Pool { return p.Resume("ann", now.Now()) })
+	save(func(p platform.Pool) platform.Pool { return p.Resume("ann", now.Now()) })
 	if err := take(); err != nil {
 		t.Errorf("resumed: got %v, want a slot", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sortie-dev/sortie/shared/base/encoded"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -107,7 +108,7 @@ func slotColumns(s run.Slot, counted run.SlotState) (pool, place any) {
 }
 
 // machineColumn returns the column of a machine: its JSON.
-func machineColumn(m run.Machine) string {
+func machineColumn(m platform.Machine) string {
 	text, _ := json.Marshal(m) //nolint:errchkjson // strings always have a JSON form
 	return string(text)
 }

@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // WarmMachines implements port.Store.
-func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.WarmMachine, err error) {
+func (s *Store) WarmMachines(ctx context.Context, ref platform.PoolRef) (found []platform.WarmMachine, err error) {
 	docs, err := s.docs(ctx, "SELECT doc FROM warm_machines WHERE tenant = ? || '' AND pool = ? || '' ORDER BY id", ref.Tenant, ref.ID)
 	for _, doc := range docs {
-		var w run.WarmMachine
+		var w platform.WarmMachine
 		if err = json.Unmarshal(doc, &w); err != nil {
 			break
 		}
@@ -23,12 +23,12 @@ func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) (found []run.
 }
 
 // SaveWarm implements port.Store.
-func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+func (s *Store) SaveWarm(ctx context.Context, w platform.WarmMachine) error {
 	return wrap(s.db.Write(ctx, func(tx *Tx) error { return setWarm(tx, &w) }), "store warm machine", w.ID)
 }
 
 // DeleteWarm implements port.Store.
-func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
+func (s *Store) DeleteWarm(ctx context.Context, w platform.WarmMachine) error {
 	return wrap(s.db.Write(ctx, func(tx *Tx) error {
 		deleted, err := tx.Exec("DELETE FROM warm_machines WHERE tenant = ? AND pool = ? AND id = ? AND version = ?",
 			w.Tenant, w.Pool, w.ID, w.Version)
@@ -45,7 +45,7 @@ func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
 }
 
 // setWarm stores a warm machine if its version is the stored one. It ignores nil.
-func setWarm(tx *Tx, w *run.WarmMachine) error {
+func setWarm(tx *Tx, w *platform.WarmMachine) error {
 	if w == nil {
 		return nil
 	}

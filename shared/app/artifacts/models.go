@@ -14,7 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -32,7 +32,7 @@ type Models struct {
 type ModelStore interface {
 	port.ResourceStore
 	// PoolRecords is that of port.PoolStore.
-	PoolRecords(ctx context.Context, tenant string, page port.Page) (pools []run.Pool, next string, err error)
+	PoolRecords(ctx context.Context, tenant string, page port.Page) (pools []platform.Pool, next string, err error)
 }
 
 // NewModels returns the catalog in a store. document encodes a model as clients see it. keys are

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Describe asks the replicas of a pool for their capabilities, unless their last report is
 // recent. It returns when they have answered or ctx has ended.
-func (s *Replicas) Describe(ctx context.Context, pool run.Pool) {
+func (s *Replicas) Describe(ctx context.Context, pool platform.Pool) {
 	var asked sync.WaitGroup
 	for _, r := range s.outdated(pool) {
 		asked.Go(func() { s.describe(ctx, r) })
@@ -20,7 +20,7 @@ func (s *Replicas) Describe(ctx context.Context, pool run.Pool) {
 
 // DescribeLater does the same as Describe in the background, with at most one request for each
 // replica at a time. start calls do in a goroutine, or returns false.
-func (s *Replicas) DescribeLater(pool run.Pool, start func(do func(context.Context)) (started bool)) {
+func (s *Replicas) DescribeLater(pool platform.Pool, start func(do func(context.Context)) (started bool)) {
 	for _, r := range s.outdated(pool) {
 		if !s.setDescribing(r, true) {
 			continue
@@ -37,7 +37,7 @@ func (s *Replicas) DescribeLater(pool run.Pool, start func(do func(context.Conte
 
 // outdated returns the replicas of a pool that have not reported their capabilities within
 // askAfter.
-func (s *Replicas) outdated(pool run.Pool) []*replica {
+func (s *Replicas) outdated(pool platform.Pool) []*replica {
 	now := s.clock.Now()
 	found := s.ofPool(pool)
 	s.mu.Lock()
@@ -49,7 +49,7 @@ func (s *Replicas) outdated(pool run.Pool) []*replica {
 }
 
 // ContextOf returns the largest reported context of the replicas of a pool; 0 without a report.
-func (s *Replicas) ContextOf(pool run.Pool) (longest int) {
+func (s *Replicas) ContextOf(pool platform.Pool) (longest int) {
 	found := s.ofPool(pool)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *Replicas) ContextOf(pool run.Pool) (longest int) {
 }
 
 // ofPool returns the replicas of a pool for which this process has an engine.
-func (s *Replicas) ofPool(pool run.Pool) (found []*replica) {
+func (s *Replicas) ofPool(pool platform.Pool) (found []*replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, each := range pool.Engine.Replicas {

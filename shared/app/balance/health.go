@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -33,7 +33,7 @@ func HealthOf(ctx context.Context, e port.Engine) port.EngineHealth {
 
 // Healths returns the health of the replicas of a pool. A replica that rests after failures is
 // not ready.
-func (s *Replicas) Healths(ctx context.Context, p run.Pool) []ReplicaHealth {
+func (s *Replicas) Healths(ctx context.Context, p platform.Pool) []ReplicaHealth {
 	known := s.Known(p)
 	found := make([]ReplicaHealth, len(known))
 	var asked sync.WaitGroup

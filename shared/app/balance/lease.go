@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -36,7 +36,7 @@ func (l *Lease) ID() string { return l.id }
 
 // StillServed reports whether the pool that lookup returns still has the replica. A replica that
 // Sortie runs may have started to drain during its health check.
-func (l *Lease) StillServed(ctx context.Context, lookup func(context.Context) (run.Pool, error)) bool {
+func (l *Lease) StillServed(ctx context.Context, lookup func(context.Context) (platform.Pool, error)) bool {
 	if l.key.run == "" {
 		return true
 	}

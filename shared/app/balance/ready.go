@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -14,7 +15,7 @@ const readyFor = 5 * time.Second
 
 // TryTake takes a slot of the replica that Take would try first, if it was ready within
 // readyFor. Otherwise it returns nil. It does not wait.
-func (s *Replicas) TryTake(r run.Run, pool run.Pool) *Lease {
+func (s *Replicas) TryTake(r run.Run, pool platform.Pool) *Lease {
 	found := s.candidates(r, pool)
 	if len(found) == 0 || !s.knowsReady(found[0], true) {
 		return nil

@@ -86,7 +86,7 @@ const (
 
 // Take takes a slot of a ready replica of the run's pool. It waits for one until the start
 // limit of the attempt. Fault: PoolUnavailable.
-func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Context) (run.Pool, error)) (*Lease, error) {
+func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Context) (platform.Pool, error)) (*Lease, error) {
 	why := "no replica has a free slot"
 	for {
 		s.mu.Lock()
@@ -118,7 +118,7 @@ func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Cont
 }
 
 // serves checks that the pool still serves the model of the run.
-func serves(pool run.Pool, r run.Run) error {
+func serves(pool platform.Pool, r run.Run) error {
 	if pool.Engine == nil {
 		return fault.New(fault.PoolUnavailable, "the pool %s has no engine any more", pool.ID)
 	}
@@ -131,7 +131,7 @@ func serves(pool run.Pool, r run.Run) error {
 // takeAny takes a slot of the first candidate that is ready and has one. outdated reports that
 // the best candidate has lost its slot since, so the candidates are to be read again. why says
 // why the last candidate that failed is not used; it is empty if none failed.
-func (s *Replicas) takeAny(ctx context.Context, r run.Run, pool run.Pool, lookup func(context.Context) (run.Pool, error)) (lease *Lease, outdated bool, why string, err error) {
+func (s *Replicas) takeAny(ctx context.Context, r run.Run, pool platform.Pool, lookup func(context.Context) (platform.Pool, error)) (lease *Lease, outdated bool, why string, err error) {
 	for i, candidate := range s.candidates(r, pool) {
 		health, err := s.health(ctx, candidate)
 		if err == nil && health.Ready {
@@ -176,14 +176,14 @@ func (s *Replicas) await(ctx context.Context, changed <-chan struct{}, atMost ti
 
 // candidates returns the replicas of a pool with a free slot that do not rest, in the order
 // in which a run tries them: those at which a request of the run has failed come last.
-func (s *Replicas) candidates(r run.Run, pool run.Pool) []*replica {
+func (s *Replicas) candidates(r run.Run, pool platform.Pool) []*replica {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.candidatesLocked(r, pool)
 }
 
 // candidatesLocked is candidates for a caller that has locked s.mu.
-func (s *Replicas) candidatesLocked(r run.Run, pool run.Pool) []*replica {
+func (s *Replicas) candidatesLocked(r run.Run, pool platform.Pool) []*replica {
 	now := s.clock.Now()
 	var found, failed []*replica
 	for _, each := range pool.Engine.Replicas {
@@ -256,7 +256,7 @@ type Known struct {
 }
 
 // Known returns the replicas of a pool for which this process has an engine.
-func (s *Replicas) Known(pool run.Pool) (found []Known) {
+func (s *Replicas) Known(pool platform.Pool) (found []Known) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -269,7 +269,7 @@ func (s *Replicas) Known(pool run.Pool) (found []Known) {
 }
 
 // stateOf returns the state of a replica, and creates it if it is missing. s.mu is locked.
-func (s *Replicas) stateOf(pool run.Pool, of platform.EngineReplica) (*replica, error) {
+func (s *Replicas) stateOf(pool platform.Pool, of platform.EngineReplica) (*replica, error) {
 	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil
@@ -313,7 +313,7 @@ func ownReplica(r run.Run, of []*replica) *replica {
 
 // takeSlot takes a slot of a candidate. It returns nil if the candidate has no free slot any
 // more. With first, it also returns nil if the candidate is no longer the first one.
-func (s *Replicas) takeSlot(r run.Run, pool run.Pool, of *replica, first bool) *Lease {
+func (s *Replicas) takeSlot(r run.Run, pool platform.Pool, of *replica, first bool) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first {

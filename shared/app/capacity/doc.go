@@ -9,7 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -24,7 +24,7 @@ type Caches struct {
 }
 
 // New returns empty caches of a store. configured is the default pool while it has no record.
-func New(store port.Store, c clock.Clock, log *slog.Logger, configured run.Pool) *Caches {
+func New(store port.Store, c clock.Clock, log *slog.Logger, configured platform.Pool) *Caches {
 	return &Caches{
 		Pools: NewPools(store, c, configured), Replicas: NewReplicaSets(store, c), Queue: NewQueueLimit(store, c),
 		Estimates: NewEstimates(store, c), Failures: NewFailures(store, log),

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -118,7 +119,7 @@ func (e *Estimates) of(id poolID) *estimate {
 }
 
 // Admitted predicts the start of a run that acquires a slot of the pool now.
-func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool run.Pool) (*run.Prediction, error) {
+func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool platform.Pool) (*run.Prediction, error) {
 	known, now := e.of(poolID{r.Tenant, pool.ID}), e.clock.Now()
 	measures, is := known.ended.peek(now, isMeasured)
 	if !is {
@@ -135,7 +136,7 @@ func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool run.Pool) (*ru
 
 // Entry is a queue and the slot with which a run joins it.
 type Entry struct {
-	Pool run.Pool
+	Pool platform.Pool
 	Slot run.Slot
 }
 
@@ -184,7 +185,7 @@ func (e *Estimates) wait(ctx context.Context, r run.Run, to Entry) (wait explain
 }
 
 // forecast returns the forecast for the queue of a pool, cached for at least headAge.
-func (e *Estimates) forecast(ctx context.Context, tenant string, pool run.Pool) (*forecast, error) {
+func (e *Estimates) forecast(ctx context.Context, tenant string, pool platform.Pool) (*forecast, error) {
 	measures, err := e.Measured(ctx, tenant, pool.ID)
 	if err != nil {
 		return nil, err
@@ -302,7 +303,7 @@ func (e *Estimates) load(ctx context.Context, refs []run.Ref, add func(run.Run))
 }
 
 // Read reads the slots of a pool, and the records of at most readHolders holders.
-func (e *Estimates) Read(ctx context.Context, tenant string, pool run.Pool) (explain.Queue, error) {
+func (e *Estimates) Read(ctx context.Context, tenant string, pool platform.Pool) (explain.Queue, error) {
 	q := explain.Queue{Name: pool.ID, Limit: pool.Limit, QueueLimit: pool.QueueLimit, Draining: pool.Draining, Position: -1}
 	refs, err := e.store.Holders(ctx, tenant, pool.ID, limit.ConcurrentRuns)
 	if err != nil {

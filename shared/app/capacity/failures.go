@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/base/redact"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -104,18 +104,18 @@ type Failures struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	pending map[run.PoolRef]failureLog
-	storing map[run.PoolRef]bool
+	pending map[platform.PoolRef]failureLog
+	storing map[platform.PoolRef]bool
 }
 
 // NewFailures returns the failures in a store.
 func NewFailures(store port.ResourceStore, log *slog.Logger) *Failures {
-	return &Failures{store: store, log: log, pending: map[run.PoolRef]failureLog{}, storing: map[run.PoolRef]bool{}}
+	return &Failures{store: store, log: log, pending: map[platform.PoolRef]failureLog{}, storing: map[platform.PoolRef]bool{}}
 }
 
 // Note stores platform failures of a pool. One call at a time writes for a pool; it also writes
 // the failures of concurrent calls.
-func (s *Failures) Note(ctx context.Context, ref run.PoolRef, now time.Time, faults ...*fault.Fault) {
+func (s *Failures) Note(ctx context.Context, ref platform.PoolRef, now time.Time, faults ...*fault.Fault) {
 	if len(faults) == 0 {
 		return
 	}
@@ -156,7 +156,7 @@ func (l failureLog) merged(with failureLog) failureLog {
 }
 
 // add adds groups to the stored ones.
-func (s *Failures) add(ctx context.Context, ref run.PoolRef, now time.Time, more failureLog) error {
+func (s *Failures) add(ctx context.Context, ref platform.PoolRef, now time.Time, more failureLog) error {
 	for range failureTries {
 		r, known, err := s.load(ctx, ref)
 		if err != nil {
@@ -177,13 +177,13 @@ func (s *Failures) add(ctx context.Context, ref run.PoolRef, now time.Time, more
 }
 
 // Groups returns the stored groups of a pool, the newest first.
-func (s *Failures) Groups(ctx context.Context, ref run.PoolRef) ([]FailureGroup, error) {
+func (s *Failures) Groups(ctx context.Context, ref platform.PoolRef) ([]FailureGroup, error) {
 	_, known, err := s.load(ctx, ref)
 	return known.Groups, err
 }
 
 // load reads the stored groups of a pool.
-func (s *Failures) load(ctx context.Context, ref run.PoolRef) (r port.Resource, l failureLog, err error) {
+func (s *Failures) load(ctx context.Context, ref platform.PoolRef) (r port.Resource, l failureLog, err error) {
 	at := port.ResourceRef{Tenant: ref.Tenant, Kind: "pool-errors", ID: ref.ID}
 	r, err = s.store.LoadResource(ctx, at)
 	if errors.Is(err, port.ErrNotFound) {
@@ -199,7 +199,7 @@ func (s *Failures) load(ctx context.Context, ref run.PoolRef) (r port.Resource, 
 }
 
 // Forget deletes the groups of a pool that was deleted.
-func (s *Failures) Forget(ctx context.Context, ref run.PoolRef) {
+func (s *Failures) Forget(ctx context.Context, ref platform.PoolRef) {
 	s.mu.Lock()
 	delete(s.pending, ref)
 	s.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -22,35 +23,35 @@ type Pools struct {
 	store port.PoolStore
 	clock clock.Clock
 	// configured is the default pool while it has no record, without a tenant.
-	configured run.Pool
-	known      sync.Map // run.PoolRef -> knownPool
+	configured platform.Pool
+	known      sync.Map // platform.PoolRef -> knownPool
 }
 
 type knownPool struct {
-	run.Pool
+	platform.Pool
 	readAt time.Time
 }
 
 // NewPools returns the pools in a store. configured is the default pool while it has no
 // record, without a tenant.
-func NewPools(store port.PoolStore, c clock.Clock, configured run.Pool) *Pools {
+func NewPools(store port.PoolStore, c clock.Clock, configured platform.Pool) *Pools {
 	return &Pools{store: store, clock: c, configured: configured}
 }
 
 // Standard returns the default pool as it is without a record. Its id is the name of the default
 // pool of every tenant.
-func (p *Pools) Standard() run.Pool { return p.configured }
+func (p *Pools) Standard() platform.Pool { return p.configured }
 
 // Forget makes the next call read a pool that was changed.
-func (p *Pools) Forget(ref run.PoolRef) { p.known.Delete(ref) }
+func (p *Pools) Forget(ref platform.PoolRef) { p.known.Delete(ref) }
 
 // Ref identifies a pool by its name; empty is the default one.
-func (p *Pools) Ref(tenant, name string) run.PoolRef {
-	return run.PoolRef{Tenant: tenant, ID: cmp.Or(name, p.configured.ID)}
+func (p *Pools) Ref(tenant, name string) platform.PoolRef {
+	return platform.PoolRef{Tenant: tenant, ID: cmp.Or(name, p.configured.ID)}
 }
 
 // Read reads a pool, or returns port.ErrNotFound. The default pool always exists.
-func (p *Pools) Read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+func (p *Pools) Read(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
 	at := p.clock.Now() // a slow read may return a record that was replaced meanwhile
 	stored, err := p.store.LoadPool(ctx, ref)
 	switch {
@@ -59,16 +60,16 @@ func (p *Pools) Read(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
 		stored.Tenant = ref.Tenant
 	case errors.Is(err, port.ErrNotFound):
 		p.known.Delete(ref)
-		return run.Pool{}, err
+		return platform.Pool{}, err
 	case err != nil:
-		return run.Pool{}, fmt.Errorf("cannot read pool %s: %w", ref.ID, err)
+		return platform.Pool{}, fmt.Errorf("cannot read pool %s: %w", ref.ID, err)
 	}
 	p.known.Store(ref, knownPool{stored, at})
 	return stored, nil
 }
 
 // Pool returns a pool, read at most poolAge ago, or port.ErrNotFound.
-func (p *Pools) Pool(ctx context.Context, tenant, name string) (run.Pool, error) {
+func (p *Pools) Pool(ctx context.Context, tenant, name string) (platform.Pool, error) {
 	ref := p.Ref(tenant, name)
 	if found, ok := p.known.Load(ref); ok {
 		known := found.(knownPool) //nolint:forcetypeassert // the map has no other values
@@ -81,28 +82,28 @@ func (p *Pools) Pool(ctx context.Context, tenant, name string) (run.Pool, error)
 
 // ForRun returns the pool of a run. For a deleted pool it returns a draining pool, so that the run
 // waits until the pool is created again.
-func (p *Pools) ForRun(ctx context.Context, tenant, name string) (run.Pool, error) {
+func (p *Pools) ForRun(ctx context.Context, tenant, name string) (platform.Pool, error) {
 	found, err := p.Pool(ctx, tenant, name)
 	if errors.Is(err, port.ErrNotFound) {
-		return run.Pool{Tenant: tenant, ID: name, Draining: true}, nil
+		return platform.Pool{Tenant: tenant, ID: name, Draining: true}, nil
 	}
 	return found, err
 }
 
 // ForNewRun returns the pool that a new run of a kind names. Fault: Unprocessable with the
 // field pool for an unknown one, and for one that does not start runs of the kind.
-func (p *Pools) ForNewRun(ctx context.Context, tenant, name, kind string) (run.Pool, error) {
+func (p *Pools) ForNewRun(ctx context.Context, tenant, name, kind string) (platform.Pool, error) {
 	found, err := p.Pool(ctx, tenant, name)
 	if errors.Is(err, port.ErrNotFound) {
 		f := fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", name)
 		f.Field = "pool"
-		return run.Pool{}, f
+		return platform.Pool{}, f
 	}
 	if err != nil {
-		return run.Pool{}, err
+		return platform.Pool{}, err
 	}
 	if f := run.CheckKind(found, kind); f != nil {
-		return run.Pool{}, f
+		return platform.Pool{}, f
 	}
 	return found, nil
 }

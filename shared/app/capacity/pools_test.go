@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -18,10 +18,10 @@ type slowPools struct {
 	takes time.Duration
 }
 
-func (s *slowPools) LoadPool(context.Context, run.PoolRef) (run.Pool, error) {
+func (s *slowPools) LoadPool(context.Context, platform.PoolRef) (platform.Pool, error) {
 	s.reads++
 	s.clock.Advance(s.takes)
-	return run.Pool{ID: "a", Limit: s.reads}, nil
+	return platform.Pool{ID: "a", Limit: s.reads}, nil
 }
 
 // TestSlowReadOfAPoolIsNotNew reads a pool for longer than its record may be used.
@@ -30,7 +30,7 @@ func TestSlowReadOfAPoolIsNotNew(t *testing.T) {
 	c := clock.NewVirtual(time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC))
 	for takes, want := range map[time.Duration]int{0: 1, poolAge: 2} {
 		store := &slowPools{clock: c, takes: takes}
-		lookup := NewPools(store, c, run.Pool{})
+		lookup := NewPools(store, c, platform.Pool{})
 		for range 2 {
 			if _, err := lookup.Pool(t.Context(), "acme", "a"); err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -117,7 +118,7 @@ type queueCount struct {
 
 // Admit counts a new run of the pool, or returns AdmissionReject if the queue is full. It
 // is idempotent.
-func (q *QueueLimit) Admit(ctx context.Context, pool run.Pool, runID string) error {
+func (q *QueueLimit) Admit(ctx context.Context, pool platform.Pool, runID string) error {
 	if pool.QueueLimit == 0 {
 		return nil
 	}
@@ -149,7 +150,7 @@ func (q *QueueLimit) Admit(ctx context.Context, pool run.Pool, runID string) err
 
 // count reads the length of the queue. It removes the accepted runs that are older than
 // recheckAge: they are in the queue, or have a slot.
-func (q *QueueLimit) count(ctx context.Context, pool run.Pool, count *queueCount) error {
+func (q *QueueLimit) count(ctx context.Context, pool platform.Pool, count *queueCount) error {
 	counted, err := q.store.QueueLength(ctx, pool.Tenant, pool.ID, pool.QueueLimit+1)
 	if err != nil {
 		return fmt.Errorf("cannot count the queue of pool %s: %w", pool.ID, err)
@@ -161,7 +162,7 @@ func (q *QueueLimit) count(ctx context.Context, pool run.Pool, count *queueCount
 
 // full reports whether one more run would exceed the limit. It counts the queued runs, and
 // the accepted runs for which no slot is free.
-func (q *QueueLimit) full(ctx context.Context, pool run.Pool, count *queueCount) (bool, error) {
+func (q *QueueLimit) full(ctx context.Context, pool platform.Pool, count *queueCount) (bool, error) {
 	room := pool.QueueLimit - count.counted
 	switch {
 	case room <= 0 || len(count.accepted) < room:

@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // ReplicaKind is the kind of the resources of replica sets. The id is that of the pool.
 const ReplicaKind = "replicas"
 
-func replicaRef(pool run.PoolRef) port.ResourceRef {
+func replicaRef(pool platform.PoolRef) port.ResourceRef {
 	return port.ResourceRef{Tenant: pool.Tenant, Kind: ReplicaKind, ID: pool.ID}
 }
 
@@ -36,7 +36,7 @@ func (s StoredSet) resource() (port.Resource, error) {
 	if err != nil {
 		return port.Resource{}, fmt.Errorf("cannot encode the replicas of pool %s: %w", s.Pool, err)
 	}
-	ref := replicaRef(run.PoolRef{Tenant: s.tenant, ID: s.Pool})
+	ref := replicaRef(platform.PoolRef{Tenant: s.tenant, ID: s.Pool})
 	return port.Resource{ResourceRef: ref, Version: s.version, CreatedAt: s.CreatedAt, DueAt: s.CreatedAt, Document: document}, nil
 }
 
@@ -44,7 +44,7 @@ func (s StoredSet) resource() (port.Resource, error) {
 type ReplicaSets struct {
 	store port.ResourceStore
 	clock clock.Clock
-	known sync.Map // run.PoolRef -> knownSet
+	known sync.Map // platform.PoolRef -> knownSet
 }
 
 // NewReplicaSets returns the replica sets in a store.
@@ -59,7 +59,7 @@ type knownSet struct {
 }
 
 // Read reads the set of a pool, or returns port.ErrNotFound.
-func (l *ReplicaSets) Read(ctx context.Context, pool run.PoolRef) (StoredSet, error) {
+func (l *ReplicaSets) Read(ctx context.Context, pool platform.PoolRef) (StoredSet, error) {
 	at := l.clock.Now()
 	r, err := l.store.LoadResource(ctx, replicaRef(pool))
 	if errors.Is(err, port.ErrNotFound) {
@@ -79,7 +79,7 @@ func (l *ReplicaSets) Read(ctx context.Context, pool run.PoolRef) (StoredSet, er
 
 // Served returns a pool with the replicas to which it sends tasks. The replicas that Sortie
 // runs were read at most poolAge ago. Other pools are returned unchanged.
-func (l *ReplicaSets) Served(ctx context.Context, p run.Pool) (run.Pool, error) {
+func (l *ReplicaSets) Served(ctx context.Context, p platform.Pool) (platform.Pool, error) {
 	if p.Engine == nil || p.Engine.Machines == nil {
 		return p, nil
 	}
@@ -111,7 +111,7 @@ func (l *ReplicaSets) Save(ctx context.Context, s StoredSet, keepEmpty bool) err
 	if len(s.Replicas) == 0 && !keepEmpty {
 		saved, removed = nil, saved
 	}
-	l.known.Delete(run.PoolRef{Tenant: s.tenant, ID: s.Pool})
+	l.known.Delete(platform.PoolRef{Tenant: s.tenant, ID: s.Pool})
 	if err := l.store.WriteResources(ctx, saved, removed); err != nil {
 		return fmt.Errorf("cannot store the replicas of pool %s: %w", s.Pool, err)
 	}
@@ -120,7 +120,7 @@ func (l *ReplicaSets) Save(ctx context.Context, s StoredSet, keepEmpty bool) err
 
 // Ensure creates the replica set of a pool, so that sweeps find it. An existing set gets a new
 // version, so that a sweep that has read the pool before does not delete it.
-func (l *ReplicaSets) Ensure(ctx context.Context, pool run.PoolRef) error {
+func (l *ReplicaSets) Ensure(ctx context.Context, pool platform.PoolRef) error {
 	for range port.CommitTries {
 		s, err := l.Read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {
@@ -138,7 +138,7 @@ func (l *ReplicaSets) Ensure(ctx context.Context, pool run.PoolRef) error {
 
 // Update changes the record of a replica. current is false if the set no longer has the replica
 // with this number and key.
-func (l *ReplicaSets) Update(ctx context.Context, pool run.PoolRef, of fleet.Replica, change func(fleet.Replica) fleet.Replica) (current bool, err error) {
+func (l *ReplicaSets) Update(ctx context.Context, pool platform.PoolRef, of fleet.Replica, change func(fleet.Replica) fleet.Replica) (current bool, err error) {
 	for range port.CommitTries {
 		s, err := l.Read(ctx, pool)
 		if errors.Is(err, port.ErrNotFound) {

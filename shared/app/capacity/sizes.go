@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -27,7 +27,7 @@ type sizedPools interface {
 
 // NewSizes returns Sizes. standard is the default pool; a pool without a record has its
 // limit. tenant is a tenant whose pools are included even if no pool is used.
-func NewSizes(store sizedPools, tenant string, standard run.Pool) *Sizes {
+func NewSizes(store sizedPools, tenant string, standard platform.Pool) *Sizes {
 	return &Sizes{store, tenant, standard.ID, standard.Limit}
 }
 
@@ -45,14 +45,14 @@ func (s *Sizes) Read(ctx context.Context) ([]port.PoolSize, error) {
 		tenants = append(tenants, u.Tenant)
 	}
 	slices.Sort(tenants)
-	sizes := map[run.PoolRef]*port.PoolSize{}
+	sizes := map[platform.PoolRef]*port.PoolSize{}
 	for _, tenant := range slices.Compact(tenants) {
 		if err := s.records(ctx, tenant, sizes); err != nil {
 			return nil, err
 		}
 	}
 	for _, u := range uses {
-		ref := run.PoolRef{Tenant: u.Tenant, ID: u.Pool}
+		ref := platform.PoolRef{Tenant: u.Tenant, ID: u.Pool}
 		if sizes[ref] == nil {
 			sizes[ref] = &port.PoolSize{PoolUse: port.PoolUse{Tenant: u.Tenant, Pool: u.Pool}, Limit: s.limit}
 		}
@@ -87,7 +87,7 @@ func (s *Sizes) Samples(ctx context.Context) ([]series.Sample, error) {
 }
 
 // records adds the pools of a tenant that have a record.
-func (s *Sizes) records(ctx context.Context, tenant string, to map[run.PoolRef]*port.PoolSize) error {
+func (s *Sizes) records(ctx context.Context, tenant string, to map[platform.PoolRef]*port.PoolSize) error {
 	for cursor := ""; ; {
 		pools, next, err := s.store.PoolRecords(ctx, tenant, port.Page{Limit: 1000, Cursor: cursor})
 		if err != nil {

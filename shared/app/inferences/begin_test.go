@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -49,7 +50,7 @@ func TestTaskThatBeginsAtOnceHasAllEvents(t *testing.T) {
 func TestFullPoolQueuesATaskThatCouldBegin(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 4)
-	pool, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	pool, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
 	pool.Limit = 1
 	h.ok(h.store.SavePool(t.Context(), pool))

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -157,7 +158,7 @@ type ServedModel struct {
 func (s *offers) Served(ctx context.Context, who port.Identity) ([]ServedModel, error) {
 	var found []ServedModel
 	at := map[string]int{}
-	err := s.eachEngine(ctx, who.Tenant, func(p run.Pool) error {
+	err := s.eachEngine(ctx, who.Tenant, func(p platform.Pool) error {
 		i, known := at[p.Engine.Model]
 		if !known {
 			at[p.Engine.Model] = len(found)
@@ -187,7 +188,7 @@ func (s *offers) isRetired(ctx context.Context, tenant, id string) (bool, error)
 }
 
 // eachEngine calls do with the pools of a tenant that have an engine.
-func (s *offers) eachEngine(ctx context.Context, tenant string, do func(run.Pool) error) error {
+func (s *offers) eachEngine(ctx context.Context, tenant string, do func(platform.Pool) error) error {
 	for page := (port.Page{Limit: enginePage}); ; {
 		stored, next, err := s.store.PoolRecords(ctx, tenant, page)
 		if err != nil {

@@ -4,20 +4,20 @@ import (
 	"context"
 
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // contextOf returns the context length of a model in a pool, in tokens; see catalog.Model.ContextIn.
 // It does not wait for an engine.
-func (s *offers) contextOf(ctx context.Context, pool run.Pool, model catalog.Model) int {
+func (s *offers) contextOf(ctx context.Context, pool platform.Pool, model catalog.Model) int {
 	return model.ContextIn(s.runs.ContextOf(ctx, pool))
 }
 
 // longEnough returns the pools whose context for the model has at least a number of tokens. If
 // no pool has, it returns the pool with the largest context.
-func (s *offers) longEnough(ctx context.Context, of []run.Pool, model catalog.Model, tokens int) (fit []run.Pool) {
+func (s *offers) longEnough(ctx context.Context, of []platform.Pool, model catalog.Model, tokens int) (fit []platform.Pool) {
 	largest := 0
-	var best run.Pool
+	var best platform.Pool
 	for _, p := range of {
 		longest := s.contextOf(ctx, p, model)
 		if longest >= tokens {
@@ -28,7 +28,7 @@ func (s *offers) longEnough(ctx context.Context, of []run.Pool, model catalog.Mo
 		}
 	}
 	if len(fit) == 0 {
-		fit = []run.Pool{best}
+		fit = []platform.Pool{best}
 	}
 	return fit
 }
@@ -36,7 +36,7 @@ func (s *offers) longEnough(ctx context.Context, of []run.Pool, model catalog.Mo
 // ContextOf returns the largest context that the replicas of a pool last reported, in tokens; 0
 // if this process knows no report. It asks replicas with an old report again, in the
 // background.
-func (s *Dispatcher) ContextOf(ctx context.Context, pool run.Pool) int {
+func (s *Dispatcher) ContextOf(ctx context.Context, pool platform.Pool) int {
 	pool, err := s.capacity.Replicas.Served(ctx, pool)
 	if err != nil {
 		s.log.WarnContext(ctx, "cannot read the replicas of a pool, so that their context is unknown", "pool", pool.ID, "error", err.Error())
@@ -49,7 +49,7 @@ func (s *Dispatcher) ContextOf(ctx context.Context, pool run.Pool) int {
 
 // Describe asks the replicas of a pool for their capabilities, unless their last report is
 // recent. It returns when they have answered or ctx has ended.
-func (s *engines) Describe(ctx context.Context, pool run.Pool) {
+func (s *engines) Describe(ctx context.Context, pool platform.Pool) {
 	pool, err := s.capacity.Replicas.Served(ctx, pool)
 	if err != nil {
 		return // the context stays unknown; ContextOf reports it

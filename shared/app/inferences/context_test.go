@@ -132,9 +132,9 @@ func TestTaskGoesToAPoolWithItsContext(t *testing.T) {
 		h.engines["r1"] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: 4, ContextTokens: 1024})
 	})
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 4, Replicas: []platform.EngineReplica{{ID: "long"}}}
-	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 4, QueueLimit: 10, Engine: &place}))
+	h.ok(h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 4, QueueLimit: 10, Engine: &place}))
 	for _, id := range []string{"pool0", "pool1"} {
-		p, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: id})
+		p, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: id})
 		h.ok(err)
 		h.sweeper.Describe(t.Context(), p)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -58,10 +59,10 @@ func (c Calls) Resume(ctx context.Context, r run.Run) {
 func (Calls) TryTake(context.Context, run.Run) PreparedTask { return nil }
 
 // Describe does nothing: this process asks no engines.
-func (Calls) Describe(context.Context, run.Pool) {}
+func (Calls) Describe(context.Context, platform.Pool) {}
 
 // ContextOf returns 0, for an unknown context.
-func (Calls) ContextOf(context.Context, run.Pool) int { return 0 }
+func (Calls) ContextOf(context.Context, platform.Pool) int { return 0 }
 
 // GeneratesFor returns false: this process serves no tasks.
 func (Calls) GeneratesFor(string, string) bool { return false }

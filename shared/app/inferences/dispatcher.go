@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/answer"
 	"github.com/sortie-dev/sortie/shared/app/balance"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -111,7 +112,7 @@ func NewDispatcher(
 }
 
 // OfPool returns the health of the replicas of a pool.
-func (s *engines) OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error) { //nolint:unparam // of pools.EngineHealths
+func (s *engines) OfPool(ctx context.Context, p platform.Pool) ([]balance.ReplicaHealth, error) { //nolint:unparam // of pools.EngineHealths
 	return s.replicas.Healths(ctx, p), nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -53,7 +54,7 @@ type Runs interface {
 	Cancel(ctx context.Context, who port.Identity, taskID, reason string) (run.Run, error)
 	// ContextOf returns the largest context that the replicas of a pool have reported, in tokens;
 	// 0 if it is unknown.
-	ContextOf(ctx context.Context, pool run.Pool) int
+	ContextOf(ctx context.Context, pool platform.Pool) int
 }
 
 // PreparedTask is a new task whose dispatcher has acquired a slot of a replica before the task is

@@ -233,10 +233,10 @@ func checkMocked(in NewTask) error {
 // poolFor returns the pool that serves a model. Of several pools, it prefers those with the
 // context that the task needs, and of these the one with the fewest tasks for each of its
 // slots.
-func (s *offers) poolFor(ctx context.Context, in NewTask, model catalog.Model) (run.Pool, error) {
-	var serving []run.Pool
+func (s *offers) poolFor(ctx context.Context, in NewTask, model catalog.Model) (platform.Pool, error) {
+	var serving []platform.Pool
 	known, mocked, draining := false, false, false
-	err := s.eachEngine(ctx, in.Identity.Tenant, func(p run.Pool) error {
+	err := s.eachEngine(ctx, in.Identity.Tenant, func(p platform.Pool) error {
 		mocked = mocked || p.Engine.Kind == platform.EngineMock
 		if p.Engine.Model != in.Model {
 			return nil
@@ -252,22 +252,22 @@ func (s *offers) poolFor(ctx context.Context, in NewTask, model catalog.Model) (
 	})
 	switch {
 	case err != nil:
-		return run.Pool{}, err
+		return platform.Pool{}, err
 	case len(serving) > 0:
 		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens(), in.MaxTokens)))
 	case mocked && in.Model == mockedUnavailable:
-		return run.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
+		return platform.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
 	case draining:
-		return run.Pool{}, fault.New(fault.PoolUnready, "the pools that serve the model %s are draining", in.Model)
+		return platform.Pool{}, fault.New(fault.PoolUnready, "the pools that serve the model %s are draining", in.Model)
 	case known:
-		return run.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s with the engine %q", in.Model, in.Engine)
+		return platform.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s with the engine %q", in.Model, in.Engine)
 	}
-	return run.Pool{}, fault.New(fault.ModelUnknown, "no pool serves the model %q; GET /v1/capabilities lists the engines, GET /v1/pools the pools", in.Model)
+	return platform.Pool{}, fault.New(fault.ModelUnknown, "no pool serves the model %q; GET /v1/capabilities lists the engines, GET /v1/pools the pools", in.Model)
 }
 
 // leastUsed returns the pool with the fewest running and queued tasks for each of its slots,
 // the first of equal ones. Queues are compared up to deepestQueue.
-func (s *offers) leastUsed(ctx context.Context, of []run.Pool) (run.Pool, error) {
+func (s *offers) leastUsed(ctx context.Context, of []platform.Pool) (platform.Pool, error) {
 	if len(of) == 1 {
 		return of[0], nil
 	}
@@ -301,7 +301,7 @@ const (
 
 // newRun returns the run of a request in a pool where the model has a context of at most
 // longest tokens. Fault: InvalidParams with the field.
-func (s *Inference) newRun(in NewTask, model catalog.Model, pool run.Pool, longest int) (run.Run, error) {
+func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, longest int) (run.Run, error) {
 	in.Within = min(cmp.Or(in.Within, pool.Engine.Deadline(), inference.DefaultWithin), s.config.MostWithin)
 	context := cmp.Or(in.Request.Context, longest)
 	if context > longest {

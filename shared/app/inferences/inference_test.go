@@ -167,10 +167,10 @@ func TestInvalidTaskIsRefused(t *testing.T) {
 	_, err := h.models.SetState(t.Context(), client, "old", catalog.Retired, change.Precondition{})
 	h.ok(err)
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "small", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
-	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 1, QueueLimit: 10, Engine: &place}))
+	h.ok(h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 1, QueueLimit: 10, Engine: &place}))
 	for model, kind := range map[string]platform.EngineKind{"llama": platform.EngineLlamaCpp, "tgi": platform.EngineTGI} {
 		of := platform.EnginePlace{Kind: kind, Model: model, Slots: 1, Replicas: []platform.EngineReplica{{URL: "http://127.0.0.1:1"}}}.WithIDs()
-		h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: model, Limit: 1, QueueLimit: 10, Engine: &of}))
+		h.ok(h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: model, Limit: 1, QueueLimit: 10, Engine: &of}))
 	}
 	for name, row := range map[string]struct {
 		change func(*inferences.NewTask)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -22,7 +23,7 @@ const queueSample = 200
 func (s *engines) Levels(ctx context.Context, tenant string) (all []series.Sample, err error) {
 	var asked sync.WaitGroup
 	var mu sync.Mutex
-	err = s.eachEngine(ctx, tenant, func(p run.Pool) error {
+	err = s.eachEngine(ctx, tenant, func(p platform.Pool) error {
 		p, err := s.capacity.Replicas.Served(ctx, p)
 		if err != nil {
 			return err
@@ -51,7 +52,7 @@ func (s *engines) Levels(ctx context.Context, tenant string) (all []series.Sampl
 }
 
 // poolLevels returns the samples of a pool whose replicas this process knows.
-func (s *engines) poolLevels(ctx context.Context, p run.Pool, known []balance.Known) ([]series.Sample, error) {
+func (s *engines) poolLevels(ctx context.Context, p platform.Pool, known []balance.Known) ([]series.Sample, error) {
 	holders, err := s.store.Holders(ctx, p.Tenant, p.ID, max(p.Limit, 1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
@@ -77,7 +78,7 @@ func (s *engines) poolLevels(ctx context.Context, p run.Pool, known []balance.Kn
 
 // depths counts the queue of a pool by priority. It counts the tasks behind the first
 // queueSample ones as tasks with the priority of the last of these.
-func (s *engines) depths(ctx context.Context, p run.Pool) (map[run.Priority]int, error) {
+func (s *engines) depths(ctx context.Context, p platform.Pool) (map[run.Priority]int, error) {
 	refs, err := s.store.Queue(ctx, p.Tenant, p.ID, queueSample)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the queue of pool %s: %w", p.ID, err)
@@ -107,7 +108,7 @@ func (s *engines) depths(ctx context.Context, p run.Pool) (map[run.Priority]int,
 }
 
 // levelsOf returns the load that the engine of a replica reports; nil if it does not answer.
-func levelsOf(ctx context.Context, r balance.Known, p run.Pool) (samples []series.Sample) {
+func levelsOf(ctx context.Context, r balance.Known, p platform.Pool) (samples []series.Sample) {
 	load, err := r.Engine.Load(ctx)
 	if err != nil {
 		return nil

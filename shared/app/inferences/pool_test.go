@@ -32,8 +32,8 @@ func TestTaskGoesToTheLeastUsedPool(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 8)
 	place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 16, Replicas: []platform.EngineReplica{{ID: "r1"}}}
-	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 4, QueueLimit: 10, Engine: &place}))
-	first, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	h.ok(h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: "pool1", Limit: 4, QueueLimit: 10, Engine: &place}))
+	first, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
 	first.Limit = 2
 	h.ok(h.store.SavePool(t.Context(), first))
@@ -147,16 +147,16 @@ func TestReloadWaitsForTheTasks(t *testing.T) {
 	h.engines["r1"].FailNext(mockengine.FailStall, 1)
 	task := h.ask(3)
 	h.engines["r1"].WaitRunning(1)
-	reload := func(model string, seconds int) (run.Pool, error) {
+	reload := func(model string, seconds int) (platform.Pool, error) {
 		v, err := h.pools.Reload(t.Context(), client, "pool0", model, seconds, change.Precondition{})
 		return v.Pool, err
 	}
-	before, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	before, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
 	if _, err := reload("other", 0); fault.Of(err) == nil || fault.Of(err).Code != fault.PoolInUse {
 		t.Fatalf("got %v with a task, want POOL_IN_USE", err)
 	}
-	p, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	p, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
 	if p.Draining || p.Engine.Model != "mock" || p.Version != before.Version {
 		t.Errorf("got %+v with the model %s, want the pool as before, %+v", p, p.Engine.Model, before)

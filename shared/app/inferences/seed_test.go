@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -43,7 +43,7 @@ func TestSeedReachesTheEngine(t *testing.T) {
 		return with, h.ended(h.ask(5)).Generation.Trace
 	}
 	ask()
-	pool, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	pool, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	h.ok(err)
 	pool.Engine.Deterministic = true
 	h.ok(h.store.SavePool(t.Context(), pool))

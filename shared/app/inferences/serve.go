@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/trace"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -31,7 +32,7 @@ func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) 
 // If serves is false, again reports that the run needs a further step.
 func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
-	t.replica, err = s.replicas.Take(ctx, r, func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) })
+	t.replica, err = s.replicas.Take(ctx, r, func(ctx context.Context) (platform.Pool, error) { return s.servedPool(ctx, r) })
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, false, err
@@ -58,7 +59,7 @@ func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, 
 }
 
 // servedPool returns the pool of a run with the replicas to which its tasks are sent.
-func (s *engines) servedPool(ctx context.Context, r run.Run) (run.Pool, error) {
+func (s *engines) servedPool(ctx context.Context, r run.Run) (platform.Pool, error) {
 	pool, err := s.capacity.Pools.ForRun(ctx, r.Tenant, r.Slot.Pool)
 	if err != nil {
 		return pool, err

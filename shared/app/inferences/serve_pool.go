@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -49,7 +50,7 @@ const (
 // Dispatcher.mu locks hasSeat, retired and hasLater.
 type poolServer struct {
 	*Dispatcher
-	pool    run.PoolRef
+	pool    platform.PoolRef
 	cfg     ServePoolConfig
 	readNow chan struct{}
 	seen    map[run.Ref]seenTask // used by one goroutine
@@ -102,7 +103,7 @@ func (c *poolServer) readSlots() {
 // work for call.Run that needs no engine. After an error the call should be repeated.
 func (s *Dispatcher) ServePool(ctx context.Context, call DispatchCall, cfg ServePoolConfig) error {
 	c := &poolServer{
-		Dispatcher: s, pool: run.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, readNow: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
+		Dispatcher: s, pool: platform.PoolRef{Tenant: call.Tenant, ID: call.Pool}, cfg: cfg, readNow: make(chan struct{}, 1), seen: map[run.Ref]seenTask{},
 	}
 	pool, err := s.capacity.Pools.ForRun(ctx, call.Tenant, call.Pool)
 	if err != nil {

@@ -75,7 +75,7 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 	for _, r := range place.Replicas {
 		h.engines[r.ID] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots, TokenEvery: time.Second})
 	}
-	h.ok(h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place}))
+	h.ok(h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place}))
 	h.config = runs.Config{
 		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
 		Pool:   "default", MockEngine: true, MostWithin: 14 * time.Minute,

@@ -71,9 +71,9 @@ func newInferring(t *testing.T, replicas, slots int, change ...func(*inferring))
 	for _, r := range place.Replicas {
 		h.engines[r.ID] = mockengine.New(mockengine.Config{Clock: h.clock, Slots: slots})
 	}
-	_, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "pool0"})
+	_, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "pool0"})
 	if errors.Is(err, port.ErrNotFound) {
-		err = h.store.SavePool(t.Context(), run.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place})
+		err = h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place})
 	}
 	h.ok(err)
 	for _, c := range change {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -25,7 +26,7 @@ func (s *Dispatcher) TryTake(ctx context.Context, r run.Run) PreparedTask {
 	if r.Work.Inference == nil || r.Concurrency != nil {
 		return nil
 	}
-	lookup := func(ctx context.Context) (run.Pool, error) { return s.servedPool(ctx, r) }
+	lookup := func(ctx context.Context) (platform.Pool, error) { return s.servedPool(ctx, r) }
 	pool, err := lookup(ctx)
 	// Without a limit, runs with throttled starts may be queued, which the task must not overtake.
 	if err != nil || pool.Engine == nil || pool.Draining || pool.Limit == 0 || pool.Engine.Model != r.Work.Inference.Model {
@@ -65,7 +66,7 @@ func (c *preparedTask) GiveUp() {
 
 // Creation returns the decision that creates the task with its slot and its worker.
 func (c *preparedTask) Creation(ctx context.Context, r run.Run, now time.Time) (run.Decision, error) {
-	pool := run.Pool{Tenant: r.Tenant, ID: r.Slot.Pool, Limit: c.limit}
+	pool := platform.Pool{Tenant: r.Tenant, ID: r.Slot.Pool, Limit: c.limit}
 	p, err := c.of.capacity.Estimates.Admitted(ctx, r, pool)
 	if err != nil {
 		c.of.warn(ctx, r, "cannot predict the start of the run", err)

@@ -47,11 +47,11 @@ type Runs interface {
 	// error if none is left.
 	InBudget(ctx context.Context, do func(context.Context) error) error
 	// KeepReplicas updates the replicas of a pool, or leaves them to a sweep.
-	KeepReplicas(ctx context.Context, pool run.PoolRef)
+	KeepReplicas(ctx context.Context, pool platform.PoolRef)
 	// Describe asks the engines of a pool for their capabilities. ContextOf returns the largest
 	// context that they have reported, in tokens; 0 if it is unknown.
-	Describe(ctx context.Context, pool run.Pool)
-	ContextOf(ctx context.Context, pool run.Pool) int
+	Describe(ctx context.Context, pool platform.Pool)
+	ContextOf(ctx context.Context, pool platform.Pool) int
 }
 
 // ReplicaRuns creates and ends the runs of replicas.
@@ -129,7 +129,7 @@ func (s *common) eachUnfinished(ctx context.Context, tenant string, states []run
 func (s *common) placementOf(ctx context.Context, tenant, jobID string) (platform.Placement, error) {
 	j, err := s.store.LoadJob(ctx, tenant, jobID)
 	if err == nil {
-		var in run.Pool
+		var in platform.Pool
 		if in, err = s.capacity.Pools.Pool(ctx, tenant, j.Definition.Pool); err == nil {
 			return in.Placement, nil
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -35,7 +36,7 @@ func NewDrains(runs Runs, store Store, c clock.Clock, log *slog.Logger, known *c
 // EndDrained asks the workers of the runs that hold a slot of a draining pool to end, after
 // its deadline. It is idempotent. Once no such run remains, the pool is no longer
 // due.
-func (s *Drains) EndDrained(ctx context.Context, ref run.PoolRef) error {
+func (s *Drains) EndDrained(ctx context.Context, ref platform.PoolRef) error {
 	p, err := s.store.LoadPool(ctx, ref)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
@@ -68,7 +69,7 @@ func (s *Drains) EndDrained(ctx context.Context, ref run.PoolRef) error {
 }
 
 // endHolders requests the end of the runs with a lease, and returns their number.
-func (s *Drains) endHolders(ctx context.Context, p run.Pool) (held int, err error) {
+func (s *Drains) endHolders(ctx context.Context, p platform.Pool) (held int, err error) {
 	holders, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the slots of pool %s: %w", p.ID, err)
@@ -89,7 +90,7 @@ func (s *Drains) endHolders(ctx context.Context, p run.Pool) (held int, err erro
 }
 
 // endHolder requests the end of a run with a slot of a drained pool.
-func (s *Drains) endHolder(ctx context.Context, p run.Pool, r run.Run) error {
+func (s *Drains) endHolder(ctx context.Context, p platform.Pool, r run.Run) error {
 	if _, err := s.runs.Apply(ctx, r, run.Drained{Pool: p}); err != nil {
 		return fmt.Errorf("cannot request the end of run %s: %w", r.ID, err)
 	}
@@ -98,7 +99,7 @@ func (s *Drains) endHolder(ctx context.Context, p run.Pool, r run.Run) error {
 
 // remaining returns the runs with a slot of a draining pool, at most healthRuns. held has those
 // that Holders lists; remaining adds those that got their slot while the pool had no limit.
-func (s *Pools) remaining(ctx context.Context, p run.Pool, held []run.Run) ([]run.Run, error) {
+func (s *Pools) remaining(ctx context.Context, p platform.Pool, held []run.Run) ([]run.Run, error) {
 	known := map[string]bool{}
 	for _, r := range held {
 		known[r.ID] = true

@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -64,7 +64,7 @@ func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, 
 
 // replaceable returns the fault PoolInUse if by replaces the runner, the engine or the model of
 // a pool with runs that have not ended.
-func (s *Pools) replaceable(ctx context.Context, p run.Pool, by *platform.EnginePlace) error {
+func (s *Pools) replaceable(ctx context.Context, p platform.Pool, by *platform.EnginePlace) error {
 	same := p.Engine == nil && by == nil || p.Engine != nil && by != nil && p.Engine.Kind == by.Kind && p.Engine.Model == by.Model
 	if same || p.Version == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 }
 
 // with adds a pool to the capability of its engine.
-func (s *Pools) with(ctx context.Context, c Capability, p run.Pool) (Capability, error) {
+func (s *Pools) with(ctx context.Context, c Capability, p platform.Pool) (Capability, error) {
 	r, err := s.store.LoadResource(ctx, catalog.Ref(p.Tenant, p.Engine.Model))
 	if errors.Is(err, port.ErrNotFound) {
 		return c, nil

@@ -7,14 +7,14 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // checkFallbacks returns the faults of the fallbacks of a pool, each with its field. The
 // fallbacks must not lead back to the pool.
-func (s *common) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []run.Fallback) (found []*fault.Fault, err error) {
-	if found = run.CheckFallbacks(id, fallbacks); len(found) > 0 {
+func (s *common) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []platform.Fallback) (found []*fault.Fault, err error) {
+	if found = platform.CheckFallbacks(id, fallbacks); len(found) > 0 {
 		return found, nil
 	}
 	for i, f := range fallbacks {
@@ -32,14 +32,14 @@ func (s *common) checkFallbacks(ctx context.Context, tenant, id string, fallback
 
 // checkFallback returns the fault of a fallback whose pool does not exist, has an engine or
 // leads back to the pool; otherwise nil.
-func (s *common) checkFallback(ctx context.Context, tenant, id string, f run.Fallback) (*fault.Fault, error) {
+func (s *common) checkFallback(ctx context.Context, tenant, id string, f platform.Fallback) (*fault.Fault, error) {
 	seen := map[string]bool{}
 	for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
 		if seen[open[0]] {
 			continue
 		}
 		seen[open[0]] = true
-		next, err := s.capacity.Pools.Read(ctx, run.PoolRef{Tenant: tenant, ID: open[0]})
+		next, err := s.capacity.Pools.Read(ctx, platform.PoolRef{Tenant: tenant, ID: open[0]})
 		switch {
 		case errors.Is(err, port.ErrNotFound) && open[0] == f.Pool:
 			return fault.New(fault.Unprocessable, "unknown pool %q, want a pool of GET /v1/pools", limit.Cut(f.Pool, limit.FileName)), nil

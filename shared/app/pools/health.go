@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -54,7 +55,7 @@ type Health struct {
 	// those that Sortie runs.
 	Replicas []balance.ReplicaHealth
 	// Warm counts the warm machines by their state.
-	Warm map[run.WarmState]int
+	Warm map[platform.WarmState]int
 	// Errors are the last failures of the platform, the newest first.
 	Errors []capacity.FailureGroup
 	// LastError is the newest failure of an attempt among the runs that hold a slot and
@@ -98,7 +99,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Hea
 	if err != nil {
 		return h, fmt.Errorf("cannot read the warm machines of pool %s: %w", id, err)
 	}
-	h.Warm = map[run.WarmState]int{}
+	h.Warm = map[platform.WarmState]int{}
 	for _, w := range warm {
 		h.Warm[w.Phase]++
 	}
@@ -164,7 +165,7 @@ const recentSpan = time.Minute
 
 // recentRate returns the number of starts per second in the last minute. If all of the newest
 // runs are younger, it is the rate since the oldest of them.
-func (s *Pools) recentRate(ctx context.Context, p run.Pool, held []run.Run) (perSecond float64, err error) {
+func (s *Pools) recentRate(ctx context.Context, p platform.Pool, held []run.Run) (perSecond float64, err error) {
 	now := s.now()
 	newest, _, err := s.store.List(ctx, p.Tenant, port.Page{Limit: healthRuns})
 	if err != nil {

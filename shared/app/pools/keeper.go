@@ -43,7 +43,7 @@ func NewKeeper(
 
 // Reconcile reconciles the replicas of a pool with its settings. It returns nil if other calls win
 // every race.
-func (k *Keeper) Reconcile(ctx context.Context, pool run.PoolRef) error {
+func (k *Keeper) Reconcile(ctx context.Context, pool platform.PoolRef) error {
 	for range port.CommitTries {
 		if err := k.reconcileOnce(ctx, pool); !errors.Is(err, port.ErrConflict) {
 			return err
@@ -53,7 +53,7 @@ func (k *Keeper) Reconcile(ctx context.Context, pool run.PoolRef) error {
 }
 
 // reconcileOnce is one try of Reconcile. The error is port.ErrConflict if the set has changed meanwhile.
-func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
+func (k *Keeper) reconcileOnce(ctx context.Context, pool platform.PoolRef) error {
 	set, err := k.capacity.Replicas.Read(ctx, pool)
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
@@ -105,7 +105,7 @@ func (k *Keeper) reconcileOnce(ctx context.Context, pool run.PoolRef) error {
 // facts reads the runs of the replicas of a set. If one is draining, it also counts the tasks
 // of each replica. An ending replica may have no run id because another process created the
 // run; facts then looks the run up by its idempotency key.
-func (k *Keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet) (map[string]fleet.ReplicaFacts, error) {
+func (k *Keeper) facts(ctx context.Context, p platform.Pool, set *capacity.StoredSet) (map[string]fleet.ReplicaFacts, error) {
 	facts, draining := map[string]fleet.ReplicaFacts{}, false
 	set.Replicas = append([]fleet.Replica(nil), set.Replicas...)
 	for i, r := range set.Replicas {
@@ -153,7 +153,7 @@ func (k *Keeper) facts(ctx context.Context, p run.Pool, set *capacity.StoredSet)
 
 // portOf returns the port of a new server: a free port of a host that servers share, otherwise
 // the requested port.
-func (k *Keeper) portOf(ctx context.Context, p run.Pool, r fleet.Replica) (int, error) {
+func (k *Keeper) portOf(ctx context.Context, p platform.Pool, r fleet.Replica) (int, error) {
 	where, err := k.placementOf(ctx, p.Tenant, r.Job)
 	if err != nil || k.config.FreePort == nil || !k.config.Runners.Shares(where) {
 		return r.AskedPort, err
@@ -163,7 +163,7 @@ func (k *Keeper) portOf(ctx context.Context, p run.Pool, r fleet.Replica) (int, 
 
 // start creates the run of a replica and stores the run's id in the set. If the set no longer
 // has the replica, start requests the end of the run.
-func (k *Keeper) start(ctx context.Context, p run.Pool, set fleet.ReplicaSet, r fleet.Replica) error {
+func (k *Keeper) start(ctx context.Context, p platform.Pool, set fleet.ReplicaSet, r fleet.Replica) error {
 	created, err := k.createReplica(ctx, p, set, r)
 	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Code != fault.Unavailable && why.Code != fault.Internal && why.Code != fault.Throttled {
 		k.log.WarnContext(ctx, "the run of a replica was refused", "pool", p.ID, "replica", r.ID, "error", why.Error())
@@ -187,7 +187,7 @@ func (k *Keeper) start(ctx context.Context, p run.Pool, set fleet.ReplicaSet, r 
 
 // createReplica creates the run of a replica, or returns the run that already has its
 // idempotency key.
-func (k *Keeper) createReplica(ctx context.Context, p run.Pool, set fleet.ReplicaSet, r fleet.Replica) (run.Run, error) {
+func (k *Keeper) createReplica(ctx context.Context, p platform.Pool, set fleet.ReplicaSet, r fleet.Replica) (run.Run, error) {
 	key := &port.IdempotencyKey{Key: r.Key}
 	j, err := k.store.LoadJob(ctx, p.Tenant, r.Job)
 	if errors.Is(err, port.ErrNotFound) {
@@ -237,7 +237,7 @@ func (k *Keeper) hostOf(where platform.Placement) string {
 
 // locate stores the URL of the server of a running run. If the runner reports no address, it
 // stores the fault PoolUnavailable.
-func (k *Keeper) locate(ctx context.Context, p run.Pool, r fleet.Replica, of run.Run) error {
+func (k *Keeper) locate(ctx context.Context, p platform.Pool, r fleet.Replica, of run.Run) error {
 	host := k.loopback()
 	if !k.config.Runners.Shares(of.Attempt.Place()) {
 		m, err := k.runner.Inspect(ctx, of.Attempt.Machine)
@@ -266,7 +266,7 @@ func (k *Keeper) locate(ctx context.Context, p run.Pool, r fleet.Replica, of run
 }
 
 // end requests the cancellation of a replica's run. It is idempotent.
-func (k *Keeper) end(ctx context.Context, p run.Pool, r fleet.Replica) error {
+func (k *Keeper) end(ctx context.Context, p platform.Pool, r fleet.Replica) error {
 	found, err := k.store.Load(ctx, run.Ref{Tenant: p.Tenant, ID: r.Run})
 	if errors.Is(err, port.ErrNotFound) || err == nil && (found.State.Terminal() || found.Cancel != nil) {
 		return nil

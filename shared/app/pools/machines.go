@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -63,7 +63,7 @@ func (s *common) checkMachines(ctx context.Context, who port.Identity, m platfor
 
 // keepMachines updates the replicas of an engine pool. If Sortie runs them, it first creates
 // their replica set.
-func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
+func (s *Pools) keepMachines(ctx context.Context, p platform.Pool) error {
 	if p.Engine == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (s *Pools) keepMachines(ctx context.Context, p run.Pool) error {
 
 // replicaHealths returns the state of the replicas of an engine pool. Replicas that Sortie runs
 // have their record. The others are those of health.
-func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []balance.ReplicaHealth, err error) {
+func (s *Pools) replicaHealths(ctx context.Context, p platform.Pool) (found []balance.ReplicaHealth, err error) {
 	if p.Engine == nil {
 		return nil, nil
 	}
@@ -114,7 +114,7 @@ func (s *Pools) replicaHealths(ctx context.Context, p run.Pool) (found []balance
 // EngineHealths has the health of the replicas of pools: the dispatcher of the process,
 // AskEngines, or NoEngines.
 type EngineHealths interface {
-	OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error)
+	OfPool(ctx context.Context, p platform.Pool) ([]balance.ReplicaHealth, error)
 }
 
 // NoEngines is for a process that asks no engines: the health of a pool then has only the
@@ -122,7 +122,9 @@ type EngineHealths interface {
 type NoEngines struct{}
 
 // OfPool implements EngineHealths.
-func (NoEngines) OfPool(context.Context, run.Pool) ([]balance.ReplicaHealth, error) { return nil, nil }
+func (NoEngines) OfPool(context.Context, platform.Pool) ([]balance.ReplicaHealth, error) {
+	return nil, nil
+}
 
 type askedEngines struct {
 	engines balance.Engines
@@ -136,7 +138,7 @@ func AskEngines(engines balance.Engines, store Store) EngineHealths {
 
 // OfPool implements EngineHealths: it asks the replicas of a pool whether they accept requests.
 // Held counts the tasks of all dispatchers.
-func (e askedEngines) OfPool(ctx context.Context, p run.Pool) ([]balance.ReplicaHealth, error) {
+func (e askedEngines) OfPool(ctx context.Context, p platform.Pool) ([]balance.ReplicaHealth, error) {
 	held, err := runsOf(ctx, e.store, p.Tenant, p.ID, e.store.Holders)
 	if err != nil {
 		return nil, err

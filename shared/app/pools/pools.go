@@ -24,7 +24,7 @@ import (
 // Pools serves operators who read and change pools.
 type Pools struct {
 	*Drains
-	document func(p run.Pool) ([]byte, error)
+	document func(p platform.Pool) ([]byte, error)
 	health   EngineHealths
 	record   series.Recorder
 }
@@ -32,7 +32,7 @@ type Pools struct {
 // New returns Pools. drains ends the runs of drained pools. document encodes a pool for its
 // events, as clients see it. health has the state of the engines. record gets the samples of
 // drains.
-func New(drains *Drains, document func(p run.Pool) ([]byte, error), health EngineHealths, record series.Recorder) *Pools {
+func New(drains *Drains, document func(p platform.Pool) ([]byte, error), health EngineHealths, record series.Recorder) *Pools {
 	return &Pools{Drains: drains, document: document, health: health, record: record}
 }
 
@@ -42,9 +42,9 @@ type Definition struct {
 	// QueueLimit is nil for the limit of the deployment.
 	QueueLimit *int
 	Placement  platform.Placement
-	Fallbacks  []run.Fallback
+	Fallbacks  []platform.Fallback
 	// Warm is nil for a pool without warm machines.
-	Warm *run.Warm
+	Warm *platform.Warm
 	// Engine is nil for a pool of a runner. Limit applies to an engine pool too.
 	Engine *platform.EnginePlace
 	// Faults are the faults of the request that the other fields cannot represent, each with
@@ -54,7 +54,7 @@ type Definition struct {
 
 // View is a pool with the use of its slots and its queue.
 type View struct {
-	run.Pool
+	platform.Pool
 	// Held is the number of runs with a slot, Queued the number of queued runs. A pool without
 	// a limit has no slots.
 	Held, Queued int
@@ -62,7 +62,7 @@ type View struct {
 
 // Tag is the entity tag of a version of a pool, with its quotes. A pool that was
 // deleted and created again has other tags.
-func Tag(p run.Pool) string {
+func Tag(p platform.Pool) string {
 	if p.Version == 0 {
 		return `"0"`
 	}
@@ -93,12 +93,12 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d Definit
 	if d.Engine != nil && d.Engine.Machines != nil {
 		d.Engine.Machines.Exec = who.May(access.Exec)
 	}
-	p, created, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
-		p := run.Pool{Tenant: who.Tenant, ID: id}
+	p, created, err := s.change(ctx, who, id, required, func(stored *platform.Pool) (platform.Pool, error) {
+		p := platform.Pool{Tenant: who.Tenant, ID: id}
 		if stored != nil {
 			p = *stored
 			if err := s.replaceable(ctx, p, d.Engine); err != nil {
-				return run.Pool{}, err
+				return platform.Pool{}, err
 			}
 		}
 		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()).
@@ -158,7 +158,7 @@ func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds
 		by = s.now().Add(time.Duration(*seconds) * time.Second)
 	}
 	drained := true
-	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool {
+	p, err := s.existing(ctx, who, id, required, func(stored platform.Pool) platform.Pool {
 		drained = stored.Draining
 		return stored.Drain(by, who.Subject, s.now())
 	})
@@ -179,7 +179,7 @@ func (s *Pools) Drain(ctx context.Context, who port.Identity, id string, seconds
 // Resume restarts the admission, and starts queued runs. It is idempotent. Faults:
 // NotFound, PreconditionFailed.
 func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, required change.Precondition) (View, error) {
-	p, err := s.existing(ctx, who, id, required, func(stored run.Pool) run.Pool { return stored.Resume(who.Subject, s.now()) })
+	p, err := s.existing(ctx, who, id, required, func(stored platform.Pool) platform.Pool { return stored.Resume(who.Subject, s.now()) })
 	if err != nil {
 		return View{}, err
 	}
@@ -188,19 +188,19 @@ func (s *Pools) Resume(ctx context.Context, who port.Identity, id string, requir
 }
 
 // stored reads a pool of the caller's tenant. Fault: NotFound.
-func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (run.Pool, error) {
-	p, err := s.capacity.Pools.Read(ctx, run.PoolRef{Tenant: who.Tenant, ID: id})
+func (s *Pools) stored(ctx context.Context, who port.Identity, id string) (platform.Pool, error) {
+	p, err := s.capacity.Pools.Read(ctx, platform.PoolRef{Tenant: who.Tenant, ID: id})
 	if errors.Is(err, port.ErrNotFound) {
-		return run.Pool{}, noPool()
+		return platform.Pool{}, noPool()
 	}
 	return p, err
 }
 
 // existing is change for a pool that exists.
-func (s *Pools) existing(ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(run.Pool) run.Pool) (run.Pool, error) {
-	p, _, err := s.change(ctx, who, id, required, func(stored *run.Pool) (run.Pool, error) {
+func (s *Pools) existing(ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(platform.Pool) platform.Pool) (platform.Pool, error) {
+	p, _, err := s.change(ctx, who, id, required, func(stored *platform.Pool) (platform.Pool, error) {
 		if stored == nil {
-			return run.Pool{}, noPool()
+			return platform.Pool{}, noPool()
 		}
 		return decide(*stored), nil
 	})
@@ -210,29 +210,29 @@ func (s *Pools) existing(ctx context.Context, who port.Identity, id string, requ
 // change applies decide to the stored pool, nil if it does not exist, and saves the result. It
 // repeats both after a conflict.
 func (s *Pools) change(
-	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(stored *run.Pool) (run.Pool, error),
-) (p run.Pool, created bool, err error) {
-	ref := run.PoolRef{Tenant: who.Tenant, ID: id}
+	ctx context.Context, who port.Identity, id string, required change.Precondition, decide func(stored *platform.Pool) (platform.Pool, error),
+) (p platform.Pool, created bool, err error) {
+	ref := platform.PoolRef{Tenant: who.Tenant, ID: id}
 	for range port.CommitTries {
 		stored, err := s.capacity.Pools.Read(ctx, ref)
 		is, tag := &stored, Tag(stored)
 		if errors.Is(err, port.ErrNotFound) {
 			is, tag = nil, ""
 		} else if err != nil {
-			return run.Pool{}, false, err
+			return platform.Pool{}, false, err
 		}
 		if err := required.Check("pool", tag); err != nil {
-			return run.Pool{}, false, err
+			return platform.Pool{}, false, err
 		}
 		if p, err = decide(is); err != nil {
-			return run.Pool{}, false, err
+			return platform.Pool{}, false, err
 		}
 		if is != nil && reflect.DeepEqual(p, stored) {
 			return p, false, nil
 		}
 		note, err := s.note(ctx, who, is, &p)
 		if err != nil {
-			return run.Pool{}, false, err
+			return platform.Pool{}, false, err
 		}
 		err = s.store.SavePool(ctx, p, note)
 		if errors.Is(err, port.ErrConflict) {
@@ -240,18 +240,18 @@ func (s *Pools) change(
 		}
 		s.capacity.Pools.Forget(ref) // also if the change may have been applied
 		if err != nil {
-			return run.Pool{}, false, fmt.Errorf("cannot store the pool: %w", err)
+			return platform.Pool{}, false, fmt.Errorf("cannot store the pool: %w", err)
 		}
 		p.Version++
 		s.log.InfoContext(ctx, "pool changed", "pool", id, "version", p.Version, "limit", p.Limit, "queue_limit", p.QueueLimit,
 			"draining", p.Draining, "by", who.Subject)
 		return p, is == nil, nil
 	}
-	return run.Pool{}, false, capacity.TooManyChanges()
+	return platform.Pool{}, false, capacity.TooManyChanges()
 }
 
 // fillPool grants the free slots of a pool to queued runs, unless it is draining.
-func (s *Pools) fillPool(ctx context.Context, p run.Pool) {
+func (s *Pools) fillPool(ctx context.Context, p platform.Pool) {
 	if !p.Draining {
 		s.runs.FillAll(ctx, p.Tenant, p.ID)
 	}
@@ -297,7 +297,7 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 
 // forgetWarm deletes the warm machine records of a deleted pool. No run uses these machines;
 // the sweep destroys machines without a record.
-func (s *common) forgetWarm(ctx context.Context, ref run.PoolRef) {
+func (s *common) forgetWarm(ctx context.Context, ref platform.PoolRef) {
 	have, err := s.store.WarmMachines(ctx, ref)
 	for _, w := range have {
 		if lost := s.store.DeleteWarm(ctx, w); lost != nil && !errors.Is(lost, port.ErrConflict) {
@@ -311,7 +311,7 @@ func (s *common) forgetWarm(ctx context.Context, ref run.PoolRef) {
 
 // unused returns a fault if a run of the pool has not ended. A run that is created
 // meanwhile waits until the pool exists again, at most its queue timeout.
-func (s *common) unused(ctx context.Context, p run.Pool) error {
+func (s *common) unused(ctx context.Context, p platform.Pool) error {
 	return s.eachUnfinished(ctx, p.Tenant, run.States(), func(r run.Run) error {
 		if r.Slot.Pool != p.ID {
 			return nil
@@ -322,7 +322,7 @@ func (s *common) unused(ctx context.Context, p run.Pool) error {
 
 // note returns the event of a change of a pool. before is nil for a new pool, after for a
 // deleted one.
-func (s *Pools) note(ctx context.Context, who port.Identity, before, after *run.Pool) (note port.Note, err error) {
+func (s *Pools) note(ctx context.Context, who port.Identity, before, after *platform.Pool) (note port.Note, err error) {
 	of := after
 	if after == nil {
 		of = before

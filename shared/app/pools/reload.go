@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -60,7 +60,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 		}
 	}
 	drained := p.Draining
-	if p, err = s.existing(ctx, who, id, change.Precondition{}, func(stored run.Pool) run.Pool {
+	if p, err = s.existing(ctx, who, id, change.Precondition{}, func(stored platform.Pool) platform.Pool {
 		if stored.Draining {
 			return stored
 		}
@@ -82,7 +82,7 @@ func (s *Pools) Reload(ctx context.Context, who port.Identity, id, model string,
 // reloaded commits that the pool serves the model, or its present one if model is empty. It
 // then updates the replicas and starts queued runs.
 func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model string) (View, error) {
-	p, err := s.existing(ctx, who, id, change.Precondition{}, func(stored run.Pool) run.Pool {
+	p, err := s.existing(ctx, who, id, change.Precondition{}, func(stored platform.Pool) platform.Pool {
 		if stored.Engine == nil {
 			return stored
 		}
@@ -97,7 +97,7 @@ func (s *Pools) reloaded(ctx context.Context, who port.Identity, id, model strin
 }
 
 // checkModel returns the faults of a model for the engine of a pool, with the field model.
-func (s *common) checkModel(ctx context.Context, who port.Identity, p run.Pool, model string) error {
+func (s *common) checkModel(ctx context.Context, who port.Identity, p platform.Pool, model string) error {
 	engine := *p.Engine
 	engine.Model = model
 	wrong, err := s.checkEngine(ctx, who, p.ID, Definition{Engine: &engine})
@@ -111,7 +111,7 @@ func (s *common) checkModel(ctx context.Context, who port.Identity, p run.Pool, 
 }
 
 // awaitUnused waits at most wait until all runs of the pool have ended. Fault: PoolInUse.
-func (s *Pools) awaitUnused(ctx context.Context, p run.Pool, wait time.Duration) error {
+func (s *Pools) awaitUnused(ctx context.Context, p platform.Pool, wait time.Duration) error {
 	for until := s.now().Add(wait); ; {
 		err := s.unused(ctx, p)
 		left := until.Sub(s.now())

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -27,7 +27,7 @@ func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []View, err
 	if err != nil {
 		return nil, err
 	}
-	pools := []run.Pool{standard}
+	pools := []platform.Pool{standard}
 	for page := (port.Page{Limit: poolPage}); ; {
 		stored, next, err := s.store.PoolRecords(ctx, who.Tenant, page)
 		if err != nil {
@@ -42,7 +42,7 @@ func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []View, err
 			break
 		}
 	}
-	slices.SortFunc(pools, func(a, b run.Pool) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(pools, func(a, b platform.Pool) int { return cmp.Compare(a.ID, b.ID) })
 	for _, p := range pools {
 		v, err := s.view(ctx, p)
 		if err != nil {
@@ -57,7 +57,7 @@ func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []View, err
 const poolPage = 1000
 
 // view returns a pool with its use.
-func (s *Pools) view(ctx context.Context, p run.Pool) (View, error) {
+func (s *Pools) view(ctx context.Context, p platform.Pool) (View, error) {
 	held, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
 	if err != nil {
 		return View{}, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -34,8 +35,8 @@ func (s *backlogStore) Holders(context.Context, string, string, int) ([]run.Ref,
 	return []run.Ref{{Tenant: "local", ID: "holder"}}, nil
 }
 
-func (s *backlogStore) LoadPool(context.Context, run.PoolRef) (run.Pool, error) {
-	return run.Pool{}, port.ErrNotFound
+func (s *backlogStore) LoadPool(context.Context, platform.PoolRef) (platform.Pool, error) {
+	return platform.Pool{}, port.ErrNotFound
 }
 
 func (s *backlogStore) Find(_ context.Context, tenant, taskID string) (run.Run, error) {

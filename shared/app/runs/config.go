@@ -118,8 +118,8 @@ type Config struct {
 }
 
 // StandardPool returns the default pool as it is without a record, without a tenant.
-func (c Config) StandardPool() run.Pool {
-	return run.Pool{ID: c.Pool, Limit: c.MaxMachines, QueueLimit: c.QueueLimit}
+func (c Config) StandardPool() platform.Pool {
+	return platform.Pool{ID: c.Pool, Limit: c.MaxMachines, QueueLimit: c.QueueLimit}
 }
 
 // WithRunners returns the settings with the runners against which placements of pools are checked.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -36,7 +37,7 @@ func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		return f, err
 	}
 	if slots > 0 {
-		q, err := s.queueOf(ctx, r, run.Pool{ID: run.JobPool(r.JobID), Limit: slots}, r.JobSlot)
+		q, err := s.queueOf(ctx, r, platform.Pool{ID: run.JobPool(r.JobID), Limit: slots}, r.JobSlot)
 		if err != nil {
 			return f, err
 		}
@@ -44,7 +45,7 @@ func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		f.Job = &q
 	}
 	if c := r.Concurrency; c != nil {
-		q, err := s.queueOf(ctx, r, run.Pool{ID: run.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
+		q, err := s.queueOf(ctx, r, platform.Pool{ID: run.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
 		if err != nil {
 			return f, err
 		}
@@ -87,7 +88,7 @@ func (s *forecasts) previousNow(ctx context.Context, r run.Run) (*run.Constraint
 
 // queueOf reads the slots and the queue of a pool, with the run's position if it is queued
 // there, or the runs ahead of it if it has not joined.
-func (s *forecasts) queueOf(ctx context.Context, r run.Run, pool run.Pool, slot run.Slot) (q explain.Queue, err error) {
+func (s *forecasts) queueOf(ctx context.Context, r run.Run, pool platform.Pool, slot run.Slot) (q explain.Queue, err error) {
 	if q, err = s.estimates.Read(ctx, r.Tenant, pool); err != nil {
 		return q, err
 	}
@@ -133,6 +134,6 @@ func (s *forecasts) refusal(ctx context.Context, r run.Run) (string, error) {
 func isNotFound(err error) bool { return errors.Is(err, port.ErrNotFound) }
 
 // poolOf returns the pool of a run.
-func (s *forecasts) poolOf(ctx context.Context, r run.Run) (run.Pool, error) {
+func (s *forecasts) poolOf(ctx context.Context, r run.Run) (platform.Pool, error) {
 	return s.pools.ForRun(ctx, r.Tenant, s.pools.Ref(r.Tenant, r.Slot.Pool).ID)
 }

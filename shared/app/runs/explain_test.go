@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -121,8 +122,8 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 	case "fallback":
 		_, _, err := s.service.Pools.Put(s.Context(), client, "spare", pools.Definition{Limit: slots}, change.Precondition{})
 		s.ok(err)
-		_, _, err = s.service.Pools.Put(s.Context(), client, "default", pools.Definition{Limit: slots, Fallbacks: []run.Fallback{
-			{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}},
+		_, _, err = s.service.Pools.Put(s.Context(), client, "default", pools.Definition{Limit: slots, Fallbacks: []platform.Fallback{
+			{Pool: "spare", On: []platform.FallbackReason{platform.FallbackCapacity}},
 		}}, change.Precondition{})
 		s.ok(err)
 	case "lost-start":
@@ -147,7 +148,7 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		r, _, err := s.service.Jobs.RunJob(s.Context(), jobs.RunRequest{Identity: client, JobID: "nightly", ScheduledAt: s.clock.now.Add(time.Minute)})
 		s.ok(err)
 		s.tasks[name] = r.ID
-		p, err := s.store.LoadPool(s.Context(), run.PoolRef{Tenant: client.Tenant, ID: "other"})
+		p, err := s.store.LoadPool(s.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "other"})
 		s.ok(err)
 		s.ok(s.store.DeletePool(s.Context(), p)) // while the run was created
 	case "limit": // in another process, which has not granted slots yet

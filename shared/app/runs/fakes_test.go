@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -86,7 +87,7 @@ func (s *store) Reconcile(ctx context.Context, tenant, pool string) (int, error)
 }
 
 // SavePool implements port.PoolStore.
-func (s *store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *store) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	save := func() error { return s.Store.SavePool(ctx, p, notes...) }
 	if s.crash != nil {
 		return s.crash(save)

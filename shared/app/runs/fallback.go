@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -13,7 +14,7 @@ import (
 // fallbacks returns the fallbacks of the run's current or next pool, and then those of the pool
 // that it has fallen back from. It omits a pool that does not exist, is draining or cannot be
 // read.
-func (s *forecasts) fallbacks(ctx context.Context, r run.Run) (open []run.Fallback) {
+func (s *forecasts) fallbacks(ctx context.Context, r run.Run) (open []platform.Fallback) {
 	pools := []string{r.NextPool()}
 	if r.Detour != nil && r.Detour.Home != pools[0] {
 		pools = append(pools, r.Detour.Home)
@@ -38,10 +39,10 @@ func (s *forecasts) fallbacks(ctx context.Context, r run.Run) (open []run.Fallba
 }
 
 // ThrottledFor converts the seconds in a field of a request to a duration. Fault:
-// InvalidRequest with the field, outside of 1 s to run.MaxThrottledFor.
+// InvalidRequest with the field, outside of 1 s to platform.MaxThrottledFor.
 func ThrottledFor(field string, seconds int) (time.Duration, *fault.Fault) {
-	if seconds < 1 || seconds > int(run.MaxThrottledFor/time.Second) {
-		return 0, fault.Invalid(field, "%d is out of range, want 1 to %d", seconds, run.MaxThrottledFor/time.Second)
+	if seconds < 1 || seconds > int(platform.MaxThrottledFor/time.Second) {
+		return 0, fault.Invalid(field, "%d is out of range, want 1 to %d", seconds, platform.MaxThrottledFor/time.Second)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }

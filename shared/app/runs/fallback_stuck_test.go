@@ -58,7 +58,7 @@ func TestMachineThatDoesNotStartFallsBack(t *testing.T) {
 				t.Errorf("got attempt %d in pool %s with %d machines and %+v spent, want attempt 2 in spare, two machines, nothing spent",
 					r.Attempt.Number, r.Slot.Pool, len(h.runner.launched), r.Spent)
 			}
-			if s := r.Detour.Steps; len(s) != 1 || s[0].Reason != run.FallbackCapacity || s[0].Message != full.Message {
+			if s := r.Detour.Steps; len(s) != 1 || s[0].Reason != platform.FallbackCapacity || s[0].Message != full.Message {
 				t.Errorf("got %+v, want one step with the platform's message", s)
 			}
 			if first := h.runner.launched[0]; first.Phase != port.MachineGone || h.runner.live() != 1 {

@@ -25,7 +25,7 @@ func fallsBack(t *testing.T) *fixture {
 		h.ok(err)
 	}
 	define("spare", pools.Definition{Limit: 1, Placement: platform.Placement{Runner: platform.RunnerProcess}})
-	define("default", pools.Definition{Limit: 5, Fallbacks: []run.Fallback{{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity}}}})
+	define("default", pools.Definition{Limit: 5, Fallbacks: []platform.Fallback{{Pool: "spare", On: []platform.FallbackReason{platform.FallbackCapacity}}}})
 	return h
 }
 
@@ -82,7 +82,7 @@ func TestPlanShowsFallbacks(t *testing.T) {
 	t.Parallel()
 	h := fallsBack(t)
 	h.createJob("nightly", "")
-	planned := func() []run.Fallback { return h.planned(jobs.RunRequest{JobID: "nightly"}).Fallbacks }
+	planned := func() []platform.Fallback { return h.planned(jobs.RunRequest{JobID: "nightly"}).Fallbacks }
 	if open := planned(); len(open) != 1 || open[0].Pool != "spare" {
 		t.Errorf("got fallbacks %+v, want the one to spare", open)
 	}
@@ -122,23 +122,23 @@ func TestFallbackNeedsAnOpenPoolAndItsReason(t *testing.T) {
 func TestFallbacksOfAPoolAreChecked(t *testing.T) {
 	t.Parallel()
 	h := fallsBack(t)
-	on := []run.FallbackReason{run.FallbackCapacity}
+	on := []platform.FallbackReason{platform.FallbackCapacity}
 	for name, row := range map[string]struct {
 		pool      string
-		fallbacks []run.Fallback
+		fallbacks []platform.Fallback
 		code      fault.Code
 		field     string
 	}{
-		"unknown pool":              {"default", []run.Fallback{{Pool: "spare", On: on}, {Pool: "moon", On: on}}, fault.Unprocessable, "fallback.1.pool"},
-		"cycle":                     {"spare", []run.Fallback{{Pool: "default", On: on}}, fault.Unprocessable, "fallback.0.pool"},
-		"itself":                    {"spare", []run.Fallback{{Pool: "spare", On: on}}, fault.InvalidRequest, "fallback.0.pool"},
-		"twice":                     {"default", []run.Fallback{{Pool: "spare", On: on}, {Pool: "spare", On: on}}, fault.InvalidRequest, "fallback.1.pool"},
-		"malformed pool":            {"default", []run.Fallback{{Pool: "Spare", On: on}}, fault.InvalidRequest, "fallback.0.pool"},
-		"no reason":                 {"default", []run.Fallback{{Pool: "spare"}}, fault.InvalidRequest, "fallback.0.on"},
-		"unknown reason":            {"default", []run.Fallback{{Pool: "spare", On: []run.FallbackReason{"capacity", "exit"}}}, fault.InvalidRequest, "fallback.0.on.1"},
-		"throttled without time":    {"default", []run.Fallback{{Pool: "spare", On: []run.FallbackReason{"throttled"}}}, fault.InvalidRequest, "fallback.0.throttledSeconds"},
-		"time without throttled":    {"default", []run.Fallback{{Pool: "spare", On: on, ThrottledFor: time.Second}}, fault.InvalidRequest, "fallback.0.throttledSeconds"},
-		"more than a pool can have": {"default", make([]run.Fallback, 11), fault.InvalidRequest, "fallback"},
+		"unknown pool":              {"default", []platform.Fallback{{Pool: "spare", On: on}, {Pool: "moon", On: on}}, fault.Unprocessable, "fallback.1.pool"},
+		"cycle":                     {"spare", []platform.Fallback{{Pool: "default", On: on}}, fault.Unprocessable, "fallback.0.pool"},
+		"itself":                    {"spare", []platform.Fallback{{Pool: "spare", On: on}}, fault.InvalidRequest, "fallback.0.pool"},
+		"twice":                     {"default", []platform.Fallback{{Pool: "spare", On: on}, {Pool: "spare", On: on}}, fault.InvalidRequest, "fallback.1.pool"},
+		"malformed pool":            {"default", []platform.Fallback{{Pool: "Spare", On: on}}, fault.InvalidRequest, "fallback.0.pool"},
+		"no reason":                 {"default", []platform.Fallback{{Pool: "spare"}}, fault.InvalidRequest, "fallback.0.on"},
+		"unknown reason":            {"default", []platform.Fallback{{Pool: "spare", On: []platform.FallbackReason{"capacity", "exit"}}}, fault.InvalidRequest, "fallback.0.on.1"},
+		"throttled without time":    {"default", []platform.Fallback{{Pool: "spare", On: []platform.FallbackReason{"throttled"}}}, fault.InvalidRequest, "fallback.0.throttledSeconds"},
+		"time without throttled":    {"default", []platform.Fallback{{Pool: "spare", On: on, ThrottledFor: time.Second}}, fault.InvalidRequest, "fallback.0.throttledSeconds"},
+		"more than a pool can have": {"default", make([]platform.Fallback, 11), fault.InvalidRequest, "fallback"},
 	} {
 		_, _, err := h.service.Pools.Put(t.Context(), client, row.pool, pools.Definition{Limit: 1, Fallbacks: row.fallbacks}, change.Precondition{})
 		if f := fault.Of(err); err == nil || f.Code != row.code || f.Field != row.field {

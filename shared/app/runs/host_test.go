@@ -67,7 +67,7 @@ func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 			return err
 		},
 		"warm machines": func() error {
-			return put("warm", pools.Definition{Limit: 1, Warm: &run.Warm{Min: 1, Max: 1, Image: program}})
+			return put("warm", pools.Definition{Limit: 1, Warm: &platform.Warm{Min: 1, Max: 1, Image: program}})
 		},
 		"replicas": func() error {
 			place := platform.EnginePlace{Kind: platform.EngineLlamaCpp, Model: "one", Slots: 2, Machines: &platform.EngineMachines{Job: "host", Count: 1, Port: 8080}}

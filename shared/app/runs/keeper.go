@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // ReplicaKeeper starts and ends the runs of the replicas of pools; see pools.Keeper.
 type ReplicaKeeper interface {
 	// Reconcile reconciles the replicas of a pool with its settings. It is idempotent.
-	Reconcile(ctx context.Context, pool run.PoolRef) error
+	Reconcile(ctx context.Context, pool platform.PoolRef) error
 }
 
 // ReplicaRuns says who starts and ends the runs of replicas: KeepReplicas or LeaveToSweep.
@@ -47,13 +48,13 @@ const reconcileTime = 10 * time.Second
 // or ended. The sweep repeats a failed update.
 func (s *Lifecycle) keepFor(ctx context.Context, r *run.Run) {
 	if r.Serves != nil && (r.State == run.Running || r.State.Terminal()) {
-		s.reconcileNow(ctx, run.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
+		s.reconcileNow(ctx, platform.PoolRef{Tenant: r.Tenant, ID: r.Serves.Pool})
 	}
 }
 
 // reconcileNow updates the replicas of a pool and logs an error, after which the sweep tries again.
 // It does nothing in a process that keeps no replicas, or inside such a call.
-func (s *Lifecycle) reconcileNow(ctx context.Context, pool run.PoolRef) {
+func (s *Lifecycle) reconcileNow(ctx context.Context, pool platform.PoolRef) {
 	if s.keeper == nil || ctx.Value(reconcileKey{}) != nil {
 		return
 	}
@@ -64,7 +65,7 @@ func (s *Lifecycle) reconcileNow(ctx context.Context, pool run.PoolRef) {
 	}
 }
 
-func (s *Lifecycle) reconcileReplicas(ctx context.Context, pool run.PoolRef) error {
+func (s *Lifecycle) reconcileReplicas(ctx context.Context, pool platform.PoolRef) error {
 	return s.keeper.Reconcile(context.WithValue(ctx, reconcileKey{}, true), pool)
 }
 
@@ -84,6 +85,6 @@ func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error {
-		return s.reconcileReplicas(limited, run.PoolRef(ref))
+		return s.reconcileReplicas(limited, platform.PoolRef(ref))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -200,7 +201,7 @@ func (s *Lifecycle) write(ctx context.Context, decisions []run.Decision, limiter
 	}
 	for i := range decisions {
 		d := &decisions[i]
-		s.refusals.Note(ctx, run.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)
+		s.refusals.Note(ctx, platform.PoolRef{Tenant: d.Run.Tenant, ID: d.Run.Slot.Pool}, s.now(), d.Refusals...)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -168,9 +169,9 @@ func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 // machine is destroyed, so that no sweep recycles it. ours is false if the machine no longer
 // belongs to the attempt, so that no call for the attempt may change it. For a zero ref,
 // endReusable only returns true.
-func (s *Machines) endReusable(ctx context.Context, ref run.WarmRef, owner port.MachineOwner) (ours bool, err error) {
+func (s *Machines) endReusable(ctx context.Context, ref platform.WarmRef, owner port.MachineOwner) (ours bool, err error) {
 	for range port.CommitTries {
-		if ref == (run.WarmRef{}) {
+		if ref == (platform.WarmRef{}) {
 			return true, nil
 		}
 		w, found, err := s.warmRecord(ctx, ref)
@@ -178,10 +179,10 @@ func (s *Machines) endReusable(ctx context.Context, ref run.WarmRef, owner port.
 			return err == nil, err // a record is deleted after its machine is gone
 		}
 		mine := w.Run == owner.RunID && w.Attempt == owner.Attempt
-		if w.Phase == run.WarmEnding || w.Phase != run.WarmClaimed || !mine {
-			return w.Phase == run.WarmEnding, nil
+		if w.Phase == platform.WarmEnding || w.Phase != platform.WarmClaimed || !mine {
+			return w.Phase == platform.WarmEnding, nil
 		}
-		w.Phase = run.WarmEnding
+		w.Phase = platform.WarmEnding
 		if err := s.store.SaveWarm(ctx, w); err == nil {
 			return true, nil
 		} else if !errors.Is(err, port.ErrConflict) {
@@ -192,12 +193,12 @@ func (s *Machines) endReusable(ctx context.Context, ref run.WarmRef, owner port.
 }
 
 // warmRecord returns the record of a warm machine, if there is one.
-func (s *Machines) warmRecord(ctx context.Context, ref run.WarmRef) (w run.WarmMachine, found bool, err error) {
-	have, err := s.store.WarmMachines(ctx, run.PoolRef{Tenant: ref.Tenant, ID: ref.Pool})
+func (s *Machines) warmRecord(ctx context.Context, ref platform.WarmRef) (w platform.WarmMachine, found bool, err error) {
+	have, err := s.store.WarmMachines(ctx, platform.PoolRef{Tenant: ref.Tenant, ID: ref.Pool})
 	if err != nil {
 		return w, false, fmt.Errorf("cannot read the record of warm machine %s: %w", ref.ID, err)
 	}
-	i := slices.IndexFunc(have, func(w run.WarmMachine) bool { return w.ID == ref.ID })
+	i := slices.IndexFunc(have, func(w platform.WarmMachine) bool { return w.ID == ref.ID })
 	if i < 0 {
 		return w, false, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -15,7 +16,7 @@ import (
 // as clients see them, and output.
 type Documents struct {
 	Job   func(j job.Job) ([]byte, error)
-	Pool  func(p run.Pool) ([]byte, error)
+	Pool  func(p platform.Pool) ([]byte, error)
 	Model func(m catalog.Model) ([]byte, error)
 	// Budget encodes the limit of an account.
 	Budget func(a budget.Account) ([]byte, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -136,9 +137,11 @@ func TestDrainingPoolAdmitsNothing(t *testing.T) {
 // grants.
 func TestSweepFillsAfterAChangeOfAPool(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(run.Pool, time.Time) run.Pool{
-		"raised limit": func(p run.Pool, now time.Time) run.Pool { return p.Resized(3, 0, "me", now).Resume("me", now) },
-		"resume":       func(p run.Pool, now time.Time) run.Pool { return p.Resume("me", now) },
+	for name, change := range map[string]func(platform.Pool, time.Time) platform.Pool{
+		"raised limit": func(p platform.Pool, now time.Time) platform.Pool {
+			return p.Resized(3, 0, "me", now).Resume("me", now)
+		},
+		"resume": func(p platform.Pool, now time.Time) platform.Pool { return p.Resume("me", now) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +149,7 @@ func TestSweepFillsAfterAChangeOfAPool(t *testing.T) {
 			h.drain("default", nil)
 			tasks := h.posts(3)
 			h.wantRunning(tasks, 0, "draining")
-			p, err := h.store.LoadPool(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "default"})
+			p, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "default"})
 			h.ok(err)
 			p = change(p, h.clock.now)
 			h.ok(h.store.SavePool(t.Context(), p))

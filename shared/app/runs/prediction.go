@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -18,7 +19,7 @@ type forecasts struct {
 
 // joinsKey predicts the start of a run that joins the queue of its key.
 func (s *forecasts) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
-	key := run.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
+	key := platform.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
 	return s.joinsBefore(ctx, r, 0, capacity.Entry{Pool: key, Slot: r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
@@ -36,7 +37,7 @@ func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 	if slots == 0 {
 		return s.joinsBefore(ctx, r, delay)
 	}
-	job := run.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
+	job := platform.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
 	return s.joinsBefore(ctx, r, delay, capacity.Entry{Pool: job, Slot: r.QueuedJobSlot()})
 }
 
@@ -57,7 +58,7 @@ func (s *forecasts) joinsBefore(ctx context.Context, r run.Run, delay time.Durat
 
 // joined returns the slot with which the run would join the queue of a pool, of its job or of
 // its key.
-func (s *forecasts) joined(ctx context.Context, r run.Run, pool run.Pool) (run.Slot, error) {
+func (s *forecasts) joined(ctx context.Context, r run.Run, pool platform.Pool) (run.Slot, error) {
 	now := s.now()
 	switch {
 	case r.JobID != "" && pool.ID == run.JobPool(r.JobID):

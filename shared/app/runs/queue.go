@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -59,7 +60,7 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 
 // admit commits the admission of a run that needs slots. It returns *port.NoSlot if a slot or
 // place that room shows as free was taken.
-func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room run.Room, in StepInput) (run.Run, error) {
+func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool platform.Pool, room run.Room, in StepInput) (run.Run, error) {
 	var f run.Fact
 	var with []run.Decision
 	limit, err := s.keyLimit(ctx, r)
@@ -98,7 +99,7 @@ func (s *Lifecycle) admit(ctx context.Context, r run.Run, pool run.Pool, room ru
 // mustQueue reports whether a new run must join the queue of the pool. It must if the pool is
 // draining. It also must if a pool without a limit has queued runs, which wait because starts
 // were throttled. In a pool with a limit, the commit refuses to overtake queued runs.
-func (s *constraints) mustQueue(ctx context.Context, pool run.Pool) (bool, error) {
+func (s *constraints) mustQueue(ctx context.Context, pool platform.Pool) (bool, error) {
 	if pool.Draining || pool.Limit > 0 {
 		return pool.Draining, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -163,7 +164,7 @@ func (s *Requests) create(
 		r.TaskID = s.newTaskID(r.Work, now)
 		r.ID = r.TaskID
 	}
-	var pool run.Pool
+	var pool platform.Pool
 	if err = s.checkExports(r.Work, ""); err == nil {
 		pool, err = s.pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	}

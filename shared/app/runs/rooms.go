@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -49,14 +50,16 @@ func (c Commits) InBudget(ctx context.Context, do func(context.Context) error) e
 
 // KeepReplicas updates the replicas of a pool, and logs an error. It does nothing in a process that
 // leaves them to a sweep.
-func (c Commits) KeepReplicas(ctx context.Context, pool run.PoolRef) { c.life.reconcileNow(ctx, pool) }
+func (c Commits) KeepReplicas(ctx context.Context, pool platform.PoolRef) {
+	c.life.reconcileNow(ctx, pool)
+}
 
 // Describe asks the engines of a pool for their capabilities.
-func (c Commits) Describe(ctx context.Context, pool run.Pool) { c.life.tasks.Describe(ctx, pool) }
+func (c Commits) Describe(ctx context.Context, pool platform.Pool) { c.life.tasks.Describe(ctx, pool) }
 
 // ContextOf returns the largest context that the replicas of a pool have reported; 0 if it is
 // unknown.
-func (c Commits) ContextOf(ctx context.Context, pool run.Pool) int {
+func (c Commits) ContextOf(ctx context.Context, pool platform.Pool) int {
 	return c.life.tasks.ContextOf(ctx, pool)
 }
 

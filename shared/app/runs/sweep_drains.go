@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -11,7 +12,7 @@ import (
 type PoolDrains interface {
 	// EndDrained requests the end of the runs of a draining pool, after its deadline. It is
 	// idempotent.
-	EndDrained(ctx context.Context, pool run.PoolRef) error
+	EndDrained(ctx context.Context, pool platform.PoolRef) error
 }
 
 // sweepDrains requests the end of runs in draining pools whose deadline has passed.
@@ -27,6 +28,6 @@ func (s *Sweeper) sweepDrains(ctx context.Context) error {
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error {
-		return s.drains.EndDrained(limited, run.PoolRef(ref))
+		return s.drains.EndDrained(limited, platform.PoolRef(ref))
 	})
 }

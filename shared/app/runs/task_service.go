@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -18,9 +19,9 @@ type TaskServer interface {
 	// TryTake acquires a replica for a new task, or returns nil.
 	TryTake(ctx context.Context, r run.Run) PreparedTask
 	// Describe asks the engines of a pool for their capabilities.
-	Describe(ctx context.Context, pool run.Pool)
+	Describe(ctx context.Context, pool platform.Pool)
 	// ContextOf returns the largest reported context of a pool's replicas; 0 if it is unknown.
-	ContextOf(ctx context.Context, pool run.Pool) int
+	ContextOf(ctx context.Context, pool platform.Pool) int
 	// GeneratesFor reports whether an engine has sent a part of an answer of a session.
 	GeneratesFor(tenant, session string) bool
 }
@@ -48,10 +49,10 @@ func (LeaveToSweep) Resume(context.Context, run.Run) {}
 func (LeaveToSweep) TryTake(context.Context, run.Run) PreparedTask { return nil }
 
 // Describe implements TaskServer.
-func (LeaveToSweep) Describe(context.Context, run.Pool) {}
+func (LeaveToSweep) Describe(context.Context, platform.Pool) {}
 
 // ContextOf implements TaskServer.
-func (LeaveToSweep) ContextOf(context.Context, run.Pool) int { return 0 }
+func (LeaveToSweep) ContextOf(context.Context, platform.Pool) int { return 0 }
 
 // GeneratesFor implements TaskServer.
 func (LeaveToSweep) GeneratesFor(string, string) bool { return false }

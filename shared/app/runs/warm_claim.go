@@ -15,8 +15,8 @@ import (
 )
 
 // WarmKey returns the key of the warm machines that fit work in a placement.
-func (c Config) WarmKey(w run.Work, where platform.Placement) run.WarmKey {
-	return run.WarmKey{
+func (c Config) WarmKey(w run.Work, where platform.Placement) platform.WarmKey {
+	return platform.WarmKey{
 		Image: cmp.Or(w.Image, c.Image), CPUs: cmp.Or(w.Resources.CPUs, c.CPUs), MemoryMB: cmp.Or(w.Resources.MemoryMB, c.MemoryMB),
 		Region: c.region(w, where),
 	}
@@ -67,7 +67,7 @@ func (s *Launches) claimWarm(ctx context.Context, r run.Run) (run.Run, error) {
 }
 
 // claimable returns the warm machines of the pool that the attempt can claim.
-func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready []run.WarmMachine, err error) {
+func (s *Launches) claimable(ctx context.Context, r run.Run, p platform.Pool) (ready []platform.WarmMachine, err error) {
 	have, err := s.store.WarmMachines(ctx, p.Ref())
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *Launches) claimable(ctx context.Context, r run.Run, p run.Pool) (ready 
 // claimOne tries to claim one of the machines, in a random order, so that concurrent starts try
 // different ones. recycle reports that the machine can be reused after the attempt. lost reports that
 // other starts have claimed them, or that the run has changed and can still claim one.
-func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []run.WarmMachine, recycle bool) (after run.Run, lost bool, err error) {
+func (s *Launches) claimOne(ctx context.Context, r run.Run, ready []platform.WarmMachine, recycle bool) (after run.Run, lost bool, err error) {
 	for left := min(len(ready), claimTries); left > 0; left-- {
 		i := min(int(s.rand()*float64(len(ready))), len(ready)-1)
 		w := ready[i]
@@ -115,7 +115,7 @@ func sameClaim(r, after run.Run) bool {
 }
 
 // claim commits the claim of an attempt together with the claimed machine.
-func (s *Launches) claim(ctx context.Context, d run.Decision, w run.WarmMachine) error {
+func (s *Launches) claim(ctx context.Context, d run.Decision, w platform.WarmMachine) error {
 	is := port.WriteOf(d)
 	is.Warm = &w
 	if err := s.store.Commit(ctx, is); err != nil {
@@ -138,7 +138,7 @@ func (s *Launches) startWarm(ctx context.Context, r run.Run) (run.Run, error) {
 		if err != nil {
 			return r, err
 		}
-		if !found || w.Phase == run.WarmEnding {
+		if !found || w.Phase == platform.WarmEnding {
 			return s.giveUp(ctx, r, fault.New(fault.Capacity, "an earlier call has given the machine up"))
 		}
 	}
@@ -280,8 +280,8 @@ func (s *Launches) endOutdated(ctx context.Context, r run.Run, image string, mad
 	}
 	have, err := s.store.WarmMachines(ctx, p.Ref())
 	for _, w := range have {
-		if (w.Phase == run.WarmReady || w.Phase == run.WarmCreating) && w.Outdated(image, made.Digest, created) {
-			w.Phase = run.WarmEnding
+		if (w.Phase == platform.WarmReady || w.Phase == platform.WarmCreating) && w.Outdated(image, made.Digest, created) {
+			w.Phase = platform.WarmEnding
 			if lost := s.store.SaveWarm(ctx, w); lost != nil && !errors.Is(lost, port.ErrConflict) {
 				err = errors.Join(err, lost)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -56,7 +56,7 @@ func (r *runner) StartWarm(_ context.Context, at port.Machine, spec port.LaunchS
 	if spec.Reuse.ID != "" && at.Version != m.Version {
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
 	}
-	m.Owner, m.Warm, m.Reuse, m.spec, m.Phase, m.Exit = spec.Owner, run.WarmRef{}, spec.Reuse, spec, port.MachineCreating, nil
+	m.Owner, m.Warm, m.Reuse, m.spec, m.Phase, m.Exit = spec.Owner, platform.WarmRef{}, spec.Reuse, spec, port.MachineCreating, nil
 	if m.Version += "'"; spec.Reuse.ID == "" {
 		m.Version = ""
 	}
@@ -86,7 +86,7 @@ func (r *runner) Recycle(_ context.Context, at port.Machine, spec port.WarmSpec)
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.Phase)
 	}
 	m.spec = port.LaunchSpec{Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
-	m.Owner, m.Warm, m.Reuse, m.Phase, m.Exit = port.MachineOwner{}, spec.Warm, run.WarmRef{}, port.MachineEnding, nil
+	m.Owner, m.Warm, m.Reuse, m.Phase, m.Exit = port.MachineOwner{}, spec.Warm, platform.WarmRef{}, port.MachineEnding, nil
 	m.Version, m.Digest = m.Version+"'", r.digest
 	if do := r.duringRecycle; do != nil {
 		r.duringRecycle = nil
@@ -115,7 +115,7 @@ func (r *runner) Destroy(ctx context.Context, at port.Machine) error {
 		r.checkEnding(ctx, m)
 	}
 	if m != nil && !r.indestructible {
-		m.Reuse = run.WarmRef{}
+		m.Reuse = platform.WarmRef{}
 	}
 	if m != nil && !r.indestructible && m.Phase != port.MachineGone {
 		started := m.Phase == port.MachineRunning || !m.stuck && m.Warm.ID == "" || m.late
@@ -132,17 +132,17 @@ func (r *runner) checkEnding(ctx context.Context, m *machine) {
 	if m.Reuse.ID == "" {
 		return
 	}
-	records, err := r.h.store.Store.WarmMachines(ctx, run.PoolRef{Tenant: m.Reuse.Tenant, ID: m.Reuse.Pool})
+	records, err := r.h.store.Store.WarmMachines(ctx, platform.PoolRef{Tenant: m.Reuse.Tenant, ID: m.Reuse.Pool})
 	r.h.ok(err)
 	for _, w := range records {
-		if w.ID == m.Reuse.ID && w.Phase != run.WarmEnding {
-			r.h.Errorf("got a call that destroys machine %s while its record is %s, want %s", m.ID, w.Phase, run.WarmEnding)
+		if w.ID == m.Reuse.ID && w.Phase != platform.WarmEnding {
+			r.h.Errorf("got a call that destroys machine %s while its record is %s, want %s", m.ID, w.Phase, platform.WarmEnding)
 		}
 	}
 }
 
 // WarmMachines implements port.Store.
-func (s *store) WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error) {
+func (s *store) WarmMachines(ctx context.Context, ref platform.PoolRef) ([]platform.WarmMachine, error) {
 	have, err := s.Store.WarmMachines(ctx, ref)
 	if do := s.afterWarm; do != nil {
 		s.afterWarm = nil

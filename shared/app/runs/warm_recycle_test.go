@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func recycling() *run.Warm { return &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle} }
+func recycling() *platform.Warm { return &platform.Warm{Min: 1, Max: 2, After: platform.WarmRecycle} }
 
 // wantSecond starts a run on the machine of an earlier one.
 func (h *fixture) wantSecond(first string) string {
@@ -76,7 +77,7 @@ func TestRecycledMachinesStayUpToTheMaximum(t *testing.T) {
 	if got := len(h.runner.launched); got != 2 {
 		t.Errorf("got %d machines for 3 runs, want 2", got)
 	}
-	h.setWarm(&run.Warm{Min: 1, Max: 2})
+	h.setWarm(&platform.Warm{Min: 1, Max: 2})
 	h.clock.to(h.clock.now.Add(time.Minute))
 	h.sweep()
 	h.wantWarm(0, 1, 0, 0)
@@ -96,7 +97,7 @@ func TestMachineIsNotRecycled(t *testing.T) {
 		"tenant":  func(_ *fixture, m *machine) { m.Reuse.Tenant = "other" },
 		"owner":   func(_ *fixture, m *machine) { m.Owner.Attempt++ },
 		"drain":   func(h *fixture, _ *machine) { h.drain("default", nil) },
-		"setting": func(h *fixture, _ *machine) { h.setWarm(&run.Warm{Min: 1, Max: 2}) },
+		"setting": func(h *fixture, _ *machine) { h.setWarm(&platform.Warm{Min: 1, Max: 2}) },
 		"off":     func(h *fixture, _ *machine) { h.setWarm(nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestRecyclingSurvivesACrash(t *testing.T) {
 				t.Errorf("got %v of the sweep, want %s", err, fault.Unavailable)
 			}
 			h.wantWarm(0, 0, 0, 0)
-			if got := h.health().Warm[run.WarmRecycling]; got != 1 {
+			if got := h.health().Warm[platform.WarmRecycling]; got != 1 {
 				t.Errorf("got %d machines that are recycled, want 1", got)
 			}
 			h.sweep()
@@ -199,7 +200,7 @@ func TestEndOfAKeptMachineIsCommitted(t *testing.T) {
 // TestKeptMachineThatDoesNotStartIsReplaced gives up a claimed machine of a pool that recycles.
 func TestKeptMachineThatDoesNotStartIsReplaced(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 2, Max: 2, After: run.WarmRecycle})
+	h := warmPool(t, &platform.Warm{Min: 2, Max: 2, After: platform.WarmRecycle})
 	for _, m := range h.runner.launched {
 		m.stuck = true
 	}
@@ -238,9 +239,9 @@ func TestGivenUpMachineIsNotStarted(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())
 	h.runner.beforeWarm = func() error {
-		have, err := h.store.WarmMachines(t.Context(), run.PoolRef{Tenant: client.Tenant, ID: "default"})
+		have, err := h.store.WarmMachines(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "default"})
 		h.ok(err)
-		have[0].Phase = run.WarmEnding
+		have[0].Phase = platform.WarmEnding
 		h.ok(h.store.SaveWarm(t.Context(), have[0]))
 		return fault.New(fault.Unavailable, "no answer")
 	}
@@ -257,7 +258,7 @@ func TestGivenUpMachineIsNotStarted(t *testing.T) {
 // not show as running call at the start deadline: the machine stays.
 func TestMachineWhoseWorkerHasCalledIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	m := h.runner.last()
 	m.stuck = true
 	m.awaited = func() { h.ok(h.worker(m).started(false)) }

@@ -15,7 +15,7 @@ import (
 )
 
 // warmPool gives the default pool warm machines, and sweeps once.
-func warmPool(t *testing.T, w *run.Warm) *fixture {
+func warmPool(t *testing.T, w *platform.Warm) *fixture {
 	t.Helper()
 	h := setup(t, func(c *runs.Config) {
 		c.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerProcess}}
@@ -26,7 +26,7 @@ func warmPool(t *testing.T, w *run.Warm) *fixture {
 	return h
 }
 
-func (h *fixture) setWarm(w *run.Warm) {
+func (h *fixture) setWarm(w *platform.Warm) {
 	h.Helper()
 	_, _, err := h.service.Pools.Put(h.Context(), client, "default", pools.Definition{Limit: 10, Warm: w}, change.Precondition{})
 	h.ok(err)
@@ -35,7 +35,7 @@ func (h *fixture) setWarm(w *run.Warm) {
 
 func (h *fixture) wantWarm(creating, ready, claimed, ending int) {
 	h.Helper()
-	want := map[run.WarmState]int{run.WarmCreating: creating, run.WarmReady: ready, run.WarmClaimed: claimed, run.WarmEnding: ending}
+	want := map[platform.WarmState]int{platform.WarmCreating: creating, platform.WarmReady: ready, platform.WarmClaimed: claimed, platform.WarmEnding: ending}
 	got := h.health().Warm
 	for state, n := range want {
 		if got[state] != n {
@@ -49,7 +49,7 @@ func (h *fixture) wantWarm(creating, ready, claimed, ending int) {
 // it, the second a new one, and the next sweep creates another warm one.
 func TestWarmMachineStartsARun(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 2})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 2})
 	h.wantWarm(0, 1, 0, 0)
 	warm, cold := h.post(), h.post()
 	h.wantState(warm, run.Running)
@@ -74,7 +74,7 @@ func TestWarmMachineStartsARun(t *testing.T) {
 // them. Each is destroyed after its deadline, and the attempt gets a new machine.
 func TestWarmMachinesThatDoNotStartAreReplaced(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 3, Max: 3})
+	h := warmPool(t, &platform.Warm{Min: 3, Max: 3})
 	for _, m := range h.runner.launched {
 		m.stuck = true
 	}
@@ -98,7 +98,7 @@ func TestWarmMachinesThatDoNotStartAreReplaced(t *testing.T) {
 // program may start at any time, so that the attempt gets no other machine.
 func TestStuckWarmMachineIsNotReplacedBeforeItIsGone(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 2, Max: 2})
+	h := warmPool(t, &platform.Warm{Min: 2, Max: 2})
 	for _, m := range h.runner.launched {
 		m.stuck = true
 	}
@@ -115,7 +115,7 @@ func TestStuckWarmMachineIsNotReplacedBeforeItIsGone(t *testing.T) {
 // the start deadline is over: the repeated launch gives the machine up.
 func TestWarmMachineIsNotStartedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	h.runner.beforeWarm = func() error {
 		h.clock.to(h.clock.now.Add(11 * time.Second))
 		return fault.New(fault.Unavailable, "no answer")
@@ -132,7 +132,7 @@ func TestWarmMachineIsNotStartedAfterItsDeadline(t *testing.T) {
 // claims a machine: the run still gets the machine.
 func TestClaimIsTriedAgainAfterAChangeOfItsRun(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	h.store.afterWarm = func() {
 		held, err := h.store.Holders(h.Context(), client.Tenant, "default", 1)
 		h.ok(err)
@@ -152,7 +152,7 @@ func TestClaimIsTriedAgainAfterAChangeOfItsRun(t *testing.T) {
 // its start: the repeated launch starts the same machine, once.
 func TestClaimSurvivesACrash(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 2, Max: 2})
+	h := warmPool(t, &platform.Warm{Min: 2, Max: 2})
 	h.runner.during = func(*machine) error { return fault.New(fault.Unavailable, "no answer") }
 	task := h.post()
 	h.sweep()
@@ -167,12 +167,12 @@ func TestClaimSurvivesACrash(t *testing.T) {
 // one has become ready: the program must not run on both.
 func TestRepeatedLaunchClaimsNoMachine(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 0, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 0, Max: 1})
 	var in runs.StepInput
 	h.before[run.StepContainerCreating] = func(same runs.StepInput) { in = same }
 	h.runner.during = func(m *machine) error {
 		m.hidden = true // the sweep does not find it
-		h.setWarm(&run.Warm{Min: 1, Max: 1})
+		h.setWarm(&platform.Warm{Min: 1, Max: 1})
 		h.sweep()
 		h.wantWarm(0, 1, 0, 0)
 		m.hidden = false
@@ -187,7 +187,7 @@ func TestRepeatedLaunchClaimsNoMachine(t *testing.T) {
 // TestWarmMachineThatIsGoneIsSkipped destroys the machines from outside.
 func TestWarmMachineThatIsGoneIsSkipped(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	h.runner.last().Phase = port.MachineGone
 	task := h.post()
 	h.wantState(task, run.Running)
@@ -206,7 +206,7 @@ func TestWarmMachinesEndWithTheirPool(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := warmPool(t, &run.Warm{Min: 3, Max: 3})
+			h := warmPool(t, &platform.Warm{Min: 3, Max: 3})
 			task := h.post()
 			end(h)
 			h.clock.to(h.clock.now.Add(2 * time.Second))
@@ -223,8 +223,8 @@ func TestWarmMachinesEndWithTheirPool(t *testing.T) {
 	}
 	t.Run("delete", func(t *testing.T) {
 		t.Parallel()
-		h := warmPool(t, &run.Warm{Max: 1})
-		_, _, err := h.service.Pools.Put(h.Context(), client, "other", pools.Definition{Limit: 1, Warm: &run.Warm{Min: 2, Max: 2}}, change.Precondition{})
+		h := warmPool(t, &platform.Warm{Max: 1})
+		_, _, err := h.service.Pools.Put(h.Context(), client, "other", pools.Definition{Limit: 1, Warm: &platform.Warm{Min: 2, Max: 2}}, change.Precondition{})
 		h.ok(err)
 		h.sweep()
 		if got := h.runner.live(); got != 2 {
@@ -241,7 +241,7 @@ func TestWarmMachinesEndWithTheirPool(t *testing.T) {
 // TestWarmMachinesAreOfOneSize starts a run of another size: it gets a new machine.
 func TestWarmMachinesAreOfOneSize(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1, MemoryMB: 512})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1, MemoryMB: 512})
 	task := h.post()
 	h.wantState(task, run.Running)
 	if got := h.machineOf(task); got.ID != "m2" {
@@ -254,7 +254,7 @@ func TestWarmMachinesAreOfOneSize(t *testing.T) {
 // destroys a machine a minute after no firing needs it.
 func TestWarmMachinesComeAheadOfFirings(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Max: 5, Ahead: 30 * time.Minute})
+	h := warmPool(t, &platform.Warm{Max: 5, Ahead: 30 * time.Minute})
 	ref := h.createJob("often", `"schedule": "40,50 * * * *"`)
 	h.sweep()
 	h.wantWarm(0, 0, 0, 0)
@@ -278,7 +278,7 @@ func TestWarmMachinesComeAheadOfFirings(t *testing.T) {
 // TestCancelEndsAClaimedMachine cancels a run between the claim and the start.
 func TestCancelEndsAClaimedMachine(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	h.runner.during = func(*machine) error { return fault.New(fault.Unavailable, "no answer") }
 	task := h.post()
 	h.cancel(task)
@@ -295,7 +295,7 @@ func TestCancelEndsAClaimedMachine(t *testing.T) {
 // after all: no other machine runs the same attempt.
 func TestWarmMachineThatStartsLateEndsTheAttempt(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	h.runner.last().stuck, h.runner.last().late = true, true
 	task := h.post()
 	h.advance(time.Minute)
@@ -308,7 +308,7 @@ func TestWarmMachineThatStartsLateEndsTheAttempt(t *testing.T) {
 // machine. A sweep leaves the machine to its attempt, and forgets it after the run.
 func TestClaimedMachineOutlivesItsSetting(t *testing.T) {
 	t.Parallel()
-	h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+	h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 	h.runner.beforeWarm = func() error {
 		h.setWarm(nil)
 		return h.service.Sweep(h.Context(), 0)
@@ -321,7 +321,7 @@ func TestClaimedMachineOutlivesItsSetting(t *testing.T) {
 	h.succeed(task)
 	h.sweep()
 	h.wantWarm(0, 0, 0, 0)
-	ref := run.PoolRef{Tenant: client.Tenant, ID: "default"}
+	ref := platform.PoolRef{Tenant: client.Tenant, ID: "default"}
 	for _, left := range []bool{true, false} {
 		if p, err := h.store.LoadPool(h.Context(), ref); err != nil || p.WarmLeft != left {
 			t.Errorf("got a pool that may have warm machines: %v, %v, want %v", p.WarmLeft, err, left)
@@ -336,7 +336,7 @@ func TestClaimedMachineOutlivesItsSetting(t *testing.T) {
 func TestOverlappingSweepsKeepTheMaximum(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, nil)
-	h.setWarm(&run.Warm{Min: 2, Max: 2})
+	h.setWarm(&platform.Warm{Min: 2, Max: 2})
 	h.store.afterWarm = func() { h.ok(h.service.Sweep(h.Context(), 0)) }
 	h.sweep()
 	if got := len(h.runner.launched); got != 2 {
@@ -355,7 +355,7 @@ func TestGoneWarmMachineIsDecidedAtOnce(t *testing.T) {
 	}{"before its start": {false, 1}, "after its start": {true, 2}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := warmPool(t, &run.Warm{Min: 1, Max: 1})
+			h := warmPool(t, &platform.Warm{Min: 1, Max: 1})
 			h.runner.during = func(m *machine) error {
 				m.Started, m.Phase = row.started, port.MachineGone
 				return nil
@@ -377,7 +377,7 @@ func TestWarmMachinesOfAnEarlierImageAreReplaced(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, nil)
 	h.runner.digest = "sha256:1"
-	h.setWarm(&run.Warm{Min: 2, Max: 2, MemoryMB: 512})
+	h.setWarm(&platform.Warm{Min: 2, Max: 2, MemoryMB: 512})
 	h.sweep()
 	h.wantWarm(0, 2, 0, 0)
 	h.clock.to(h.clock.now.Add(time.Second))

@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -21,7 +21,7 @@ const warmWait = 20 * time.Second
 
 // createWarm creates warm machines as far as the platform permits. It stops while runs of the
 // pool are queued.
-func (s *Machines) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKey, failed *crew.Failures) error {
+func (s *Machines) createWarm(ctx context.Context, p platform.Pool, keys []platform.WarmKey, failed *crew.Failures) error {
 	made := crew.New(s.config.Workers, failed)
 	defer made.Wait()
 	until := s.now().Add(warmWait)
@@ -38,9 +38,9 @@ func (s *Machines) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKe
 			return err
 		}
 		now := s.now().UTC().Round(0)
-		w := run.WarmMachine{
+		w := platform.WarmMachine{
 			Tenant: p.Tenant, Pool: p.ID, Key: key, Placement: p.Placement,
-			Phase: run.WarmCreating, App: app, CreatedAt: now,
+			Phase: platform.WarmCreating, App: app, CreatedAt: now,
 		}
 		made.Do(ctx, func(ctx context.Context) error { return s.prepare(ctx, w) })
 	}
@@ -49,7 +49,7 @@ func (s *Machines) createWarm(ctx context.Context, p run.Pool, keys []run.WarmKe
 
 // permitWarm takes a token of the platform's limit. It waits for a token until the given time,
 // after which ok is false.
-func (s *Machines) permitWarm(ctx context.Context, p run.Pool, until time.Time) (app string, ok bool, err error) {
+func (s *Machines) permitWarm(ctx context.Context, p platform.Pool, until time.Time) (app string, ok bool, err error) {
 	var apps []fleet.StartPace
 	if limits, ok := s.runner.(port.StartLimits); ok {
 		apps = limits.StartLimits(p.Placement)
@@ -110,7 +110,7 @@ func (s *Machines) permitWarmOfApp(ctx context.Context, apps []fleet.StartPace, 
 // prepare commits the record of a warm machine and creates the machine. If the result of the
 // creation is unknown, the record stays: a sweep finds the machine in the list, or ends the
 // record.
-func (s *Machines) prepare(ctx context.Context, w run.WarmMachine) error {
+func (s *Machines) prepare(ctx context.Context, w platform.WarmMachine) error {
 	warm, ok := s.runner.(port.WarmMachines)
 	if !ok {
 		return nil
@@ -125,7 +125,7 @@ func (s *Machines) prepare(ctx context.Context, w run.WarmMachine) error {
 	made, err := warm.Prepare(ctx, port.WarmSpec{Placement: w.Placement, Warm: w.Ref(), WarmKey: w.Key, Name: w.Name(), App: w.App})
 	if err != nil {
 		f := port.StartFault(err)
-		s.capacity.Failures.Note(ctx, run.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
+		s.capacity.Failures.Note(ctx, platform.PoolRef{Tenant: w.Tenant, ID: w.Pool}, s.now(), f)
 		if f.Code != fault.Unavailable {
 			err = errors.Join(err, s.store.DeleteWarm(ctx, w)) // no machine was created
 		}
@@ -133,7 +133,7 @@ func (s *Machines) prepare(ctx context.Context, w run.WarmMachine) error {
 	}
 	w.Machine, w.Digest = made.Machine, made.Digest
 	if made.Phase == port.MachineEnding {
-		w.Phase = run.WarmReady
+		w.Phase = platform.WarmReady
 	}
 	if _, err := s.saveWarm(ctx, w); err != nil && !errors.Is(err, port.ErrConflict) {
 		return fmt.Errorf("cannot store a warm machine: %w", err)
@@ -144,7 +144,7 @@ func (s *Machines) prepare(ctx context.Context, w run.WarmMachine) error {
 // hasRoom reports whether the pool may have the machine, whose record is stored. Overlapping
 // sweeps do not see each other's records when they plan. This check keeps their machines within
 // the maximum of the pool.
-func (s *Machines) hasRoom(ctx context.Context, w run.WarmMachine) (bool, error) {
+func (s *Machines) hasRoom(ctx context.Context, w platform.WarmMachine) (bool, error) {
 	p, err := s.capacity.Pools.ForRun(ctx, w.Tenant, w.Pool)
 	if err != nil {
 		return false, err
@@ -161,7 +161,7 @@ const warmIDBytes = 4
 
 // newWarm stores the record of a new machine under an unused id of its time and random bytes.
 // Another host may have used the same time and deleted its record.
-func (s *Machines) newWarm(ctx context.Context, w run.WarmMachine) (saved run.WarmMachine, err error) {
+func (s *Machines) newWarm(ctx context.Context, w platform.WarmMachine) (saved platform.WarmMachine, err error) {
 	for range port.CommitTries {
 		w.ID = fmt.Sprintf("%x-%s", w.CreatedAt.UnixNano(), s.hex(warmIDBytes))
 		if saved, err = s.saveWarm(ctx, w); !errors.Is(err, port.ErrConflict) {

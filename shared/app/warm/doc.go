@@ -38,7 +38,7 @@ type Config struct {
 	// Policy is the default policy of runs.
 	Policy run.Policy
 	// Key returns the key of the warm machines that fit work in a placement.
-	Key func(w run.Work, where platform.Placement) run.WarmKey
+	Key func(w run.Work, where platform.Placement) platform.WarmKey
 	// Workers is the number of machines that are changed concurrently; 0 and 1 change them one by
 	// one.
 	Workers int

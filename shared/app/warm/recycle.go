@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // recyclable inspects the machine of an ended attempt. ok reports that its pool recycles
 // machines, and that it is stopped in a state that another attempt can use. again is then its
 // record for the recycling.
-func (s *Machines) recyclable(ctx context.Context, p run.Pool, w run.WarmMachine) (again run.WarmMachine, ok bool, err error) {
+func (s *Machines) recyclable(ctx context.Context, p platform.Pool, w platform.WarmMachine) (again platform.WarmMachine, ok bool, err error) {
 	if !p.Recycles() || !w.Machine.Known() {
 		return w, false, nil
 	}
@@ -33,7 +33,7 @@ func (s *Machines) recyclable(ctx context.Context, p run.Pool, w run.WarmMachine
 
 // recycle prepares the machine of an ended attempt for another one. The record is committed
 // before the call, and each sweep repeats the call until its result is committed.
-func (s *Machines) recycle(ctx context.Context, w run.WarmMachine) error {
+func (s *Machines) recycle(ctx context.Context, w platform.WarmMachine) error {
 	warm, ok := s.runner.(port.WarmMachines)
 	if !ok {
 		return nil

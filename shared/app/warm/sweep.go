@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -21,19 +22,19 @@ import (
 func recordOf(m port.MachineStatus) string { return cmp.Or(m.Warm.ID, m.Reuse.ID) }
 
 // byTenant orders pools by tenant and id.
-func byTenant(a, b run.PoolRef) int {
+func byTenant(a, b platform.PoolRef) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.ID, b.ID))
 }
 
 // Sweep creates and ends warm machines until each pool matches its settings. It destroys
 // those without a record: machines of deleted pools, and of creations whose answer was lost.
 // listed has the warm machines that the runner has listed, by pool and id.
-func (s *Machines) Sweep(ctx context.Context, listed map[run.PoolRef]map[string]port.MachineStatus) error {
+func (s *Machines) Sweep(ctx context.Context, listed map[platform.PoolRef]map[string]port.MachineStatus) error {
 	if _, ok := s.runner.(port.WarmMachines); !ok {
 		return nil
 	}
 	var failed crew.Failures
-	pools := map[run.PoolRef]run.Pool{}
+	pools := map[platform.PoolRef]platform.Pool{}
 	failed.Add(s.warmPools(ctx, pools))
 	for _, ref := range slices.SortedFunc(maps.Keys(listed), byTenant) {
 		if _, ok := pools[ref]; ok {
@@ -58,7 +59,7 @@ func (s *Machines) Sweep(ctx context.Context, listed map[run.PoolRef]map[string]
 }
 
 // warmPools reads the pools with warm machines.
-func (s *Machines) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool) error {
+func (s *Machines) warmPools(ctx context.Context, into map[platform.PoolRef]platform.Pool) error {
 	for after := ""; ; {
 		due, next, err := s.store.PoolsDue(ctx, s.now(), after, pageSize)
 		if err != nil {
@@ -84,14 +85,14 @@ func (s *Machines) warmPools(ctx context.Context, into map[run.PoolRef]run.Pool)
 
 // upcoming counts, by pool and key, the firings of jobs within the time Warm.Ahead of their
 // pool. Each firing needs a machine.
-func (s *Machines) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool) (map[run.PoolRef]map[run.WarmKey]int, error) {
+func (s *Machines) upcoming(ctx context.Context, pools map[platform.PoolRef]platform.Pool) (map[platform.PoolRef]map[platform.WarmKey]int, error) {
 	var ahead time.Duration
 	for _, p := range pools {
 		if p.Warm != nil && !p.Draining {
 			ahead = max(ahead, p.Warm.Ahead)
 		}
 	}
-	found := map[run.PoolRef]map[run.WarmKey]int{}
+	found := map[platform.PoolRef]map[platform.WarmKey]int{}
 	for after := ""; ahead > 0; {
 		due, next, err := s.store.JobsDue(ctx, s.now().Add(ahead), after, pageSize)
 		if err != nil {
@@ -111,7 +112,7 @@ func (s *Machines) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool)
 				continue
 			}
 			if found[pool] == nil {
-				found[pool] = map[run.WarmKey]int{}
+				found[pool] = map[platform.WarmKey]int{}
 			}
 			found[pool][s.config.Key(j.Run(s.config.Policy).Work, p.Placement)] += j.Upcoming(s.now().Add(p.Warm.Ahead), p.Warm.Max)
 		}
@@ -124,14 +125,14 @@ func (s *Machines) upcoming(ctx context.Context, pools map[run.PoolRef]run.Pool)
 
 // keepWarm ends, recycles and creates warm machines of a pool as fleet.PlanWarm decides.
 func (s *Machines) keepWarm(
-	ctx context.Context, p run.Pool, firing map[run.WarmKey]int, listed map[string]port.MachineStatus, failed *crew.Failures,
+	ctx context.Context, p platform.Pool, firing map[platform.WarmKey]int, listed map[string]port.MachineStatus, failed *crew.Failures,
 ) error {
 	have, err := s.store.WarmMachines(ctx, p.Ref())
 	if err != nil {
 		return err
 	}
 	known := map[string]bool{}
-	var current []run.WarmMachine
+	var current []platform.WarmMachine
 	for _, w := range have {
 		known[w.ID] = true
 		w, err := s.warmSeen(ctx, p, w, listed)
@@ -175,7 +176,7 @@ func (s *Machines) keepWarm(
 }
 
 // warmEnded stores that a pool has no warm machines left.
-func (s *Machines) warmEnded(ctx context.Context, p run.Pool) error {
+func (s *Machines) warmEnded(ctx context.Context, p platform.Pool) error {
 	ended := p.WarmEnded(s.now())
 	if ended.WarmLeft {
 		return nil
@@ -189,16 +190,16 @@ func (s *Machines) warmEnded(ctx context.Context, p run.Pool) error {
 // warmSeen updates the record from the list and stores it: ready once its machine is stopped,
 // ending once its run no longer needs it. For a machine that can be recycled, it returns the
 // record for the recycling and does not store it.
-func (s *Machines) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, listed map[string]port.MachineStatus) (run.WarmMachine, error) {
+func (s *Machines) warmSeen(ctx context.Context, p platform.Pool, w platform.WarmMachine, listed map[string]port.MachineStatus) (platform.WarmMachine, error) {
 	before := w.Phase
 	switch w.Phase {
-	case run.WarmCreating:
+	case platform.WarmCreating:
 		for _, m := range listed {
 			if m.Warm == w.Ref() && m.Phase == port.MachineEnding {
-				w.Machine, w.Digest, w.Phase = m.Machine, m.Digest, run.WarmReady
+				w.Machine, w.Digest, w.Phase = m.Machine, m.Digest, platform.WarmReady
 			}
 		}
-	case run.WarmClaimed:
+	case platform.WarmClaimed:
 		r, err := s.store.Load(ctx, run.Ref{Tenant: w.Tenant, ID: w.Run})
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
 			return w, fmt.Errorf("cannot read run %s: %w", w.Run, err)
@@ -209,7 +210,7 @@ func (s *Machines) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, 
 		if again, ok, err := s.recyclable(ctx, p, w); ok || err != nil {
 			return again, err
 		}
-		w.Phase = run.WarmEnding
+		w.Phase = platform.WarmEnding
 	}
 	if w.Phase == before {
 		return w, nil
@@ -218,7 +219,7 @@ func (s *Machines) warmSeen(ctx context.Context, p run.Pool, w run.WarmMachine, 
 }
 
 // saveWarm stores a record and returns it with its new version.
-func (s *Machines) saveWarm(ctx context.Context, w run.WarmMachine) (run.WarmMachine, error) {
+func (s *Machines) saveWarm(ctx context.Context, w platform.WarmMachine) (platform.WarmMachine, error) {
 	if err := s.store.SaveWarm(ctx, w); err != nil {
 		return w, err
 	}
@@ -228,9 +229,9 @@ func (s *Machines) saveWarm(ctx context.Context, w run.WarmMachine) (run.WarmMac
 
 // endWarm destroys a warm machine, and deletes its record once the machine is gone. A
 // machine that was claimed meanwhile stays.
-func (s *Machines) endWarm(ctx context.Context, w run.WarmMachine) (err error) {
-	if w.Phase != run.WarmEnding {
-		w.Phase = run.WarmEnding
+func (s *Machines) endWarm(ctx context.Context, w platform.WarmMachine) (err error) {
+	if w.Phase != platform.WarmEnding {
+		w.Phase = platform.WarmEnding
 		if w, err = s.saveWarm(ctx, w); errors.Is(err, port.ErrConflict) {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -18,7 +19,7 @@ func TestValuesAreThoseOfJSON(t *testing.T) {
 	sameValues[document](t, 1000)
 	sameValues[run.Run](t, 500)
 	sameValues[run.Event](t, 200)
-	sameValues[run.Pool](t, 100)
+	sameValues[platform.Pool](t, 100)
 	sameValues[job.Job](t, 200)
 	sameValues[map[string]part](t, 100)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -27,7 +28,7 @@ type Facts struct {
 	// Refusal says why the last start was refused; empty if it was not.
 	Refusal string
 	// Fallbacks are the fallbacks of the run's pools whose pool admits runs.
-	Fallbacks []run.Fallback
+	Fallbacks []platform.Fallback
 }
 
 // Explanation says why a run is in its state.
@@ -52,7 +53,7 @@ type Explanation struct {
 	// FellBack are the fallbacks of the run since it left its own pool.
 	FellBack []run.DetourStep
 	// Fallbacks are the fallbacks that a refused start can still use.
-	Fallbacks []run.Fallback
+	Fallbacks []platform.Fallback
 }
 
 // Expected is an expected time, as a range.

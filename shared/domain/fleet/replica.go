@@ -7,7 +7,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // ReplicaState is the state of a replica that Sortie runs.
@@ -72,7 +71,7 @@ type ReplicaSet struct {
 }
 
 // Serving returns the replicas to which the pool sends tasks: those that serve its model.
-func (s ReplicaSet) Serving(p run.Pool) (found []platform.EngineReplica) {
+func (s ReplicaSet) Serving(p platform.Pool) (found []platform.EngineReplica) {
 	for _, r := range s.Replicas {
 		if r.Phase == ReplicaServing && r.URL != "" && p.Engine != nil && r.Model == p.Engine.Model {
 			found = append(found, platform.EngineReplica{ID: r.ID, Run: r.Run, URL: r.URL})

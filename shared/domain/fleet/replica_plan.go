@@ -45,7 +45,7 @@ type ReplicaPlan struct {
 // 0 if the pool was deleted. The run of a replica is created only after the previous one has
 // ended. Serving replicas with outdated settings are replaced one at a time, and not before
 // their tasks have ended. The replicas of a deleted pool are ended at once.
-func PlanReplicas(p run.Pool, set ReplicaSet, facts map[string]ReplicaFacts, now time.Time) ReplicaPlan {
+func PlanReplicas(p platform.Pool, set ReplicaSet, facts map[string]ReplicaFacts, now time.Time) ReplicaPlan {
 	now = now.UTC().Round(0)
 	var want *platform.EngineMachines
 	if p.Version > 0 && p.Engine != nil {
@@ -128,7 +128,7 @@ func (r Replica) inState(s ReplicaState, now time.Time) Replica {
 
 // current reports whether the replica has the settings of the pool. A replica without a run
 // will get them.
-func (r Replica) current(p run.Pool) bool {
+func (r Replica) current(p platform.Pool) bool {
 	m := p.Engine.Machines
 	return r.Phase == ReplicaWaiting ||
 		r.Job == m.Job && r.AskedPort == m.Port && r.Model == p.Engine.Model && r.Loads == p.Engine.Loads
@@ -137,7 +137,7 @@ func (r Replica) current(p run.Pool) bool {
 // observed returns the replica as updated by the state of its run.
 func (r Replica) observed(f ReplicaFacts, now time.Time) Replica {
 	switch {
-	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= run.LongestSweep:
+	case r.Run == "" && r.Phase == ReplicaEnding && now.Sub(r.Since) >= platform.LongestSweep:
 		return Replica{ID: r.ID, Number: r.Number}.inState(ReplicaWaiting, now) // no sweep can create its run any more
 	case r.Phase == ReplicaWaiting, r.Run == "":
 		return r
@@ -233,7 +233,7 @@ func (r Replica) unwanted(now time.Time) Replica {
 }
 
 // drained ends a draining replica once it has no tasks, or at once if the pool p was deleted.
-func (r Replica) drained(p run.Pool, tasks int, now time.Time) Replica {
+func (r Replica) drained(p platform.Pool, tasks int, now time.Time) Replica {
 	if r.Phase == ReplicaDraining && (p.Version == 0 || tasks == 0 && now.Sub(r.Since) >= replicaDrain) {
 		return r.inState(ReplicaEnding, now)
 	}
@@ -241,7 +241,7 @@ func (r Replica) drained(p run.Pool, tasks int, now time.Time) Replica {
 }
 
 // withNextRun gives a waiting replica the settings of its next run once RetryAt has passed.
-func (r Replica) withNextRun(p run.Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
+func (r Replica) withNextRun(p platform.Pool, set ReplicaSet, wanted bool, now time.Time) Replica {
 	if !wanted || r.Phase != ReplicaWaiting || now.Before(r.RetryAt) {
 		return r
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // enginePool returns a pool with count replicas of a model.
-func enginePool(count, loads int, model string) run.Pool {
-	return run.Pool{Tenant: "t", ID: "p", Version: 1, Engine: &platform.EnginePlace{
+func enginePool(count, loads int, model string) platform.Pool {
+	return platform.Pool{Tenant: "t", ID: "p", Version: 1, Engine: &platform.EnginePlace{
 		Kind: platform.EngineLlamaCpp, Model: model, Slots: 1, Loads: loads, Machines: &platform.EngineMachines{Job: "j", Count: count, Port: 1},
 	}}
 }
@@ -71,7 +71,7 @@ func ended(life time.Duration) func(string, *fleet.ReplicaFacts) {
 
 func TestPlanReplicas(t *testing.T) {
 	t.Parallel()
-	deleted := run.Pool{Tenant: "t", ID: "p"}
+	deleted := platform.Pool{Tenant: "t", ID: "p"}
 	addressed := enginePool(1, 0, "m")
 	addressed.Engine.Machines = nil
 	tasks := func(ids ...string) func(string, *fleet.ReplicaFacts) {
@@ -83,7 +83,7 @@ func TestPlanReplicas(t *testing.T) {
 	}
 	// want lists the replicas afterwards with their numbers, then the actions of the plan.
 	for name, row := range map[string]struct {
-		pool   run.Pool
+		pool   platform.Pool
 		have   []fleet.Replica
 		change func(string, *fleet.ReplicaFacts)
 		want   string
@@ -120,7 +120,7 @@ func TestPlanReplicas(t *testing.T) {
 		}, "r1 starting 2, r2 serving 1; start r1"},
 		"reloaded while it starts": {enginePool(2, 1, "m"), []fleet.Replica{kept("r1", fleet.ReplicaStarting, 0), kept("r2", fleet.ReplicaServing, 0)}, nil, "r1 draining 1, r2 serving 1"},
 		"other model":              {enginePool(1, 0, "n"), []fleet.Replica{kept("r1", fleet.ReplicaServing, 0)}, nil, "r1 draining 1"},
-		"other job":                {func() run.Pool { p := enginePool(1, 0, "m"); p.Engine.Machines.Job = "k"; return p }(), []fleet.Replica{kept("r1", fleet.ReplicaServing, 0)}, nil, "r1 draining 1"},
+		"other job":                {func() platform.Pool { p := enginePool(1, 0, "m"); p.Engine.Machines.Job = "k"; return p }(), []fleet.Replica{kept("r1", fleet.ReplicaServing, 0)}, nil, "r1 draining 1"},
 		"pool deleted":             {deleted, []fleet.Replica{kept("r1", fleet.ReplicaServing, 0), intended("r2", 0)}, tasks("r1"), "r1 ending 1, r2 ending 1; end r1"},
 		"engine at an address":     {addressed, []fleet.Replica{kept("r1", fleet.ReplicaServing, 0)}, nil, "r1 draining 1"},
 		"lost after an hour":       {enginePool(1, 0, "m"), []fleet.Replica{kept("r1", fleet.ReplicaServing, 0)}, ended(time.Hour), "r1 starting 2; start r1"},

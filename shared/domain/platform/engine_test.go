@@ -91,7 +91,7 @@ func TestEnginePlacesOfADeployment(t *testing.T) {
 func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	runner := run.Pool{ID: "machines", Version: 1}
+	runner := platform.Pool{ID: "machines", Version: 1}
 	e := enginePlace(func(*platform.EnginePlace) {})
 	served := runner.Serving(&e, "ann", now)
 	if served.Engine == nil || served.UpdatedBy != "ann" {
@@ -101,8 +101,8 @@ func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
 	if again := served.Serving(&same, "bob", now.Add(time.Hour)); !reflect.DeepEqual(again, served) {
 		t.Errorf("the same engine: got %+v, want no change", again)
 	}
-	for kind, wants := range map[string]run.Pool{run.KindInference: served, run.KindJob: runner, run.KindExport: runner} {
-		for _, p := range []run.Pool{served, runner} {
+	for kind, wants := range map[string]platform.Pool{run.KindInference: served, run.KindJob: runner, run.KindExport: runner} {
+		for _, p := range []platform.Pool{served, runner} {
 			f := run.CheckKind(p, kind)
 			if takes := p.Engine == wants.Engine; takes != (f == nil) {
 				t.Errorf("%s in a pool with engine %v: got %v", kind, p.Engine, f)

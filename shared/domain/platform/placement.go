@@ -1,5 +1,6 @@
-// Package platform describes where the work of a pool runs: in machines of a runner, with its
-// settings, or on the replicas of an inference server.
+// Package platform describes pools and where their work runs: the slots and fallbacks of a pool,
+// its warm machines, and the machines of a runner or the replicas of an inference server, with
+// their settings.
 package platform
 
 import (

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -26,7 +27,7 @@ func TestActorsOfEvents(t *testing.T) {
 	r := note(d)
 	for i, f := range []run.Fact{
 		run.Admitted{},
-		run.Swept{Fact: run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", ID: "m1"}}},
+		run.Swept{Fact: run.MachineCreated{Attempt: 1, Machine: platform.Machine{Runner: "fly", ID: "m1"}}},
 		run.WorkerContacted{Attempt: 1, WorkerID: "w1", Started: true},
 		run.CancelRequested{By: "token:b2c3d4", Scopes: []string{"admin"}, Reason: "no need"},
 		run.Reported{Attempt: 1, Report: run.Report{Digest: "d", Outcome: run.OutcomeCancelled}},

@@ -16,7 +16,7 @@ type Attempt struct {
 	// create call. nil means the zero value.
 	Placement *platform.Placement `json:"placement,omitempty"`
 	// Machine is zero until the machine is known.
-	Machine Machine `json:"machine,omitzero"`
+	Machine platform.Machine `json:"machine,omitzero"`
 	// IntentAt is when the machine was first requested.
 	IntentAt time.Time `json:"intentAt,omitzero"`
 	// StartBy is the start limit: the start fails if the machine is not seen running by then.
@@ -138,7 +138,11 @@ func (e *Exit) Clean() bool {
 }
 
 // MachineName returns the name of the machine of an attempt.
-func MachineName(ref Ref, attempt int) string { return Name(ref.Tenant, ref.ID, "a", attempt) }
+func MachineName(ref Ref, attempt int) string {
+	return platform.ResourceName(ref.Tenant, ref.ID, "a", attempt)
+}
 
 // ExecutionName returns the name of the execution with the start number.
-func ExecutionName(ref Ref, start int) string { return Name(ref.Tenant, ref.ID, "s", start) }
+func ExecutionName(ref Ref, start int) string {
+	return platform.ResourceName(ref.Tenant, ref.ID, "s", start)
+}

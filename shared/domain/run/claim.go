@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // WarmClaim is the claim of an attempt on a warm machine.
 type WarmClaim struct {
 	// ID is the id of the WarmMachine.
-	ID      string  `json:"id"`
-	Machine Machine `json:"machine"`
+	ID      string           `json:"id"`
+	Machine platform.Machine `json:"machine"`
 	// Pool is the pool of the WarmMachine. Recycle: the machine is not destroyed when its program
 	// has ended, so that it can be recycled. It is destroyed only once its record is in
 	// WarmEnding.
@@ -41,24 +42,24 @@ func (r Run) MayClaim() bool {
 }
 
 // HasClaimed reports whether the attempt has claimed the machine.
-func (r Run) HasClaimed(m Machine) bool {
+func (r Run) HasClaimed(m platform.Machine) bool {
 	return r.Attempt.Warm != nil && r.Attempt.Warm.Machine.Key() == m.Key()
 }
 
 // WarmForReuse returns the attempt's warm machine if its pool recycles it after the attempt; zero
 // otherwise.
-func (r Run) WarmForReuse() WarmRef {
+func (r Run) WarmForReuse() platform.WarmRef {
 	if c := r.Attempt.Warm; c != nil && c.Recycle {
-		return WarmRef{Tenant: r.Tenant, Pool: c.Pool, ID: c.ID}
+		return platform.WarmRef{Tenant: r.Tenant, Pool: c.Pool, ID: c.ID}
 	}
-	return WarmRef{}
+	return platform.WarmRef{}
 }
 
 // MachineClaimed: the attempt has claimed a warm machine. It is committed with the claimed
 // WarmMachine, before the call that starts it. A repeated call starts the same machine.
 type MachineClaimed struct {
 	Attempt int
-	Warm    WarmMachine
+	Warm    platform.WarmMachine
 	// Recycle: the pool recycles machines.
 	Recycle bool
 }
@@ -121,7 +122,7 @@ func (f MachineGivenUp) apply(d *draft) error {
 	if !d.isCurrent(f.Attempt) || d.State != ContainerCreating || a.Warm == nil || a.Warm.ID != f.ID {
 		return nil
 	}
-	a.Warm, a.Machine, a.MaybeCreated = nil, Machine{}, false
+	a.Warm, a.Machine, a.MaybeCreated = nil, platform.Machine{}, false
 	a.StuckWarm++
 	a.CreateBy = d.now.Add(createLimit)
 	a.StartBy = d.now.Add(d.Policy.StartTimeout)

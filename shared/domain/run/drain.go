@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 const drainReason = " drains, with the deadline "
@@ -21,7 +22,7 @@ func IsDrainReason(reason string) bool {
 // nothing, and the next one queues in the run's own pool. A run with a slot but without an
 // attempt is asked once its attempt has begun. An inference run is cancelled, because its answer
 // is of no use later.
-type Drained struct{ Pool Pool }
+type Drained struct{ Pool platform.Pool }
 
 func (f Drained) apply(d *draft) error {
 	if !d.HoldsSlotOf(f.Pool) || d.Cancel != nil || d.Attempt.Eviction != nil {

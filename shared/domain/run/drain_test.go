@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // drained returns the fact that the drain deadline of pool p has passed.
 func drained() run.Fact {
-	pool := run.Pool{Tenant: "local", ID: "p", Limit: 1}.Drain(epoch.Add(time.Minute), "ann", epoch)
+	pool := platform.Pool{Tenant: "local", ID: "p", Limit: 1}.Drain(epoch.Add(time.Minute), "ann", epoch)
 	return run.Drained{Pool: pool}
 }
 
@@ -138,7 +139,7 @@ func TestDrainLeavesOtherRuns(t *testing.T) {
 // TestDrainHasPhases reads the phase of a drain while its runs end.
 func TestDrainHasPhases(t *testing.T) {
 	t.Parallel()
-	open := run.Pool{ID: "p"}
+	open := platform.Pool{ID: "p"}
 	by := epoch.Add(time.Minute)
 	in := func(states ...run.State) (runs []run.Run) {
 		for _, s := range states {
@@ -147,7 +148,7 @@ func TestDrainHasPhases(t *testing.T) {
 		return runs
 	}
 	for name, row := range map[string]struct {
-		pool      run.Pool
+		pool      platform.Pool
 		remaining []run.Run
 		warm      int
 		now       time.Time

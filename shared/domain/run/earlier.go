@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Records, events and executions of version 0.0 use names that 0.1 replaced.
@@ -55,7 +57,7 @@ func (r *Run) readEarlier(data []byte) error {
 	}
 	r.Attempt.HeartbeatExempt = r.Attempt.HeartbeatExempt || earlier.Attempt.Silent
 	r.Spent.Evaluations = max(r.Spent.Evaluations, earlier.Spent.Judgements)
-	setIfZero(&r.Attempt.Machine, Machine(earlier.Attempt.MachineID))
+	setIfZero(&r.Attempt.Machine, platform.Machine(earlier.Attempt.MachineID))
 	setIfZero(&r.Attempt.LastContactAt, earlier.Attempt.QuietFrom)
 	setIfZero(&r.Attempt.CancelDeliveredAt, earlier.Attempt.ToldAt)
 	setIfZero(&r.Attempt.SigtermAt, earlier.Attempt.TermAt)
@@ -74,7 +76,7 @@ func setIfZero[T comparable](field *T, value T) {
 }
 
 // earlierMachine is a machine of version 0.0: the text "app/id" of Fly.
-type earlierMachine Machine
+type earlierMachine platform.Machine
 
 // UnmarshalText reads the text of version 0.0.
 func (m *earlierMachine) UnmarshalText(text []byte) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Reported: the worker reported the end of an attempt. It is refused with the
@@ -91,7 +92,7 @@ type Evaluated struct {
 	Failed bool
 	// Machine is the inspected machine; zero without an inspection. If the attempt uses another
 	// machine, Phase, Exit and StartFault are ignored.
-	Machine Machine
+	Machine platform.Machine
 	// Phase and Exit describe the inspected machine. Phase is "running", "gone", or empty if
 	// the inspection proved nothing. Exit is set once the program has ended, even if the
 	// machine is not gone yet.
@@ -101,7 +102,7 @@ type Evaluated struct {
 	// nil if the inspection reported none.
 	StartFault *fault.Fault
 	// Fallbacks are those of the run's pools, for a run that is starting.
-	Fallbacks []Fallback
+	Fallbacks []platform.Fallback
 	// Contact is used in Running if a worker has called.
 	Contact
 }

@@ -7,18 +7,19 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // reasonOf returns the fallback reason for the fault of a refused start; empty if the fault is no
 // reason.
-func reasonOf(f *fault.Fault) FallbackReason {
+func reasonOf(f *fault.Fault) platform.FallbackReason {
 	switch f.Code {
 	case fault.Capacity:
-		return FallbackCapacity
+		return platform.FallbackCapacity
 	case fault.Image:
-		return FallbackImage
+		return platform.FallbackImage
 	case fault.Throttled:
-		return FallbackThrottled
+		return platform.FallbackThrottled
 	}
 	return ""
 }
@@ -37,10 +38,10 @@ type Detour struct {
 // DetourStep is one fallback.
 type DetourStep struct {
 	// Attempt is the number of the attempt that got no machine in pool From.
-	Attempt int            `json:"attempt"`
-	From    string         `json:"from"`
-	To      string         `json:"to"`
-	Reason  FallbackReason `json:"reason"`
+	Attempt int                     `json:"attempt"`
+	From    string                  `json:"from"`
+	To      string                  `json:"to"`
+	Reason  platform.FallbackReason `json:"reason"`
 	// Message is the error message of From's platform.
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
@@ -70,9 +71,9 @@ func (r Run) LastStep() (step DetourStep, ok bool) {
 }
 
 // Untried returns the fallbacks whose pool the run has not tried, each pool once.
-func (r Run) Untried(fallbacks []Fallback) (open []Fallback) {
+func (r Run) Untried(fallbacks []platform.Fallback) (open []platform.Fallback) {
 	for _, f := range fallbacks {
-		known := slices.ContainsFunc(open, func(o Fallback) bool { return o.Pool == f.Pool })
+		known := slices.ContainsFunc(open, func(o platform.Fallback) bool { return o.Pool == f.Pool })
 		if !known && !r.tried(f.Pool) {
 			open = append(open, f)
 		}
@@ -99,9 +100,9 @@ func (r Run) tried(pool string) bool {
 
 // fallbackOf returns the first fallback that applies to the reason and whose pool the run has
 // not tried. waited is how long starts of the attempt have been throttled.
-func (r Run) fallbackOf(fallbacks []Fallback, reason FallbackReason, waited time.Duration) (f Fallback, ok bool) {
-	i := slices.IndexFunc(fallbacks, func(f Fallback) bool {
-		return reason != "" && slices.Contains(f.On, reason) && !r.tried(f.Pool) && (reason != FallbackThrottled || waited >= f.ThrottledFor)
+func (r Run) fallbackOf(fallbacks []platform.Fallback, reason platform.FallbackReason, waited time.Duration) (f platform.Fallback, ok bool) {
+	i := slices.IndexFunc(fallbacks, func(f platform.Fallback) bool {
+		return reason != "" && slices.Contains(f.On, reason) && !r.tried(f.Pool) && (reason != platform.FallbackThrottled || waited >= f.ThrottledFor)
 	})
 	if i < 0 {
 		return f, false
@@ -112,9 +113,9 @@ func (r Run) fallbackOf(fallbacks []Fallback, reason FallbackReason, waited time
 // fallBack ends an attempt whose start was refused or failed, if there is a fallback for the
 // reason. It reports whether it did. Terminating then proves that no machine of the attempt
 // runs, before the next attempt queues for the other pool.
-func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
+func (d *draft) fallBack(fallbacks []platform.Fallback, why *fault.Fault) bool {
 	reason := reasonOf(why)
-	if reason == FallbackThrottled {
+	if reason == platform.FallbackThrottled {
 		if d.Attempt.ThrottledSince.IsZero() {
 			d.Attempt.ThrottledSince = d.now
 		}
@@ -124,13 +125,13 @@ func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 	if !d.Attempt.ThrottledSince.IsZero() {
 		waited = d.now.Sub(d.Attempt.ThrottledSince)
 	}
-	if d.Attempt.MaybeCreated && reason == FallbackThrottled {
+	if d.Attempt.MaybeCreated && reason == platform.FallbackThrottled {
 		return false // the throttling does not show whether an earlier call created the machine
 	}
 	to, ok := d.fallbackOf(fallbacks, reason, waited)
 	if !ok || d.Cancel != nil {
-		if reason == FallbackThrottled {
-			if next, found := d.fallbackOf(fallbacks, reason, MaxThrottledFor); found {
+		if reason == platform.FallbackThrottled {
+			if next, found := d.fallbackOf(fallbacks, reason, platform.MaxThrottledFor); found {
 				d.Attempt.FallbackBy = d.Attempt.ThrottledSince.Add(next.ThrottledFor)
 			}
 		}
@@ -152,7 +153,7 @@ func (d *draft) fallBack(fallbacks []Fallback, why *fault.Fault) bool {
 
 // throttledLong applies a fallback once FallbackBy has passed while the queued run still waits
 // for a permitted start. fallbacks are the current ones; if none applies, the run stays queued.
-func (d *draft) throttledLong(fallbacks []Fallback) bool {
+func (d *draft) throttledLong(fallbacks []platform.Fallback) bool {
 	by := d.Attempt.FallbackBy
 	if d.State != ContainerCreating || by.IsZero() || d.now.Before(by) {
 		return false

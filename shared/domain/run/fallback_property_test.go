@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -20,11 +21,11 @@ func TestFallbacksEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "pools")
 		name := func(i int) string { return fmt.Sprintf("p%d", i) }
-		fallbacks := map[string][]run.Fallback{}
+		fallbacks := map[string][]platform.Fallback{}
 		for from := range n {
 			for to := from + 1; to < n; to++ {
-				if on := rapid.SliceOfNDistinct(rapid.SampledFrom([]run.FallbackReason{run.FallbackCapacity, run.FallbackImage}), 0, 2, rapid.ID).Draw(t, "on"); len(on) > 0 {
-					fallbacks[name(from)] = append(fallbacks[name(from)], run.Fallback{Pool: name(to), On: on})
+				if on := rapid.SliceOfNDistinct(rapid.SampledFrom([]platform.FallbackReason{platform.FallbackCapacity, platform.FallbackImage}), 0, 2, rapid.ID).Draw(t, "on"); len(on) > 0 {
+					fallbacks[name(from)] = append(fallbacks[name(from)], platform.Fallback{Pool: name(to), On: on})
 				}
 			}
 		}
@@ -32,7 +33,7 @@ func TestFallbacksEnd(t *testing.T) {
 		first := fresh()
 		first.Slot.Pool = home
 		r, now := run.New(first, epoch).Run, epoch
-		open := func() []run.Fallback { return slices.Concat(fallbacks[r.NextPool()], fallbacks[home]) }
+		open := func() []platform.Fallback { return slices.Concat(fallbacks[r.NextPool()], fallbacks[home]) }
 		decide := func(f run.Fact) {
 			now = now.Add(time.Hour)
 			d, err := run.Decide(r, f, now)
@@ -55,7 +56,7 @@ func TestFallbacksEnd(t *testing.T) {
 				}
 				decide(run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint(r.Wait.Generation)})
 				why := fault.New(rapid.SampledFrom([]fault.Code{fault.Capacity, fault.Image, fault.LaunchRefused}).Draw(t, "code"), "no")
-				machine := run.Machine{ID: fmt.Sprintf("m%d", attempt)}
+				machine := platform.Machine{ID: fmt.Sprintf("m%d", attempt)}
 				switch rapid.IntRange(0, 2).Draw(t, "start") {
 				case 0:
 					decide(run.StartRefused{Attempt: attempt, Fault: why, Fallbacks: open()})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Serves identifies the replica that a run provides.
@@ -14,18 +15,18 @@ type Serves struct {
 }
 
 // HoldsSlotOf reports whether the run holds a slot of the pool, even if the pool has no limit.
-func (r Run) HoldsSlotOf(p Pool) bool {
+func (r Run) HoldsSlotOf(p platform.Pool) bool {
 	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
 }
 
 // Claims reports whether the run's current attempt has claimed the machine.
-func (r Run) Claims(w WarmMachine) bool {
-	return w.Phase == WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
+func (r Run) Claims(w platform.WarmMachine) bool {
+	return w.Phase == platform.WarmClaimed && !r.State.Terminal() && r.Attempt.Number == w.Attempt && r.Attempt.Warm != nil && r.Attempt.Warm.ID == w.ID
 }
 
 // CheckKind returns a fault, with the field pool, if the pool p does not run this kind of work. A
 // pool of an engine runs only inference tasks; other pools run none.
-func CheckKind(p Pool, kind string) *fault.Fault {
+func CheckKind(p platform.Pool, kind string) *fault.Fault {
 	var f *fault.Fault
 	switch {
 	case kind == KindInference && p.Engine == nil:
@@ -56,7 +57,7 @@ const (
 
 // DrainPhaseOf returns the phase of the drain; empty if the pool does not drain. remaining are
 // the runs with a slot of the pool, warm is the number of its warm machines.
-func DrainPhaseOf(p Pool, remaining []Run, warm int, now time.Time) DrainPhase {
+func DrainPhaseOf(p platform.Pool, remaining []Run, warm int, now time.Time) DrainPhase {
 	if !p.Draining {
 		return ""
 	}

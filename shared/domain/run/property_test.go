@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/label"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -55,11 +56,11 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.CheckBegun{},
 		run.TokenStored{Step: r.Wait.Step, Generation: r.Wait.Generation, Token: fmt.Sprint("T", r.Wait.Generation)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "old"},
-		run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprint("m", attempt)}},
+		run.MachineCreated{Attempt: attempt, Machine: platform.Machine{ID: fmt.Sprint("m", attempt)}},
 		run.MachineRunning{Attempt: attempt},
 		run.MachineWaits{Attempt: attempt, Message: rapid.SampledFrom([]string{"", "w"}).Draw(t, "words")},
 		run.StartRefused{Attempt: attempt, Fault: fault.New(refusal.Draw(t, "refusal"), "no"), Rand: roll},
-		run.StartFailed{Attempt: attempt, Fault: fault.New(rapid.SampledFrom([]fault.Code{fault.Image, fault.Capacity, fault.LaunchRefused}).Draw(t, "code"), "m"), Gone: roll > 0.5, Fallbacks: []run.Fallback{{Pool: "spare", On: []run.FallbackReason{run.FallbackImage}}}},
+		run.StartFailed{Attempt: attempt, Fault: fault.New(rapid.SampledFrom([]fault.Code{fault.Image, fault.Capacity, fault.LaunchRefused}).Draw(t, "code"), "m"), Gone: roll > 0.5, Fallbacks: []platform.Fallback{{Pool: "spare", On: []platform.FallbackReason{platform.FallbackImage}}}},
 		run.MachineGone{Attempt: attempt, Exit: exits.Draw(t, "exit")},
 		run.Reported{Attempt: attempt, Report: report},
 		run.Reported{Attempt: attempt, WorkerID: "v", Report: report},

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -19,7 +20,7 @@ func withOutput(t *testing.T, change func(*run.Policy), facts ...run.Fact) (run.
 	r, now := run.New(first, epoch).Run, epoch
 	facts = append([]run.Fact{
 		run.Admitted{Pool: "default"},
-		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}},
+		run.MachineCreated{Attempt: 1, Machine: platform.Machine{ID: "m"}},
 		run.MachineRunning{Attempt: 1},
 		run.Reported{Attempt: 1, Report: run.Report{Success: true, Upload: &run.Upload{Key: "k", Size: 1}}},
 		run.Settled{Output: &run.Output{Upload: run.Upload{Key: "k", Size: 1}}, Logged: true},

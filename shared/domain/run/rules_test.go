@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -75,7 +76,7 @@ func TestDecideIsPure(t *testing.T) {
 // each possible way, in every later state of their run.
 func TestLateFactChangesNothing(t *testing.T) {
 	t.Parallel()
-	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m"}}, run.MachineRunning{Attempt: 1}}
+	runs := []run.Fact{run.Admitted{Pool: "p", Limit: 1}, run.MachineCreated{Attempt: 1, Machine: platform.Machine{ID: "m"}}, run.MachineRunning{Attempt: 1}}
 	over := map[string][]run.Fact{
 		"reported":  {run.Reported{Attempt: 1, Report: run.Report{Digest: "first", Success: true}}},
 		"cancelled": {run.CancelRequested{}, run.MachineGone{Attempt: 1}},
@@ -171,7 +172,7 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	)
 	others := func(attempt int) []run.Fact {
 		return []run.Fact{
-			run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: "another"}},
+			run.MachineCreated{Attempt: attempt, Machine: platform.Machine{ID: "another"}},
 			run.MachineRunning{Attempt: attempt},
 			run.StartRefused{Attempt: attempt, Fault: fault.New(fault.LaunchRefused, "no")},
 			run.StartFailed{Attempt: attempt, Fault: fault.New(fault.Image, "no"), Gone: true},
@@ -187,7 +188,7 @@ func TestFactOfAnotherAttemptChangesNothing(t *testing.T) {
 	for _, f := range []run.Fact{
 		run.Due{},
 		run.Admitted{Pool: "p", Limit: 1},
-		run.MachineCreated{Attempt: 2, Machine: run.Machine{ID: "m2"}},
+		run.MachineCreated{Attempt: 2, Machine: platform.Machine{ID: "m2"}},
 		run.MachineRunning{Attempt: 2},
 		run.CancelRequested{},
 		run.MachineGone{Attempt: 2},

@@ -91,7 +91,7 @@ func (r Run) Creating(now time.Time) bool {
 // nothing once the attempt is settled; the caller then destroys the machine.
 type MachineCreated struct {
 	Attempt int
-	Machine Machine
+	Machine platform.Machine
 	// Running: the machine was observed running.
 	Running bool
 }
@@ -134,7 +134,7 @@ type StartRefused struct {
 	Attempt int
 	Fault   *fault.Fault
 	// Fallbacks are those of the run's pools, in order.
-	Fallbacks []Fallback
+	Fallbacks []platform.Fallback
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
 }
@@ -194,7 +194,7 @@ type StartFailed struct {
 	Attempt int
 	Fault   *fault.Fault
 	// Fallbacks are those of the run's pools, in order.
-	Fallbacks []Fallback
+	Fallbacks []platform.Fallback
 	// Gone: the machine is gone.
 	Gone bool
 }
@@ -258,7 +258,7 @@ func notRetryable(f *fault.Fault) *fault.Fault {
 // Shown is a fact that the runner observed about Machine. It changes nothing if the attempt has
 // another machine by now, because it gave up a claimed one.
 type Shown struct {
-	Machine Machine
+	Machine platform.Machine
 	Fact    Fact
 }
 
@@ -270,7 +270,9 @@ func (f Shown) apply(d *draft) error {
 }
 
 // uses reports whether m is the machine of the current attempt, or the one that it has claimed.
-func (r Run) uses(m Machine) bool { return r.Attempt.Machine.Key() == m.Key() || r.HasClaimed(m) }
+func (r Run) uses(m platform.Machine) bool {
+	return r.Attempt.Machine.Key() == m.Key() || r.HasClaimed(m)
+}
 
 // MachineRunning: the runner has observed the attempt's machine running.
 type MachineRunning struct{ Attempt int }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -28,7 +29,7 @@ func TestMachineStopsAreLimited(t *testing.T) {
 		for !r.State.Terminal() && machines < 1000 {
 			machines++
 			apply(run.Admitted{Pool: "p"})
-			apply(run.MachineCreated{Attempt: machines, Machine: run.Machine{ID: "m"}, Running: true})
+			apply(run.MachineCreated{Attempt: machines, Machine: platform.Machine{ID: "m"}, Running: true})
 			apply(run.MachineGone{Attempt: machines, Exit: &run.Exit{Code: 143, Signal: 15, Requested: true, Host: host}})
 			apply(run.Settled{})
 			if r.State != run.Retrying {

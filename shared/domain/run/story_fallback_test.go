@@ -8,21 +8,21 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // pool returns the pool of the run.
 func (s *teller) pool() string { return cmp.Or(s.run.Slot.Pool, "default") }
 
 // fallbacks returns the fallbacks of a step with the argument "fallbacks".
-func fallbacks(d *datadriven.TestData) []run.Fallback {
+func fallbacks(d *datadriven.TestData) []platform.Fallback {
 	if !d.HasArg("fallbacks") {
 		return nil
 	}
-	return []run.Fallback{
-		{Pool: "images", On: []run.FallbackReason{run.FallbackImage}},
-		{Pool: "spare", On: []run.FallbackReason{run.FallbackCapacity, run.FallbackThrottled}, ThrottledFor: time.Minute},
-		{Pool: "last", On: run.FallbackReasons(), ThrottledFor: time.Minute},
+	return []platform.Fallback{
+		{Pool: "images", On: []platform.FallbackReason{platform.FallbackImage}},
+		{Pool: "spare", On: []platform.FallbackReason{platform.FallbackCapacity, platform.FallbackThrottled}, ThrottledFor: time.Minute},
+		{Pool: "last", On: platform.FallbackReasons(), ThrottledFor: time.Minute},
 	}
 }
 

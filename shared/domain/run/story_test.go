@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -143,7 +144,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 	case "token":
 		return s.token(t, d)
 	case "created":
-		return run.MachineCreated{Attempt: attempt, Machine: run.Machine{ID: fmt.Sprintf("m%d", attempt)}}
+		return run.MachineCreated{Attempt: attempt, Machine: platform.Machine{ID: fmt.Sprintf("m%d", attempt)}}
 	case "refused":
 		why := cause(t, d, "code")
 		why.Retryable = why.Retryable && !d.HasArg("final")

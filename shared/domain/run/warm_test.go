@@ -13,89 +13,89 @@ import (
 )
 
 var (
-	small = run.WarmKey{Image: "worker", CPUs: 1, MemoryMB: 256}
-	large = run.WarmKey{Image: "report", CPUs: 4, MemoryMB: 1024}
+	small = platform.WarmKey{Image: "worker", CPUs: 1, MemoryMB: 256}
+	large = platform.WarmKey{Image: "report", CPUs: 4, MemoryMB: 1024}
 )
 
 // warm returns a machine with a state and an age.
-func warm(id string, state run.WarmState, key run.WarmKey, age time.Duration) run.WarmMachine {
-	return run.WarmMachine{
+func warm(id string, state platform.WarmState, key platform.WarmKey, age time.Duration) platform.WarmMachine {
+	return platform.WarmMachine{
 		Tenant: "t", Pool: "p", ID: id, Version: 1, Key: key, Phase: state, CreatedAt: epoch.Add(-age),
-		Machine: run.Machine{Runner: "fly", App: "app", ID: "m-" + id},
+		Machine: platform.Machine{Runner: "fly", App: "app", ID: "m-" + id},
 	}
 }
 
 // unneeded returns the machine as not needed for the time since.
-func unneeded(w run.WarmMachine, since time.Duration) run.WarmMachine {
+func unneeded(w platform.WarmMachine, since time.Duration) platform.WarmMachine {
 	w.UnneededAt = epoch.Add(-since)
 	return w
 }
 
 // of returns the machine with the digest of its image.
-func of(digest string, w run.WarmMachine) run.WarmMachine {
+func of(digest string, w platform.WarmMachine) platform.WarmMachine {
 	w.Digest = digest
 	return w
 }
 
-func recycled(w run.WarmMachine) run.WarmMachine {
+func recycled(w platform.WarmMachine) platform.WarmMachine {
 	w.Recycled++
 	return w
 }
 
-func recycling(w run.WarmMachine) run.WarmMachine {
-	w.Phase = run.WarmRecycling
+func recycling(w platform.WarmMachine) platform.WarmMachine {
+	w.Phase = platform.WarmRecycling
 	return w
 }
 
 func TestPlanOfWarmMachines(t *testing.T) {
 	t.Parallel()
-	other := warm("other", run.WarmReady, small, time.Minute)
+	other := warm("other", platform.WarmReady, small, time.Minute)
 	other.Placement = platform.Placement{Runner: platform.RunnerFly}
 	for name, row := range map[string]struct {
-		settings *run.Warm
+		settings *platform.Warm
 		draining bool
-		firing   map[run.WarmKey]int
-		have     []run.WarmMachine
-		create   []run.WarmKey
+		firing   map[platform.WarmKey]int
+		have     []platform.WarmMachine
+		create   []platform.WarmKey
 		end      []string
 		recycle  []string
 		stuck    int
 		save     int
 	}{
-		"empty pool is filled":       {settings: &run.Warm{Min: 2, Max: 5}, create: []run.WarmKey{small, small}},
-		"machines count":             {settings: &run.Warm{Min: 2, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour), warm("b", run.WarmCreating, small, time.Minute)}},
-		"claimed ones do not":        {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmClaimed, small, 48*time.Hour)}, create: []run.WarmKey{small}},
-		"other size":                 {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Hour), time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}},
-		"other placement":            {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{other}, create: []run.WarmKey{small}, end: []string{"other"}},
-		"too old":                    {settings: &run.Warm{Min: 1, Max: 5, MaxAge: time.Hour}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
-		"a day by default":           {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, small, 24*time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
-		"image has changed":          {settings: &run.Warm{Min: 2, Max: 5}, have: []run.WarmMachine{of("sha256:1", warm("old", run.WarmReady, small, time.Hour)), of("sha256:2", warm("new", run.WarmClaimed, small, time.Minute)), of("sha256:2", warm("same", run.WarmReady, small, time.Second))}, create: []run.WarmKey{small}, end: []string{"old"}},
-		"other image has another":    {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{large: 1}, have: []run.WarmMachine{of("sha256:1", warm("a", run.WarmReady, small, time.Hour)), of("sha256:2", warm("b", run.WarmReady, large, time.Minute)), warm("unknown", run.WarmClaimed, small, time.Second)}},
-		"stuck in its creation":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmCreating, small, 5*time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}, stuck: 1},
-		"oldest of too many":         {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{unneeded(warm("old", run.WarmReady, small, time.Hour), time.Minute), warm("new", run.WarmReady, small, time.Minute)}, end: []string{"old"}},
-		"creation before ready":      {settings: &run.Warm{Min: 1, Max: 5}, have: []run.WarmMachine{warm("ready", run.WarmReady, small, time.Hour), warm("new", run.WarmCreating, small, 0)}, end: []string{"new"}},
-		"ending is repeated":         {settings: &run.Warm{Min: 0, Max: 5}, have: []run.WarmMachine{warm("a", run.WarmEnding, small, time.Minute)}, end: []string{"a"}},
-		"firings of the same size":   {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{small: 3}, create: []run.WarmKey{small, small, small}},
-		"firings of another size":    {settings: &run.Warm{Min: 1, Max: 5}, firing: map[run.WarmKey]int{large: 2}, create: []run.WarmKey{small, large, large}},
-		"firing is just over":        {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Minute)}, save: 1},
-		"firing was a moment ago":    {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Minute), 59*time.Second)}},
-		"firings are over":           {settings: &run.Warm{Max: 5}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Minute), time.Minute)}, end: []string{"a"}},
-		"next firing needs it":       {settings: &run.Warm{Max: 5}, firing: map[run.WarmKey]int{large: 1}, have: []run.WarmMachine{unneeded(warm("a", run.WarmReady, large, time.Minute), time.Hour)}, save: 1},
-		"max limits unneeded ones":   {settings: &run.Warm{Min: 1, Max: 1}, have: []run.WarmMachine{warm("a", run.WarmReady, large, time.Minute)}, create: []run.WarmKey{small}, end: []string{"a"}},
-		"max limits all":             {settings: &run.Warm{Min: 1, Max: 2}, firing: map[run.WarmKey]int{large: 7}, create: []run.WarmKey{small, large}},
-		"draining pool has none":     {settings: &run.Warm{Min: 1, Max: 2}, draining: true, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute)}, end: []string{"a"}},
-		"pool without the settings":  {have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Minute), warm("b", run.WarmClaimed, small, 0)}, end: []string{"a"}},
-		"recycled before created":    {settings: &run.Warm{Min: 2, Max: 5, After: run.WarmRecycle}, have: []run.WarmMachine{warm("a", run.WarmRecycling, small, time.Hour)}, create: []run.WarmKey{small}, recycle: []string{"a"}},
-		"recycled up to max":         {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, have: []run.WarmMachine{warm("a", run.WarmReady, small, time.Hour), warm("b", run.WarmRecycling, small, time.Minute), warm("c", run.WarmRecycling, small, time.Second)}, end: []string{"b"}, recycle: []string{"c"}},
-		"recycled one stays":         {settings: &run.Warm{Max: 1, After: run.WarmRecycle}, have: []run.WarmMachine{unneeded(recycled(warm("a", run.WarmReady, small, time.Hour)), time.Hour)}},
-		"until the setting ends":     {settings: &run.Warm{Max: 1, After: run.WarmDestroy}, have: []run.WarmMachine{unneeded(recycled(warm("a", run.WarmReady, small, time.Hour)), time.Hour), warm("b", run.WarmRecycling, small, time.Hour)}, end: []string{"b", "a"}},
-		"recycled one is too old":    {settings: &run.Warm{Min: 1, Max: 2, MaxAge: time.Hour, After: run.WarmRecycle}, have: []run.WarmMachine{warm("a", run.WarmRecycling, small, time.Hour)}, create: []run.WarmKey{small}, end: []string{"a"}},
-		"recycled in another place":  {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, have: []run.WarmMachine{recycling(other)}, create: []run.WarmKey{small}, end: []string{"other"}},
-		"recycled image has changed": {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, have: []run.WarmMachine{of("sha256:1", warm("old", run.WarmRecycling, small, time.Hour)), of("sha256:2", warm("new", run.WarmReady, small, time.Minute))}, end: []string{"old"}},
-		"draining pool has none now": {settings: &run.Warm{Min: 1, Max: 2, After: run.WarmRecycle}, draining: true, have: []run.WarmMachine{warm("a", run.WarmRecycling, small, time.Minute)}, end: []string{"a"}},
-		"firings do not need a pool": {firing: map[run.WarmKey]int{small: 1}},
+		"empty pool is filled":       {settings: &platform.Warm{Min: 2, Max: 5}, create: []platform.WarmKey{small, small}},
+		"machines count":             {settings: &platform.Warm{Min: 2, Max: 5}, have: []platform.WarmMachine{warm("a", platform.WarmReady, small, time.Hour), warm("b", platform.WarmCreating, small, time.Minute)}},
+		"claimed ones do not":        {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{warm("a", platform.WarmClaimed, small, 48*time.Hour)}, create: []platform.WarmKey{small}},
+		"other size":                 {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{unneeded(warm("a", platform.WarmReady, large, time.Hour), time.Minute)}, create: []platform.WarmKey{small}, end: []string{"a"}},
+		"other placement":            {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{other}, create: []platform.WarmKey{small}, end: []string{"other"}},
+		"too old":                    {settings: &platform.Warm{Min: 1, Max: 5, MaxAge: time.Hour}, have: []platform.WarmMachine{warm("a", platform.WarmReady, small, time.Hour)}, create: []platform.WarmKey{small}, end: []string{"a"}},
+		"a day by default":           {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{warm("a", platform.WarmReady, small, 24*time.Hour)}, create: []platform.WarmKey{small}, end: []string{"a"}},
+		"image has changed":          {settings: &platform.Warm{Min: 2, Max: 5}, have: []platform.WarmMachine{of("sha256:1", warm("old", platform.WarmReady, small, time.Hour)), of("sha256:2", warm("new", platform.WarmClaimed, small, time.Minute)), of("sha256:2", warm("same", platform.WarmReady, small, time.Second))}, create: []platform.WarmKey{small}, end: []string{"old"}},
+		"other image has another":    {settings: &platform.Warm{Min: 1, Max: 5}, firing: map[platform.WarmKey]int{large: 1}, have: []platform.WarmMachine{of("sha256:1", warm("a", platform.WarmReady, small, time.Hour)), of("sha256:2", warm("b", platform.WarmReady, large, time.Minute)), warm("unknown", platform.WarmClaimed, small, time.Second)}},
+		"stuck in its creation":      {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{warm("a", platform.WarmCreating, small, 5*time.Minute)}, create: []platform.WarmKey{small}, end: []string{"a"}, stuck: 1},
+		"oldest of too many":         {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{unneeded(warm("old", platform.WarmReady, small, time.Hour), time.Minute), warm("new", platform.WarmReady, small, time.Minute)}, end: []string{"old"}},
+		"creation before ready":      {settings: &platform.Warm{Min: 1, Max: 5}, have: []platform.WarmMachine{warm("ready", platform.WarmReady, small, time.Hour), warm("new", platform.WarmCreating, small, 0)}, end: []string{"new"}},
+		"ending is repeated":         {settings: &platform.Warm{Min: 0, Max: 5}, have: []platform.WarmMachine{warm("a", platform.WarmEnding, small, time.Minute)}, end: []string{"a"}},
+		"firings of the same size":   {settings: &platform.Warm{Min: 1, Max: 5}, firing: map[platform.WarmKey]int{small: 3}, create: []platform.WarmKey{small, small, small}},
+		"firings of another size":    {settings: &platform.Warm{Min: 1, Max: 5}, firing: map[platform.WarmKey]int{large: 2}, create: []platform.WarmKey{small, large, large}},
+		"firing is just over":        {settings: &platform.Warm{Max: 5}, have: []platform.WarmMachine{warm("a", platform.WarmReady, large, time.Minute)}, save: 1},
+		"firing was a moment ago":    {settings: &platform.Warm{Max: 5}, have: []platform.WarmMachine{unneeded(warm("a", platform.WarmReady, large, time.Minute), 59*time.Second)}},
+		"firings are over":           {settings: &platform.Warm{Max: 5}, have: []platform.WarmMachine{unneeded(warm("a", platform.WarmReady, large, time.Minute), time.Minute)}, end: []string{"a"}},
+		"next firing needs it":       {settings: &platform.Warm{Max: 5}, firing: map[platform.WarmKey]int{large: 1}, have: []platform.WarmMachine{unneeded(warm("a", platform.WarmReady, large, time.Minute), time.Hour)}, save: 1},
+		"max limits unneeded ones":   {settings: &platform.Warm{Min: 1, Max: 1}, have: []platform.WarmMachine{warm("a", platform.WarmReady, large, time.Minute)}, create: []platform.WarmKey{small}, end: []string{"a"}},
+		"max limits all":             {settings: &platform.Warm{Min: 1, Max: 2}, firing: map[platform.WarmKey]int{large: 7}, create: []platform.WarmKey{small, large}},
+		"draining pool has none":     {settings: &platform.Warm{Min: 1, Max: 2}, draining: true, have: []platform.WarmMachine{warm("a", platform.WarmReady, small, time.Minute)}, end: []string{"a"}},
+		"pool without the settings":  {have: []platform.WarmMachine{warm("a", platform.WarmReady, small, time.Minute), warm("b", platform.WarmClaimed, small, 0)}, end: []string{"a"}},
+		"recycled before created":    {settings: &platform.Warm{Min: 2, Max: 5, After: platform.WarmRecycle}, have: []platform.WarmMachine{warm("a", platform.WarmRecycling, small, time.Hour)}, create: []platform.WarmKey{small}, recycle: []string{"a"}},
+		"recycled up to max":         {settings: &platform.Warm{Min: 1, Max: 2, After: platform.WarmRecycle}, have: []platform.WarmMachine{warm("a", platform.WarmReady, small, time.Hour), warm("b", platform.WarmRecycling, small, time.Minute), warm("c", platform.WarmRecycling, small, time.Second)}, end: []string{"b"}, recycle: []string{"c"}},
+		"recycled one stays":         {settings: &platform.Warm{Max: 1, After: platform.WarmRecycle}, have: []platform.WarmMachine{unneeded(recycled(warm("a", platform.WarmReady, small, time.Hour)), time.Hour)}},
+		"until the setting ends":     {settings: &platform.Warm{Max: 1, After: platform.WarmDestroy}, have: []platform.WarmMachine{unneeded(recycled(warm("a", platform.WarmReady, small, time.Hour)), time.Hour), warm("b", platform.WarmRecycling, small, time.Hour)}, end: []string{"b", "a"}},
+		"recycled one is too old":    {settings: &platform.Warm{Min: 1, Max: 2, MaxAge: time.Hour, After: platform.WarmRecycle}, have: []platform.WarmMachine{warm("a", platform.WarmRecycling, small, time.Hour)}, create: []platform.WarmKey{small}, end: []string{"a"}},
+		"recycled in another place":  {settings: &platform.Warm{Min: 1, Max: 2, After: platform.WarmRecycle}, have: []platform.WarmMachine{recycling(other)}, create: []platform.WarmKey{small}, end: []string{"other"}},
+		"recycled image has changed": {settings: &platform.Warm{Min: 1, Max: 2, After: platform.WarmRecycle}, have: []platform.WarmMachine{of("sha256:1", warm("old", platform.WarmRecycling, small, time.Hour)), of("sha256:2", warm("new", platform.WarmReady, small, time.Minute))}, end: []string{"old"}},
+		"draining pool has none now": {settings: &platform.Warm{Min: 1, Max: 2, After: platform.WarmRecycle}, draining: true, have: []platform.WarmMachine{warm("a", platform.WarmRecycling, small, time.Minute)}, end: []string{"a"}},
+		"firings do not need a pool": {firing: map[platform.WarmKey]int{small: 1}},
 	} {
-		p := run.Pool{Tenant: "t", ID: "p", Warm: row.settings, Draining: row.draining}
+		p := platform.Pool{Tenant: "t", ID: "p", Warm: row.settings, Draining: row.draining}
 		plan := fleet.PlanWarm(p, small, row.firing, row.have, epoch)
 		var end, recycle []string
 		for _, w := range plan.End {
@@ -116,19 +116,19 @@ func TestPlanOfWarmMachines(t *testing.T) {
 func TestWarmSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, row := range map[string]struct {
-		settings run.Warm
+		settings platform.Warm
 		runner   string
 	}{
-		"[]":                   {run.Warm{Min: 2, Max: 2, Ahead: time.Hour, MaxAge: time.Hour, MemoryMB: 512}, platform.RunnerFly},
-		"[warm]":               {run.Warm{Max: 1}, platform.RunnerKubernetes},
-		"[warm.max]":           {run.Warm{}, platform.RunnerProcess},
-		"[warm.min warm.max]":  {run.Warm{Min: -1, Max: 201}, platform.RunnerFly},
-		"[warm.max warm.cpus]": {run.Warm{Min: 3, Max: 2, CPUs: 17}, platform.RunnerFly},
-		"[warm.aheadSeconds]":  {run.Warm{Max: 1, Ahead: 25 * time.Hour}, platform.RunnerFly},
-		"[warm.maxAgeSeconds]": {run.Warm{Max: 1, MaxAge: -time.Second}, platform.RunnerFly},
-		"[warm.memoryMb]":      {run.Warm{Max: 1, MemoryMB: 100}, platform.RunnerFly},
-		"[warm.after]":         {run.Warm{Max: 1, After: "keep"}, platform.RunnerFly},
-		"[warm.image]":         {run.Warm{Max: 1, Image: "a\x00b"}, platform.RunnerFly},
+		"[]":                   {platform.Warm{Min: 2, Max: 2, Ahead: time.Hour, MaxAge: time.Hour, MemoryMB: 512}, platform.RunnerFly},
+		"[warm]":               {platform.Warm{Max: 1}, platform.RunnerKubernetes},
+		"[warm.max]":           {platform.Warm{}, platform.RunnerProcess},
+		"[warm.min warm.max]":  {platform.Warm{Min: -1, Max: 201}, platform.RunnerFly},
+		"[warm.max warm.cpus]": {platform.Warm{Min: 3, Max: 2, CPUs: 17}, platform.RunnerFly},
+		"[warm.aheadSeconds]":  {platform.Warm{Max: 1, Ahead: 25 * time.Hour}, platform.RunnerFly},
+		"[warm.maxAgeSeconds]": {platform.Warm{Max: 1, MaxAge: -time.Second}, platform.RunnerFly},
+		"[warm.memoryMb]":      {platform.Warm{Max: 1, MemoryMB: 100}, platform.RunnerFly},
+		"[warm.after]":         {platform.Warm{Max: 1, After: "keep"}, platform.RunnerFly},
+		"[warm.image]":         {platform.Warm{Max: 1, Image: "a\x00b"}, platform.RunnerFly},
 	} {
 		fields := []string{}
 		for _, f := range row.settings.Check(row.runner) {
@@ -155,14 +155,14 @@ func TestClaimOfAWarmMachine(t *testing.T) {
 		return d.Changed
 	}
 	for i := range 2 {
-		w := warm(fmt.Sprint(i), run.WarmReady, small, 0)
+		w := warm(fmt.Sprint(i), platform.WarmReady, small, 0)
 		if apply(run.MachineClaimed{Attempt: 2, Warm: w}) {
 			t.Error("got the claim of another attempt")
 		}
 		if !apply(run.MachineClaimed{Attempt: 1, Warm: w}) || !r.HasClaimed(w.Machine) || !r.Claims(w.ClaimedBy(r.ID, r.Attempt.Number)) {
 			t.Fatalf("got attempt %+v, want one with a claim", r.Attempt)
 		}
-		if apply(run.MachineClaimed{Attempt: 1, Warm: warm("more", run.WarmReady, small, 0)}) {
+		if apply(run.MachineClaimed{Attempt: 1, Warm: warm("more", platform.WarmReady, small, 0)}) {
 			t.Error("got a second claim")
 		}
 		if i == 1 && !apply(run.MachineCreated{Attempt: 1, Machine: w.Machine}) {
@@ -208,17 +208,17 @@ func TestWarmMachineIsHeldByOneAttempt(t *testing.T) {
 	t.Parallel()
 	r := run.Run{ID: "r", State: run.ContainerCreating}
 	r.Attempt.Number, r.Attempt.Warm = 2, &run.WarmClaim{ID: "a"}
-	w := warm("a", run.WarmReady, small, 0).ClaimedBy(r.ID, r.Attempt.Number)
+	w := warm("a", platform.WarmReady, small, 0).ClaimedBy(r.ID, r.Attempt.Number)
 	if !r.Claims(w) {
 		t.Fatalf("got no hold of %+v, want that of the attempt", w)
 	}
-	for name, change := range map[string]func(r *run.Run, w *run.WarmMachine){
-		"claim of an earlier attempt": func(_ *run.Run, w *run.WarmMachine) { w.Attempt = 1 },
-		"next attempt":                func(r *run.Run, _ *run.WarmMachine) { r.Attempt.Number = 3 },
-		"attempt without a claim":     func(r *run.Run, _ *run.WarmMachine) { r.Attempt.Warm = nil },
-		"claim of another machine":    func(r *run.Run, _ *run.WarmMachine) { r.Attempt.Warm = &run.WarmClaim{ID: "b"} },
-		"run that has ended":          func(r *run.Run, _ *run.WarmMachine) { r.State = run.Completed },
-		"machine that is recycled":    func(_ *run.Run, w *run.WarmMachine) { *w = w.Clearing("v2") },
+	for name, change := range map[string]func(r *run.Run, w *platform.WarmMachine){
+		"claim of an earlier attempt": func(_ *run.Run, w *platform.WarmMachine) { w.Attempt = 1 },
+		"next attempt":                func(r *run.Run, _ *platform.WarmMachine) { r.Attempt.Number = 3 },
+		"attempt without a claim":     func(r *run.Run, _ *platform.WarmMachine) { r.Attempt.Warm = nil },
+		"claim of another machine":    func(r *run.Run, _ *platform.WarmMachine) { r.Attempt.Warm = &run.WarmClaim{ID: "b"} },
+		"run that has ended":          func(r *run.Run, _ *platform.WarmMachine) { r.State = run.Completed },
+		"machine that is recycled":    func(_ *run.Run, w *platform.WarmMachine) { *w = w.Clearing("v2") },
 	} {
 		r, w := r, w
 		change(&r, &w)
@@ -251,7 +251,7 @@ func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 	} {
 		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: fresh().Policy}
 		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
-		w := warm("late", run.WarmReady, small, 0)
+		w := warm("late", platform.WarmReady, small, 0)
 		for _, f := range append([]run.Fact{run.MachineClaimed{Attempt: 1, Warm: w}, run.MachineCreated{Attempt: 1, Machine: w.Machine}}, c.facts...) {
 			d, err := run.Decide(r, f, epoch.Add(10*time.Second))
 			if err != nil {
@@ -269,7 +269,7 @@ func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 // requested, with the image of the record.
 func TestRecyclableMachine(t *testing.T) {
 	t.Parallel()
-	w := of("sha256:1", warm("a", run.WarmClaimed, small, time.Hour))
+	w := of("sha256:1", warm("a", platform.WarmClaimed, small, time.Hour))
 	for name, row := range map[string]struct {
 		exit   *run.Exit
 		digest string
@@ -287,8 +287,8 @@ func TestRecyclableMachine(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, row.want)
 		}
 	}
-	ready := w.ClaimedBy("r", 0).Clearing("v2").Cleared(run.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"})
-	if ready.Phase != run.WarmReady || ready.Run != "" || ready.Attempt != 0 || ready.Recycled != 1 || ready.Machine.Version != "v3" || !ready.CreatedAt.Equal(w.CreatedAt) {
+	ready := w.ClaimedBy("r", 0).Clearing("v2").Cleared(platform.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"})
+	if ready.Phase != platform.WarmReady || ready.Run != "" || ready.Attempt != 0 || ready.Recycled != 1 || ready.Machine.Version != "v3" || !ready.CreatedAt.Equal(w.CreatedAt) {
 		t.Errorf("got %+v, want a ready machine of no run with the age of its creation", ready)
 	}
 }
@@ -296,10 +296,10 @@ func TestRecyclableMachine(t *testing.T) {
 // TestClaimKeepsTheMachine: a claim keeps the machine only if the machine has a version.
 func TestClaimKeepsTheMachine(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]run.WarmRef{"": {}, "v1": {Tenant: "t", Pool: "p", ID: "a"}} {
+	for version, want := range map[string]platform.WarmRef{"": {}, "v1": {Tenant: "t", Pool: "p", ID: "a"}} {
 		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
 		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
-		w := warm("a", run.WarmReady, small, 0)
+		w := warm("a", platform.WarmReady, small, 0)
 		w.Machine.Version = version
 		for _, f := range []run.Fact{run.MachineClaimed{Attempt: 1, Warm: w, Recycle: true}, run.MachineCreated{Attempt: 1, Machine: w.Machine}} {
 			d, err := run.Decide(r, f, epoch)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/trace"
 )
@@ -55,7 +56,7 @@ func retried(t *testing.T, r run.Run) *life {
 	l := begin(t, r)
 	admitted := run.Admitted{Pool: "p", Limit: 2}
 	l.play(time.Second, admitted)
-	l.play(time.Second, run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m-1"}})
+	l.play(time.Second, run.MachineCreated{Attempt: 1, Machine: platform.Machine{ID: "m-1"}})
 	l.play(time.Second, run.MachineRunning{Attempt: 1})
 	l.play(10*time.Second, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 137, Signal: 9, OOM: true}})
 	l.play(time.Second, run.Settled{})

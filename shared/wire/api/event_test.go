@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -114,7 +115,7 @@ func sampleRun(kind string) run.Run {
 }
 
 func lives() map[string]life {
-	machine := run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", Pool: "default", App: "workers", ID: "148e"}}
+	machine := run.MachineCreated{Attempt: 1, Machine: platform.Machine{Runner: "fly", Pool: "default", App: "workers", ID: "148e"}}
 	started := run.WorkerContacted{Attempt: 1, WorkerID: "w1", Started: true}
 	upload := run.Upload{Key: "exports/export_1/a1", FileName: "orders.xml", Size: 1204}
 	success := run.Reported{Attempt: 1, WorkerID: "w1", Report: run.Report{Digest: "d", Success: true, Outcome: run.OutcomeSucceeded, Upload: &upload}}
@@ -215,7 +216,7 @@ func TestEventsConformToTheSchema(t *testing.T) {
 			RetryAt: at.Draw(t, "retry"), CreatedAt: at.Draw(t, "created"), EndedAt: at.Draw(t, "ended"),
 			Attempt: run.Attempt{
 				Number: rapid.IntRange(0, 2).Draw(t, "attempt"), MachineName: "m", StartedAt: at.Draw(t, "started"), EndedAt: at.Draw(t, "attempt ended"),
-				WorkerID: rapid.SampledFrom([]string{"", "w"}).Draw(t, "worker"), Machine: run.Machine{ID: rapid.SampledFrom([]string{"", "148e"}).Draw(t, "machine")},
+				WorkerID: rapid.SampledFrom([]string{"", "w"}).Draw(t, "worker"), Machine: platform.Machine{ID: rapid.SampledFrom([]string{"", "148e"}).Draw(t, "machine")},
 			},
 		}
 		if rapid.Bool().Draw(t, "output") {

@@ -6,6 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -29,7 +30,7 @@ func Documents() runs.Documents {
 func JobDocument(j job.Job) ([]byte, error) { return json.Marshal(Job(j)) }
 
 // PoolDocument encodes a pool, without its use, for the digests in its events.
-func PoolDocument(p run.Pool) ([]byte, error) {
+func PoolDocument(p platform.Pool) ([]byte, error) {
 	return json.Marshal(Pool(pools.View{Pool: p}))
 }
 

@@ -38,9 +38,9 @@ func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
 	d.Placement, wrong = placement(body.Runner, body.Settings)
 	d.Faults = append(d.Faults, wrong...)
 	for i, f := range body.Fallback {
-		next := run.Fallback{Pool: f.Pool}
+		next := platform.Fallback{Pool: f.Pool}
 		for _, reason := range f.On {
-			next.On = append(next.On, run.FallbackReason(reason))
+			next.On = append(next.On, platform.FallbackReason(reason))
 		}
 		if s := f.ThrottledSeconds; s != nil {
 			var bad *fault.Fault
@@ -55,9 +55,9 @@ func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
 		seconds := func(n int) time.Duration {
 			return time.Duration(min(max(n, -1), 1e9)) * time.Second
 		}
-		d.Warm = &run.Warm{
+		d.Warm = &platform.Warm{
 			Min: w.Min, Max: w.Max, Ahead: seconds(w.AheadSeconds), MaxAge: seconds(w.MaxAgeSeconds),
-			Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB, After: run.WarmAfter(w.After),
+			Image: w.Image, CPUs: w.CPUs, MemoryMB: w.MemoryMB, After: platform.WarmAfter(w.After),
 		}
 	}
 	return d
@@ -105,7 +105,7 @@ func poolEngine(e *platform.EnginePlace) *contract.PoolEngine {
 }
 
 // poolWarm returns the wire form of the settings of warm machines; nil without settings.
-func poolWarm(w *run.Warm) *contract.PoolWarm {
+func poolWarm(w *platform.Warm) *contract.PoolWarm {
 	if w == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func poolWarm(w *run.Warm) *contract.PoolWarm {
 }
 
 // poolFallback returns the wire form of fallbacks.
-func poolFallback(fallbacks []run.Fallback) (found []contract.PoolFallback) {
+func poolFallback(fallbacks []platform.Fallback) (found []contract.PoolFallback) {
 	for _, f := range fallbacks {
 		next := contract.PoolFallback{Pool: f.Pool}
 		for _, reason := range f.On {
@@ -213,7 +213,7 @@ func PoolHealth(h pools.Health) contract.PoolHealth {
 		Live: true, Ready: !h.Draining, Draining: h.Draining, Held: h.Held, Queued: h.Queued, Machines: h.Machines,
 		Metrics: contract.PoolMetrics{Limit: h.Limit, QueueLimit: h.QueueLimit, LongestWaitSeconds: seconds(h.LongestWait), StartingMachines: h.Starting, MeasuredStarts: h.Starts, NextStartAt: h.NextStart},
 		WarmMachines: contract.WarmCounts{
-			Creating: h.Warm[run.WarmCreating] + h.Warm[run.WarmRecycling], Ready: h.Warm[run.WarmReady], Claimed: h.Warm[run.WarmClaimed], Ending: h.Warm[run.WarmEnding],
+			Creating: h.Warm[platform.WarmCreating] + h.Warm[platform.WarmRecycling], Ready: h.Warm[platform.WarmReady], Claimed: h.Warm[platform.WarmClaimed], Ending: h.Warm[platform.WarmEnding],
 		},
 		MachineStates: contract.MachineCounts{Starting: h.Starting, Running: h.Running, Ending: h.Ending},
 		Remaining:     make([]contract.Holder, 0, len(h.Remaining)), Errors: make([]contract.PoolErrorGroup, 0, len(h.Errors)),

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -28,7 +28,7 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 		if d.Warm == nil || len(d.Faults) > 0 || len(d.Warm.Check(platform.RunnerFly)) > 0 {
 			t.Fatalf("got %+v, want valid settings", d)
 		}
-		if diff := cmp.Diff(body.Warm, api.Pool(pools.View{Pool: run.Pool{Warm: d.Warm}}).Warm); diff != "" {
+		if diff := cmp.Diff(body.Warm, api.Pool(pools.View{Pool: platform.Pool{Warm: d.Warm}}).Warm); diff != "" {
 			t.Errorf("got other settings (-want +got):\n%s", diff)
 		}
 	}

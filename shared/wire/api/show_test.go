@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -80,7 +81,7 @@ func TestProgressMessages(t *testing.T) {
 // TestFallbackIsShown shows a run that falls back, in the status and in the task.
 func TestFallbackIsShown(t *testing.T) {
 	t.Parallel()
-	step := run.DetourStep{Attempt: 1, From: "default", To: "spare", Reason: run.FallbackImage, Message: "manifest unknown", At: time.Unix(9, 0)}
+	step := run.DetourStep{Attempt: 1, From: "default", To: "spare", Reason: platform.FallbackImage, Message: "manifest unknown", At: time.Unix(9, 0)}
 	for _, state := range []run.State{run.Terminating, run.Retrying} {
 		v := view(func(r *run.Run) {
 			r.State, r.Attempt.Number, r.Slot.Pool = state, 1, "default"

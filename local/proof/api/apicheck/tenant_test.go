@@ -27,7 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/artifact"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -204,7 +204,7 @@ func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task 
 	byID := strings.HasPrefix(op.Path, "/v1/responses/")
 	if front || byID || op.Path == "/v1/tasks" && op.Method == http.MethodPost {
 		engine := platform.EnginePlace{Kind: platform.EngineMock, Model: servedModel, Slots: 1, Replicas: []platform.EngineReplica{{ID: "r1"}}}
-		pool := run.Pool{Tenant: apitest.Tenant, ID: ownEngine, Limit: 1, Engine: &engine, Draining: front, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
+		pool := platform.Pool{Tenant: apitest.Tenant, ID: ownEngine, Limit: 1, Engine: &engine, Draining: front, CreatedAt: apitest.Began, UpdatedAt: apitest.Began}
 		if err := stage.Store.SavePool(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}

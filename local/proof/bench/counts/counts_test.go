@@ -53,7 +53,7 @@ func kinds() []kind {
 		}, func(w *world, _ int) string { return started(w, "/v1/jobs/report/runs", "{}") }},
 		{"inference task", func(w *world) {
 			place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
-			w.ok(w.home.store().SavePool(w.Context(), run.Pool{Tenant: tenant, ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}))
+			w.ok(w.home.store().SavePool(w.Context(), platform.Pool{Tenant: tenant, ID: "pool0", Limit: 1, QueueLimit: 10, Engine: &place}))
 		}, func(w *world, _ int) string {
 			return started(w, "/v1/tasks", `{"model_ref": "mock", "workload": "completion", "prompt": "tell a story", "max_tokens": 20}`)
 		}},

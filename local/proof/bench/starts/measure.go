@@ -12,7 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -26,7 +26,7 @@ type Case struct {
 	Gap        time.Duration
 	Sequential bool
 	// Apps is the number of the pool's apps. Warm means that one warm machine per run, at most
-	// run.MostWarm, is ready before the first run.
+	// platform.MostWarm, is ready before the first run.
 	Apps int
 	Warm bool
 }
@@ -129,7 +129,7 @@ func (w *world) definePool(c Case, apps []string) error {
 	definition := contract.PoolDefinition{Runner: platform.RunnerFly, Settings: &contract.PoolSettings{Apps: apps}, Limit: &limit}
 	ready := 0
 	if c.Warm {
-		ready = min(c.Runs, run.MostWarm)
+		ready = min(c.Runs, platform.MostWarm)
 		definition.Warm = &contract.PoolWarm{Min: ready, Max: ready}
 	}
 	body, err := json.Marshal(definition)

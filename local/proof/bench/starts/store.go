@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -40,7 +41,7 @@ func (s delayedStore) Commit(ctx context.Context, writes ...port.Write) error {
 }
 
 // LoadPool implements port.Store.
-func (s delayedStore) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
+func (s delayedStore) LoadPool(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
 	time.Sleep(readDelay)
 	return s.Store.LoadPool(ctx, ref)
 }
@@ -58,13 +59,13 @@ func (s delayedStore) SetStartLimiter(ctx context.Context, g fleet.StartLimiter)
 }
 
 // WarmMachines implements port.Store.
-func (s delayedStore) WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error) {
+func (s delayedStore) WarmMachines(ctx context.Context, ref platform.PoolRef) ([]platform.WarmMachine, error) {
 	time.Sleep(readDelay)
 	return s.Store.WarmMachines(ctx, ref)
 }
 
 // SaveWarm implements port.Store.
-func (s delayedStore) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+func (s delayedStore) SaveWarm(ctx context.Context, w platform.WarmMachine) error {
 	time.Sleep(commitDelay)
 	return s.Store.SaveWarm(ctx, w)
 }

@@ -4,28 +4,28 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // SavePool implements port.Store.
-func (s *Store) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *Store) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	s.witness.savesPool(p)
 	return s.call(context.Background(), "SavePool", "", true, func() error { return s.inner.SavePool(ctx, p, notes...) })
 }
 
 // LoadPool implements port.Store.
-func (s *Store) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
-	return ask(s, "LoadPool", false, func() (run.Pool, error) { return s.inner.LoadPool(ctx, ref) })
+func (s *Store) LoadPool(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
+	return ask(s, "LoadPool", false, func() (platform.Pool, error) { return s.inner.LoadPool(ctx, ref) })
 }
 
 // DeletePool implements port.Store.
-func (s *Store) DeletePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s *Store) DeletePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	return s.call(context.Background(), "DeletePool", "", true, func() error { return s.inner.DeletePool(ctx, p, notes...) })
 }
 
 // PoolRecords implements port.Store.
-func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) (pools []run.Pool, next string, err error) {
+func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) (pools []platform.Pool, next string, err error) {
 	next, err = ask(s, "PoolRecords", false, func() (place string, err error) {
 		pools, place, err = s.inner.PoolRecords(ctx, tenant, page)
 		return place, err
@@ -37,7 +37,7 @@ func (s *Store) PoolRecords(ctx context.Context, tenant string, page port.Page) 
 }
 
 // PoolsDue implements port.Store.
-func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) (due []run.PoolRef, next string, err error) {
+func (s *Store) PoolsDue(ctx context.Context, now time.Time, after string, limit int) (due []platform.PoolRef, next string, err error) {
 	next, err = ask(s, "PoolsDue", false, func() (place string, err error) {
 		due, place, err = s.inner.PoolsDue(ctx, now, after, limit)
 		return place, err
@@ -54,16 +54,16 @@ func (s *Store) AddNotes(ctx context.Context, notes ...port.Note) error {
 }
 
 // WarmMachines implements port.Store.
-func (s *Store) WarmMachines(ctx context.Context, ref run.PoolRef) ([]run.WarmMachine, error) {
-	return ask(s, "WarmMachines", false, func() ([]run.WarmMachine, error) { return s.inner.WarmMachines(ctx, ref) })
+func (s *Store) WarmMachines(ctx context.Context, ref platform.PoolRef) ([]platform.WarmMachine, error) {
+	return ask(s, "WarmMachines", false, func() ([]platform.WarmMachine, error) { return s.inner.WarmMachines(ctx, ref) })
 }
 
 // SaveWarm implements port.Store.
-func (s *Store) SaveWarm(ctx context.Context, w run.WarmMachine) error {
+func (s *Store) SaveWarm(ctx context.Context, w platform.WarmMachine) error {
 	return s.call(context.Background(), "SaveWarm", "", true, func() error { return s.inner.SaveWarm(ctx, w) })
 }
 
 // DeleteWarm implements port.Store.
-func (s *Store) DeleteWarm(ctx context.Context, w run.WarmMachine) error {
+func (s *Store) DeleteWarm(ctx context.Context, w platform.WarmMachine) error {
 	return s.call(context.Background(), "DeleteWarm", "", true, func() error { return s.inner.DeleteWarm(ctx, w) })
 }

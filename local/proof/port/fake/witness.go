@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -167,7 +168,7 @@ func (w *witness) saves(j job.Job) {
 	}
 }
 
-func (w *witness) savesPool(p run.Pool) {
+func (w *witness) savesPool(p platform.Pool) {
 	misuse := w.misuse("save", run.Run{ID: p.ID})
 	if p.Tenant == "" || p.ID == "" || p.CreatedAt.IsZero() || p.Version < 0 {
 		misuse("of a pool without a tenant, an id or a time of creation, or on version %d", p.Version)

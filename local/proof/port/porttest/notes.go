@@ -11,7 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -25,7 +25,7 @@ func Notes(t *testing.T, store port.Store, delivered func() []port.Note) {
 	note := func(id string) port.Note {
 		return port.Note{Tenant: "acme", ID: id, At: now, Document: json.RawMessage(`{"eventId":"<` + id + `>","text":"ž"}`)}
 	}
-	j, p := job.Job{Tenant: "acme", ID: "j", Version: 1, CreatedAt: now}, run.Pool{Tenant: "acme", ID: "p", CreatedAt: now}
+	j, p := job.Job{Tenant: "acme", ID: "j", Version: 1, CreatedAt: now}, platform.Pool{Tenant: "acme", ID: "p", CreatedAt: now}
 	w := webhook.Webhook{Tenant: "acme", ID: "w"}
 	limit := func(version int64) func(port.Note) error {
 		return func(n port.Note) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -88,13 +89,13 @@ func (s settled) QueueAhead(ctx context.Context, tenant string, slot run.Slot, m
 }
 
 // PoolRecords implements port.Store.
-func (s settled) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]run.Pool, string, error) {
+func (s settled) PoolRecords(ctx context.Context, tenant string, page port.Page) ([]platform.Pool, string, error) {
 	s.settle()
 	return s.Store.PoolRecords(ctx, tenant, page)
 }
 
 // PoolsDue implements port.Store.
-func (s settled) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]run.PoolRef, string, error) {
+func (s settled) PoolsDue(ctx context.Context, now time.Time, after string, limit int) ([]platform.PoolRef, string, error) {
 	s.settle()
 	return s.Store.PoolsDue(ctx, now, after, limit)
 }

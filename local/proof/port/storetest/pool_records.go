@@ -5,17 +5,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // samplePool returns a valid new pool.
-func (s *storeTest) samplePool(tenant, id string) run.Pool {
-	return run.Pool{Tenant: tenant, ID: id}.Resized(4, 100, "token:abc123", s.later())
+func (s *storeTest) samplePool(tenant, id string) platform.Pool {
+	return platform.Pool{Tenant: tenant, ID: id}.Resized(4, 100, "token:abc123", s.later())
 }
 
 // savePool stores the pool and returns the stored record.
-func (s *storeTest) savePool(p run.Pool) run.Pool {
+func (s *storeTest) savePool(p platform.Pool) platform.Pool {
 	s.Helper()
 	s.ok(s.store.SavePool(s.ctx, p))
 	p.Version++
@@ -23,7 +24,7 @@ func (s *storeTest) savePool(p run.Pool) run.Pool {
 }
 
 // wantPool checks that the store returns exactly this record.
-func (s *storeTest) wantPool(want run.Pool) {
+func (s *storeTest) wantPool(want platform.Pool) {
 	s.Helper()
 	got, err := s.store.LoadPool(s.ctx, want.Ref())
 	s.ok(err)
@@ -32,7 +33,7 @@ func (s *storeTest) wantPool(want run.Pool) {
 
 func (s *storeTest) wantNoPool(tenant, id string) {
 	s.Helper()
-	if got, err := s.store.LoadPool(s.ctx, run.PoolRef{Tenant: tenant, ID: id}); !isNotFound(err) {
+	if got, err := s.store.LoadPool(s.ctx, platform.PoolRef{Tenant: tenant, ID: id}); !isNotFound(err) {
 		s.Fatalf("pool %s of %q: got %+v, %v; want ErrNotFound", id, tenant, got, err)
 	}
 }
@@ -44,11 +45,11 @@ func poolIsReadBack(s *storeTest) {
 	s.wantNoPool("zenith", "reports")
 	s.wantNoPool("acme", "report")
 	s.wantJobConflict(s.store.SavePool(s.ctx, s.samplePool("acme", "reports")))
-	for i, change := range []func(run.Pool) run.Pool{
-		func(p run.Pool) run.Pool { return p.Resized(0, 0, "token:def456", s.later()) },
-		func(p run.Pool) run.Pool { return p.Drain(s.now.Add(time.Hour), "token:def456", s.later()) },
-		func(p run.Pool) run.Pool { return p.Drain(time.Time{}, "token:abc123", s.later()) },
-		func(p run.Pool) run.Pool { return p.Resume("token:abc123", s.later()) },
+	for i, change := range []func(platform.Pool) platform.Pool{
+		func(p platform.Pool) platform.Pool { return p.Resized(0, 0, "token:def456", s.later()) },
+		func(p platform.Pool) platform.Pool { return p.Drain(s.now.Add(time.Hour), "token:def456", s.later()) },
+		func(p platform.Pool) platform.Pool { return p.Drain(time.Time{}, "token:abc123", s.later()) },
+		func(p platform.Pool) platform.Pool { return p.Resume("token:abc123", s.later()) },
 	} {
 		stale := p
 		p = s.savePool(change(p))
@@ -146,18 +147,18 @@ func drainsAreDue(s *storeTest) {
 	}
 	s.savePool(s.samplePool("acme", "open"))
 	s.savePool(s.samplePool("acme", "no-deadline").Drain(time.Time{}, "token:abc123", s.later()))
-	due := duePages(s, s.store.PoolsDue, func(ref run.PoolRef) string { return ref.ID })
+	due := duePages(s, s.store.PoolsDue, func(ref platform.PoolRef) string { return ref.ID })
 	s.wantDue(want, start, due)
-	for i, change := range []func(run.Pool) run.Pool{
-		func(p run.Pool) run.Pool { p.Drained = true; return p },
-		func(p run.Pool) run.Pool { return p.Resume("token:abc123", s.later()) },
+	for i, change := range []func(platform.Pool) platform.Pool{
+		func(p platform.Pool) platform.Pool { p.Drained = true; return p },
+		func(p platform.Pool) platform.Pool { return p.Resume("token:abc123", s.later()) },
 	} {
-		p, err := s.store.LoadPool(s.ctx, run.PoolRef{Tenant: []string{"acme", "zenith"}[i], ID: want[i]})
+		p, err := s.store.LoadPool(s.ctx, platform.PoolRef{Tenant: []string{"acme", "zenith"}[i], ID: want[i]})
 		s.ok(err)
 		s.savePool(change(p))
 		s.same(want[i+1:], due(start.Add(time.Hour), 10))
 	}
-	third, err := s.store.LoadPool(s.ctx, run.PoolRef{Tenant: "acme", ID: want[2]})
+	third, err := s.store.LoadPool(s.ctx, platform.PoolRef{Tenant: "acme", ID: want[2]})
 	s.ok(err)
 	s.ok(s.store.DeletePool(s.ctx, third))
 	s.same(want[3:], due(start.Add(time.Hour), 10))

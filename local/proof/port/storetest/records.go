@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/label"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -43,7 +44,7 @@ func committedIsReadBack(s *storeTest) {
 	r := s.create(sample("acme", "a"))
 	facts := append([]run.Fact{enqueued("default", 3), granted(3)},
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 2, Token: strings.Repeat("t", 1024)},
-		run.MachineCreated{Attempt: 1, Machine: run.Machine{ID: "m1"}}, run.MachineRunning{Attempt: 1})
+		run.MachineCreated{Attempt: 1, Machine: platform.Machine{ID: "m1"}}, run.MachineRunning{Attempt: 1})
 	facts = append(facts, lostFacts()...)
 	facts = append(facts, run.Relabelled{Change: label.Of(map[string]string{"team": "data", "env": ""})}, run.Relabelled{Change: label.Change{"env": nil}})
 	for _, f := range facts {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -45,7 +46,7 @@ func shortLived(tenant, id string) run.Run {
 func startFacts(machine string) []run.Fact {
 	return []run.Fact{
 		run.TokenStored{Step: run.StepContainerCreating, Generation: 1, Token: "token 1"},
-		run.MachineCreated{Attempt: 1, Machine: run.Machine{Runner: "fly", App: "app", ID: machine}},
+		run.MachineCreated{Attempt: 1, Machine: platform.Machine{Runner: "fly", App: "app", ID: machine}},
 		run.MachineRunning{Attempt: 1},
 		run.TokenStored{Step: run.StepRunning, Generation: 2, Token: "token 2"},
 	}

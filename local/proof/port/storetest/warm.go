@@ -8,31 +8,32 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func (s *storeTest) warm(tenant, pool, id string) run.WarmMachine {
-	return run.WarmMachine{
-		Tenant: tenant, Pool: pool, ID: id, Phase: run.WarmReady, CreatedAt: s.later(),
-		Key:     run.WarmKey{Image: "worker", CPUs: 1, MemoryMB: 256, Region: "ams"},
-		Machine: run.Machine{Runner: "fly", App: "app", ID: "m-" + id},
+func (s *storeTest) warm(tenant, pool, id string) platform.WarmMachine {
+	return platform.WarmMachine{
+		Tenant: tenant, Pool: pool, ID: id, Phase: platform.WarmReady, CreatedAt: s.later(),
+		Key:     platform.WarmKey{Image: "worker", CPUs: 1, MemoryMB: 256, Region: "ams"},
+		Machine: platform.Machine{Runner: "fly", App: "app", ID: "m-" + id},
 	}
 }
 
 // saveWarm stores the machine and returns the stored record.
-func (s *storeTest) saveWarm(w run.WarmMachine) run.WarmMachine {
+func (s *storeTest) saveWarm(w platform.WarmMachine) platform.WarmMachine {
 	s.Helper()
 	s.ok(s.store.SaveWarm(s.ctx, w))
 	w.Version++
 	return w
 }
 
-func (s *storeTest) wantWarm(tenant, pool string, want ...run.WarmMachine) {
+func (s *storeTest) wantWarm(tenant, pool string, want ...platform.WarmMachine) {
 	s.Helper()
-	got, err := s.store.WarmMachines(s.ctx, run.PoolRef{Tenant: tenant, ID: pool})
+	got, err := s.store.WarmMachines(s.ctx, platform.PoolRef{Tenant: tenant, ID: pool})
 	s.ok(err)
-	slices.SortFunc(got, func(a, b run.WarmMachine) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(got, func(a, b platform.WarmMachine) int { return strings.Compare(a.ID, b.ID) })
 	if len(got) != len(want) {
 		s.Fatalf("got warm machines %+v, want %+v", got, want)
 	}
@@ -63,9 +64,9 @@ func warmIsReadBack(s *storeTest) {
 	a = s.saveWarm(a)
 	a = s.saveWarm(a.Clearing("v2"))
 	s.wantWarm("acme", "p", a, b)
-	a = s.saveWarm(a.Cleared(run.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"}))
+	a = s.saveWarm(a.Cleared(platform.Machine{Runner: "fly", App: "app", ID: "m-a", Version: "v3"}))
 	s.wantWarm("acme", "p", a, b)
-	a.Phase = run.WarmEnding
+	a.Phase = platform.WarmEnding
 	a = s.saveWarm(a)
 	s.wantWarm("acme", "p", a, b)
 	s.ok(s.store.DeleteWarm(s.ctx, a))
@@ -78,7 +79,7 @@ func warmIsReadBack(s *storeTest) {
 	for i := range 120 {
 		s.ok(s.store.SaveWarm(s.ctx, s.warm("acme", "many", fmt.Sprintf("%03d", i))))
 	}
-	if got, err := s.store.WarmMachines(s.ctx, run.PoolRef{Tenant: "acme", ID: "many"}); err != nil || len(got) != 120 {
+	if got, err := s.store.WarmMachines(s.ctx, platform.PoolRef{Tenant: "acme", ID: "many"}); err != nil || len(got) != 120 {
 		s.Errorf("got %d machines (%v), want 120", len(got), err)
 	}
 }
@@ -86,13 +87,13 @@ func warmIsReadBack(s *storeTest) {
 // warmPoolsAreDue checks that a pool with warm machines is always due.
 func warmPoolsAreDue(s *storeTest) {
 	p := s.samplePool("acme", "warm")
-	p.CreatedAt, p.Warm = s.now.Add(-time.Hour), &run.Warm{Min: 1, Max: 2, Ahead: time.Minute, After: run.WarmRecycle}
+	p.CreatedAt, p.Warm = s.now.Add(-time.Hour), &platform.Warm{Min: 1, Max: 2, Ahead: time.Minute, After: platform.WarmRecycle}
 	p = s.savePool(p)
 	s.savePool(s.samplePool("acme", "cold"))
 	s.wantPool(p)
 	due, _, err := s.store.PoolsDue(s.ctx, s.now, "", 10)
 	s.ok(err)
-	s.same([]run.PoolRef{p.Ref()}, due)
+	s.same([]platform.PoolRef{p.Ref()}, due)
 	p.Warm = nil
 	s.savePool(p)
 	if due, _, err := s.store.PoolsDue(s.ctx, s.now, "", 10); err != nil || len(due) > 0 {
@@ -104,7 +105,7 @@ func warmPoolsAreDue(s *storeTest) {
 // claim, and the run of the claim must have the machine.
 func claimRace(s *storeTest) {
 	const attempts = 20
-	machines := []run.WarmMachine{
+	machines := []platform.WarmMachine{
 		s.saveWarm(s.warm("acme", "p", "a")), s.saveWarm(s.warm("acme", "p", "b")), s.saveWarm(s.warm("acme", "p", "c")),
 	}
 	runs := make([]run.Run, attempts)
@@ -138,10 +139,10 @@ func claimRace(s *storeTest) {
 			s.wantRun(r)
 		}
 	}
-	stored, err := s.store.WarmMachines(s.ctx, run.PoolRef{Tenant: "acme", ID: "p"})
+	stored, err := s.store.WarmMachines(s.ctx, platform.PoolRef{Tenant: "acme", ID: "p"})
 	s.ok(err)
 	for _, w := range stored {
-		if w.Phase != run.WarmClaimed || w.Run == "" || holders[w.ID] != w.Run || w.Version != 2 {
+		if w.Phase != platform.WarmClaimed || w.Run == "" || holders[w.ID] != w.Run || w.Version != 2 {
 			s.Errorf("got machine %+v, want it claimed by run %q", w, holders[w.ID])
 		}
 	}
@@ -151,7 +152,7 @@ func claimRace(s *storeTest) {
 // claimed machine must find the claim in the run, because both are of the same commit.
 func claimSeen(s *storeTest) {
 	const claims, readers = 40, 2
-	pool := run.PoolRef{Tenant: "acme", ID: "p"}
+	pool := platform.PoolRef{Tenant: "acme", ID: "p"}
 	done := make(chan struct{})
 	var reading sync.WaitGroup
 	for range readers {
@@ -168,7 +169,7 @@ func claimSeen(s *storeTest) {
 					return
 				}
 				for _, w := range stored {
-					if w.Phase != run.WarmClaimed || seen[w.ID] {
+					if w.Phase != platform.WarmClaimed || seen[w.ID] {
 						continue
 					}
 					seen[w.ID] = true

@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -40,7 +40,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 		return fmt.Errorf("cannot store the model: %w", err)
 	}
 	queue := w.roll("queue").IntN(3) * 4
-	if err := w.raw.store.SavePool(ctx, run.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, CreatedAt: bubble.Now()}); err != nil {
+	if err := w.raw.store.SavePool(ctx, platform.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, CreatedAt: bubble.Now()}); err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
 	leave := runs.LeaveToSweep{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -108,13 +109,13 @@ func (s faultyStore) Holders(ctx context.Context, tenant, pool string, limit int
 }
 
 // SavePool implements port.PoolStore.
-func (s faultyStore) SavePool(ctx context.Context, p run.Pool, notes ...port.Note) error {
+func (s faultyStore) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
 	return done(ctx, s.p, "save pool", func() error { return s.Store.SavePool(ctx, p, notes...) })
 }
 
 // LoadPool implements port.PoolStore.
-func (s faultyStore) LoadPool(ctx context.Context, ref run.PoolRef) (run.Pool, error) {
-	return during(ctx, s.p, "load pool", false, func() (run.Pool, error) { return s.Store.LoadPool(ctx, ref) })
+func (s faultyStore) LoadPool(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
+	return during(ctx, s.p, "load pool", false, func() (platform.Pool, error) { return s.Store.LoadPool(ctx, ref) })
 }
 
 // Account implements port.AccountStore.

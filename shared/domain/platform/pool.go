@@ -1,10 +1,8 @@
-package run
+package platform
 
 import (
 	"reflect"
 	"time"
-
-	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Pool limits how many runs hold a slot at the same time, and how many may be queued. A
@@ -17,10 +15,10 @@ type Pool struct {
 	// QueueLimit is the number of queued runs at which new ones are refused; 0 means no limit.
 	QueueLimit int `json:"queueLimit"`
 	// Placement is where the machines of the runs are created.
-	Placement platform.Placement `json:"placement,omitzero"`
+	Placement Placement `json:"placement,omitzero"`
 	// Engine is where inference tasks run; nil for a pool of a runner, which Placement
 	// describes.
-	Engine *platform.EnginePlace `json:"engine,omitempty"`
+	Engine *EnginePlace `json:"engine,omitempty"`
 	// Fallbacks are the pools for runs whose machines the platform of this pool does not start,
 	// in order.
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`
@@ -58,7 +56,7 @@ func (p Pool) Resized(limit, queueLimit int, by string, now time.Time) Pool {
 }
 
 // Placed returns the pool with the placement. A pool that already has it is unchanged.
-func (p Pool) Placed(where platform.Placement, by string, now time.Time) Pool {
+func (p Pool) Placed(where Placement, by string, now time.Time) Pool {
 	if p.Placement.Equal(where) {
 		return p
 	}

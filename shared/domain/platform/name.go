@@ -1,4 +1,4 @@
-package run
+package platform
 
 import (
 	"crypto/sha256"
@@ -10,11 +10,11 @@ import (
 // nameLimit is the maximum length of a DNS-1123 label, which Kubernetes objects have as names.
 const nameLimit = 63
 
-// Name returns the name of a part of a run in other systems: the machine of an attempt ("a",
+// ResourceName returns the name of a part of a run in other systems: the machine of an attempt ("a",
 // 2), or an execution ("s", 1). It is a DNS-1123 label (a-z, 0-9 and '-', at most 63). It
 // starts with the readable part of the run's id and contains 60 bits of a hash of tenant and
 // id. So it differs between tenants, ids and parts.
-func Name(tenant, id, part string, number int) string {
+func ResourceName(tenant, id, part string, number int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", tenant, id))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:12])
 	tail := fmt.Sprintf("-%s-%s%d", hash, part, number)

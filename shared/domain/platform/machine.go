@@ -1,4 +1,4 @@
-package run
+package platform
 
 // Machine identifies the machine of an attempt: its runner, its location and its id. The zero
 // value is an unknown machine.

@@ -1,10 +1,8 @@
-package run
+package platform
 
 import (
 	"reflect"
 	"time"
-
-	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Reloaded returns the pool with another model after its replicas were reloaded. It admits runs
@@ -20,7 +18,7 @@ func (p Pool) Reloaded(model, by string, now time.Time) Pool {
 
 // Serving returns the pool with the engine; nil makes it a pool of a runner. A pool that
 // already has the engine is unchanged.
-func (p Pool) Serving(e *platform.EnginePlace, by string, now time.Time) Pool {
+func (p Pool) Serving(e *EnginePlace, by string, now time.Time) Pool {
 	if e != nil && p.Engine != nil {
 		kept := *e
 		kept.Loads = p.Engine.Loads

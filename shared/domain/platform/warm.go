@@ -1,4 +1,4 @@
-package run
+package platform
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Warm are the settings of the warm machines of a pool. Warm machines are created and stopped
@@ -54,7 +53,7 @@ const (
 
 // Check returns the faults of the settings for a pool of the runner, each with its field.
 func (w Warm) Check(runner string) (found []*fault.Fault) {
-	if !platform.KeepsWarm(runner) {
+	if !KeepsWarm(runner) {
 		found = append(found, fault.Invalid("warm", "the runner %s has no warm machines, want none with it", runner))
 	}
 	within := func(field string, n, least, most int) {
@@ -128,10 +127,10 @@ type WarmMachine struct {
 	Pool   string `json:"pool"`
 	ID     string `json:"id"`
 	// Version counts the commits, from 1. A commit is conditional on it.
-	Version   int64              `json:"version"`
-	Key       WarmKey            `json:"key"`
-	Placement platform.Placement `json:"placement,omitzero"`
-	Phase     WarmState          `json:"state"`
+	Version   int64     `json:"version"`
+	Key       WarmKey   `json:"key"`
+	Placement Placement `json:"placement,omitzero"`
+	Phase     WarmState `json:"state"`
 	// App is the place in which the machine is created. Machine is set once the machine is
 	// known.
 	App     string  `json:"app,omitempty"`
@@ -153,7 +152,7 @@ type WarmMachine struct {
 func (w WarmMachine) Ref() WarmRef { return WarmRef{w.Tenant, w.Pool, w.ID} }
 
 // Name returns the name of the machine on its platform.
-func (w WarmMachine) Name() string { return Name(w.Tenant, w.Pool, "w"+w.ID+"x", 1) }
+func (w WarmMachine) Name() string { return ResourceName(w.Tenant, w.Pool, "w"+w.ID+"x", 1) }
 
 // Outdated reports whether a later machine with this image and digest shows that the image of w
 // has changed.
@@ -162,7 +161,7 @@ func (w WarmMachine) Outdated(image, digest string, later time.Time) bool {
 }
 
 // Claimable reports whether an attempt with the key and the placement can use the machine.
-func (w WarmMachine) Claimable(key WarmKey, where platform.Placement) bool {
+func (w WarmMachine) Claimable(key WarmKey, where Placement) bool {
 	return w.Phase == WarmReady && w.Machine.Known() && w.Key == key && w.Placement.Equal(where)
 }
 

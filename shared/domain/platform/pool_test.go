@@ -1,17 +1,17 @@
-package run_test
+package platform_test
 
 import (
 	"reflect"
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 func TestPoolChanges(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	created := run.Pool{Tenant: "acme", ID: "reports"}.Resized(4, 100, "ann", now)
+	created := platform.Pool{Tenant: "acme", ID: "reports"}.Resized(4, 100, "ann", now)
 	if created.Limit != 4 || created.QueueLimit != 100 || !created.CreatedAt.Equal(now) || created.UpdatedBy != "ann" {
 		t.Fatalf("got %+v, want limits 4 and 100 of ann", created)
 	}
