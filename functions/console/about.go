@@ -4,32 +4,33 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/sortie-dev/sortie/functions/console/inference"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // aboutPage shows what the deployment is, its limits, and the health of its parts.
-var aboutPage = page{name: "about", path: "about", label: "About", show: showAbout}
+var aboutPage = page.Page{Name: "about", Path: "about", Label: "About", Show: showAbout}
 
 // aboutData is the content of the page.
 type aboutData struct {
 	Version, API, URL string
 	Parts             []partRow
-	Pools             []engineRow
-	Budgets           []budgetView
+	Pools             []inference.EngineRow
+	Budgets           []inference.BudgetView
 	Limits            [][2]string
 	Scopes            []access.Scope
 	Links             []linkRow
-	Settings          []Setting
+	Settings          []page.Setting
 }
-
-// Setting is a setting of the deployment that differs from its default.
-type Setting struct{ Name, Value string }
 
 // partRow is the health of a part.
 type partRow struct {
 	Name, Details string
-	Look          look
+	Look          ui.Look
 }
 
 // linkRow is a resource of the API. The scope is empty if none is needed.
@@ -39,18 +40,18 @@ type linkRow struct {
 }
 
 var (
-	partGood = look{Word: "Works", Class: "good", Icon: "check"}
-	partBad  = look{Word: "Fails", Class: "bad", Icon: "cross"}
+	partGood = ui.Look{Word: "Works", Class: "good", Icon: "check"}
+	partBad  = ui.Look{Word: "Fails", Class: "bad", Icon: "cross"}
 )
 
-func showAbout(v *visit) (view, error) {
+func showAbout(v *page.Visit) (page.View, error) {
 	data := aboutData{
-		Version: v.c.Version, URL: v.c.URL, Scopes: v.session.token.Scopes,
+		Version: v.Config.Version, URL: v.Config.URL, Scopes: v.Session.Token.Scopes,
 		Limits: [][2]string{
-			{"Size of a form", size(formLimit)},
-			{"Size of a response that a page reads", size(answerLimit)},
-			{"Session of a browser", duration(SessionLife)},
-			{"Link for the sign-in", duration(TicketLife)},
+			{"Size of a form", ui.Size(session.FormLimit)},
+			{"Size of a response that a page reads", ui.Size(page.AnswerLimit)},
+			{"Session of a browser", ui.Duration(session.SessionLife)},
+			{"Link for the sign-in", ui.Duration(session.TicketLife)},
 		},
 		Links: []linkRow{
 			{"Description of the API (OpenAPI)", "/openapi.json", ""},
@@ -60,30 +61,30 @@ func showAbout(v *visit) (view, error) {
 			{"Readiness", "/readyz", ""},
 		},
 	}
-	if v.may(access.Admin) {
-		data.Settings = v.c.Settings
+	if v.May(access.Admin) {
+		data.Settings = v.Config.Settings
 	}
-	v.addProbes(&data)
-	if v.may(access.EventsRead) {
-		if err := v.addStream(&data); err != nil {
-			return view{}, err
+	addProbes(v, &data)
+	if v.May(access.EventsRead) {
+		if err := addStream(v, &data); err != nil {
+			return page.View{}, err
 		}
 	}
-	if v.may(access.RunsRead) {
-		if err := v.addPools(&data); err != nil {
-			return view{}, err
+	if v.May(access.RunsRead) {
+		if err := addPools(v, &data); err != nil {
+			return page.View{}, err
 		}
 	}
-	return view{Title: "About", JSON: "/readyz", Command: command("version"), Content: data.content}, nil
+	return page.View{Title: "About", JSON: "/readyz", Command: ui.Command("version"), Content: data.content}, nil
 }
 
 // addProbes adds the results of the health checks.
-func (v *visit) addProbes(data *aboutData) {
+func addProbes(v *page.Visit, data *aboutData) {
 	for _, probe := range [][2]string{{"Server", "/healthz"}, {"Store, which accepts changes", "/readyz"}} {
 		var health contract.Health
 		row := partRow{Name: probe[0], Look: partGood}
-		err := v.get(probe[1], nil, &health)
-		switch p := problemOf(err); {
+		err := v.Get(probe[1], nil, &health)
+		switch p := page.ProblemOf(err); {
 		case p != nil && p.Body.Status == http.StatusNotFound:
 			continue // the deployment has no such check
 		case p != nil:
@@ -98,13 +99,13 @@ func (v *visit) addProbes(data *aboutData) {
 }
 
 // addStream adds the stream of events.
-func (v *visit) addStream(data *aboutData) error {
-	end, err := v.endOfStream()
-	if unknown(err) {
+func addStream(v *page.Visit, data *aboutData) error {
+	end, err := endOfStream(v)
+	if page.Unknown(err) {
 		return nil
 	}
 	row := partRow{Name: "Stream of events", Look: partGood, Details: strconv.FormatInt(end.Position, 10) + " events"}
-	if p := problemOf(err); p != nil {
+	if p := page.ProblemOf(err); p != nil {
 		row.Look, row.Details = partBad, p.Body.Detail
 	} else if err != nil {
 		return err
@@ -114,12 +115,12 @@ func (v *visit) addStream(data *aboutData) error {
 }
 
 // addPools adds the pools with their limits, and the budgets.
-func (v *visit) addPools(data *aboutData) error {
-	pools, err := v.pools()
+func addPools(v *page.Visit, data *aboutData) error {
+	pools, err := inference.ReadPools(v)
 	if err != nil {
 		return err
 	}
-	if data.Pools, err = v.healths(pools); err != nil {
+	if data.Pools, err = inference.ReadHealths(v, pools); err != nil {
 		return err
 	}
 	for _, p := range data.Pools {
@@ -130,13 +131,13 @@ func (v *visit) addPools(data *aboutData) error {
 		data.Parts = append(data.Parts, row)
 	}
 	var found contract.Capabilities
-	if err := v.get("/v1/capabilities", nil, &found); err != nil && !unknown(err) {
+	if err := v.Get("/v1/capabilities", nil, &found); err != nil && !page.Unknown(err) {
 		return err
 	}
 	data.API = found.APIVersion
-	for _, scope := range []string{"tenant", "project:" + v.session.token.Project} {
-		b, err := v.budget(scope)
-		if unknown(err) {
+	for _, scope := range []string{"tenant", "project:" + v.Session.Token.Project} {
+		b, err := inference.ReadBudget(v, scope)
+		if page.Unknown(err) {
 			return nil
 		}
 		if err != nil {

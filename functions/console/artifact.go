@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -18,12 +20,12 @@ import (
 )
 
 // artifactsPage lists the artifacts of the registry, the newest first.
-var artifactsPage = page{
-	name: "artifacts", path: "artifacts", scope: access.RunsRead, query: append([]string{"cursor", "id"}, artifactFilters...), show: showArtifacts,
+var artifactsPage = page.Page{
+	Name: "artifacts", Path: "artifacts", Scope: access.RunsRead, Query: append([]string{"cursor", "id"}, artifactFilters...), Show: showArtifacts,
 }
 
 // artifactPage shows an artifact with a preview.
-var artifactPage = page{name: "artifact", path: "artifacts/{artifact_id}", scope: access.RunsRead, show: showArtifact}
+var artifactPage = page.Page{Name: "artifact", Path: "artifacts/{artifact_id}", Scope: access.RunsRead, Show: showArtifact}
 
 // artifactFilters are the query parameters that the API's list of artifacts has, too.
 var artifactFilters = []string{"kind", "tag", "parent"}
@@ -38,14 +40,14 @@ const (
 type artifactsData struct {
 	Artifacts []contract.ArtifactSummary
 	Filter    url.Values
-	Chips     []chip
-	Pager     pager
+	Chips     []ui.Chip
+	Pager     ui.Pager
 }
 
-func showArtifacts(v *visit) (view, error) {
-	query := v.r.URL.Query()
+func showArtifacts(v *page.Visit) (page.View, error) {
+	query := v.Request.URL.Query()
 	if id := strings.TrimSpace(query.Get("id")); id != "" {
-		return view{}, seeOther(artifactPath(id))
+		return page.View{}, page.SeeOther(ui.ArtifactPath(id))
 	}
 	filter, flags := url.Values{}, []string{"artifacts", "list"}
 	for _, name := range artifactFilters {
@@ -54,16 +56,16 @@ func showArtifacts(v *visit) (view, error) {
 			flags = append(flags, "--"+name, value)
 		}
 	}
-	asked := extended(filter, "limit", artifactsLimit)
+	asked := page.Extended(filter, "limit", artifactsLimit)
 	if cursor := query.Get("cursor"); cursor != "" {
 		asked.Set("cursor", cursor)
 	}
 	var list contract.ArtifactList
-	if err := v.get("/v1/artifacts", asked, &list); err != nil {
-		return view{}, err
+	if err := v.Get("/v1/artifacts", asked, &list); err != nil {
+		return page.View{}, err
 	}
-	data := artifactsData{list.Artifacts, filter, chipsOf("artifacts", filter), pagerOf("artifacts", filter, query.Get("cursor"), list.NextCursor)}
-	return view{Title: "Artifacts", JSON: address("/v1/artifacts", asked), Command: command(flags...), Content: data.content}, nil
+	data := artifactsData{list.Artifacts, filter, ui.ChipsOf("artifacts", filter), ui.PagerOf("artifacts", filter, query.Get("cursor"), list.NextCursor)}
+	return page.View{Title: "Artifacts", JSON: ui.WithQuery("/v1/artifacts", asked), Command: ui.Command(flags...), Content: data.content}, nil
 }
 
 // artifactData is the content of the page for an artifact.
@@ -72,29 +74,29 @@ type artifactData struct {
 	Preview *preview
 }
 
-func showArtifact(v *visit) (view, error) {
+func showArtifact(v *page.Visit) (page.View, error) {
 	var data artifactData
-	path, err := v.artifact(&data.ArtifactSummary)
+	path, err := readArtifact(v, &data.ArtifactSummary)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
-	if data.Preview, err = v.artifactPreview(path, data.ArtifactSummary); err != nil {
-		return view{}, err
+	if data.Preview, err = artifactPreview(v, path, data.ArtifactSummary); err != nil {
+		return page.View{}, err
 	}
-	return view{
-		Title: "Artifact " + short(20, data.ID), JSON: path + "?content=false",
-		Command: command("artifacts", choose(data.MediaType == httpkit.TypeJSON, "show", "get"), data.ID), Content: data.content,
+	return page.View{
+		Title: "Artifact " + ui.Short(20, data.ID), JSON: path + "?content=false",
+		Command: ui.Command("artifacts", ui.Choose(data.MediaType == httpkit.TypeJSON, "show", "get"), data.ID), Content: data.content,
 	}, nil
 }
 
-// artifact reads the description of the artifact in the path, and returns its path in the API.
-func (v *visit) artifact(into *contract.ArtifactSummary) (path string, err error) {
-	path = "/v1/artifacts/" + url.PathEscape(v.r.PathValue("artifact_id"))
-	return path, v.get(path, url.Values{"content": {"false"}}, into)
+// readArtifact reads the description of the artifact in the path, and returns its path in the API.
+func readArtifact(v *page.Visit, into *contract.ArtifactSummary) (path string, err error) {
+	path = "/v1/artifacts/" + url.PathEscape(v.Request.PathValue("artifact_id"))
+	return path, v.Get(path, url.Values{"content": {"false"}}, into)
 }
 
 // artifactPreview reads the beginning of an artifact.
-func (v *visit) artifactPreview(path string, a contract.ArtifactSummary) (*preview, error) {
+func artifactPreview(v *page.Visit, path string, a contract.ArtifactSummary) (*preview, error) {
 	kind, _, err := mime.ParseMediaType(a.MediaType)
 	picture := slices.Contains(pictures, kind)
 	switch {
@@ -106,15 +108,15 @@ func (v *visit) artifactPreview(path string, a contract.ArtifactSummary) (*previ
 		var whole struct {
 			Content json.RawMessage `json:"content"`
 		}
-		if err := v.get(path, nil, &whole); err != nil {
+		if err := v.Get(path, nil, &whole); err != nil {
 			return nil, err
 		}
-		text := indented(whole.Content)
+		text := ui.Indented(whole.Content)
 		return &preview{Text: text, Whole: true}, nil
 	case !readable(kind):
 		return nil, nil //nolint:nilnil // it has no preview
 	}
-	text, err := v.artifactBytes(path, min(a.Size, previewLimit))
+	text, err := artifactBytes(v, path, min(a.Size, previewLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +124,13 @@ func (v *visit) artifactPreview(path string, a contract.ArtifactSummary) (*previ
 }
 
 // artifactBytes reads the first bytes of an artifact that is not JSON.
-func (v *visit) artifactBytes(path string, size int64) ([]byte, error) {
-	response, err := v.call(http.MethodGet, path, nil, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", size-1)}})
+func artifactBytes(v *page.Visit, path string, size int64) ([]byte, error) {
+	response, err := v.Call(http.MethodGet, path, nil, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", size-1)}})
 	if err != nil {
 		return nil, err
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, read(response, nil)
+		return nil, page.Read(response, nil)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, size))
@@ -145,7 +147,7 @@ func (c *console) artifactPicture(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	var a contract.ArtifactSummary
-	path, err := v.artifact(&a)
+	path, err := readArtifact(v, &a)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (c *console) artifactPicture(w http.ResponseWriter, r *http.Request) error 
 	if !slices.Contains(pictures, kind) || a.Size == 0 || a.Size > pictureLimit {
 		return fault.New(fault.NotFound, "the artifact is no picture in PNG, JPEG or GIF of at most 8 MiB")
 	}
-	content, err := v.artifactBytes(path, a.Size)
+	content, err := artifactBytes(v, path, a.Size)
 	if err != nil {
 		return err
 	}
@@ -161,18 +163,15 @@ func (c *console) artifactPicture(w http.ResponseWriter, r *http.Request) error 
 }
 
 // readArtifacts reads the newest artifacts with the tag of the run.
-func (d *runData) readArtifacts(v *visit) error {
+func (d *runData) readArtifacts(v *page.Visit) error {
 	var list contract.ArtifactList
-	err := v.get("/v1/artifacts", url.Values{"tag": {taskTag + d.TaskID}, "limit": {runArtifacts}}, &list)
+	err := v.Get("/v1/artifacts", url.Values{"tag": {taskTag + d.TaskID}, "limit": {runArtifacts}}, &list)
 	d.Artifacts = list.Artifacts
 	return err
 }
 
 // taskTag is the beginning of the tag that names the task of an artifact.
 const taskTag = "task:"
-
-// artifactPath returns the address of an artifact, below the console.
-func artifactPath(id string) string { return "artifacts/" + url.PathEscape(id) }
 
 // createdAt returns the time of an artifact.
 func createdAt(a contract.ArtifactSummary) time.Time { return time.UnixMilli(a.CreatedMS) }

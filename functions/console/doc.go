@@ -14,7 +14,7 @@
 // A browser signs in with a client token, or with a one-time ticket. Its session is a record of
 // the store. The cookie has a random secret. The record has only a digest of the secret and the
 // token, sealed with a key that is derived from the secret. So neither the cookie nor the record
-// alone contains the token. A session ends with its record, with its token, or after SessionLife.
+// alone contains the token. A session ends with its record, with its token, or after session.SessionLife.
 //
 // # Selections
 //

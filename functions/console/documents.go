@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie"
 	"github.com/sortie-dev/sortie/functions/console/docs"
+	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
@@ -33,7 +34,7 @@ func (c *console) documents(w http.ResponseWriter, r *http.Request) error {
 func DocsRoutes() []httpkit.Route {
 	to := func(w http.ResponseWriter, r *http.Request) error {
 		protect(w.Header())
-		return redirect(w, Prefix+pathDocs+url.PathEscape(r.PathValue("name")))
+		return redirect(w, page.Prefix+pathDocs+url.PathEscape(r.PathValue("name")))
 	}
 	return []httpkit.Route{
 		{Method: http.MethodGet, Pattern: "/docs", Access: httpkit.ForAll, Handle: to},

@@ -5,13 +5,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/sortie-dev/sortie/functions/console/page"
 )
 
 // TestDocumentsAreServed reads documents without a session, and tries to leave the site.
 func TestDocumentsAreServed(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	for _, r := range append(Routes(Config{}), DocsRoutes()...) {
+	for _, r := range append(Routes(page.Config{}), DocsRoutes()...) {
 		if r.Method == http.MethodGet && (strings.Contains(r.Pattern, "/docs") || strings.HasSuffix(r.Pattern, "{path...}")) {
 			mux.HandleFunc("GET "+r.Pattern, func(w http.ResponseWriter, req *http.Request) {
 				if err := r.Handle(w, req); err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -43,7 +45,7 @@ func TestEveryAddressNeedsASession(t *testing.T) {
 		"no cookie": "", "empty": "default.", "another tenant": "other." + secret, "another secret": apitest.Tenant + "." + strings.Repeat("A", 43),
 		"padded": apitest.Tenant + "." + secret + "=", "long": strings.Repeat("a", 5000) + "." + secret, "a path": "../" + apitest.Tenant + "." + secret,
 	} {
-		for _, route := range console.Routes(console.Config{}) {
+		for _, route := range console.Routes(page.Config{}) {
 			if open[route.Method+" "+route.Pattern] {
 				continue
 			}
@@ -187,7 +189,7 @@ func TestCookieIsOpaqueAndProtected(t *testing.T) {
 	answer := b.post("/console/sign-in", "token", ownerToken)
 	line := answer.Header.Values("Set-Cookie")[0]
 	c, err := http.ParseSetCookie(line)
-	if err != nil || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "" || c.MaxAge != int(console.SessionLife.Seconds()) {
+	if err != nil || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure || c.Path != "" || c.MaxAge != int(session.SessionLife.Seconds()) {
 		t.Errorf("got %s, want a protected cookie of 12 hours", line)
 	}
 	for _, secret := range []string{ownerToken, "owner"} {
@@ -223,7 +225,7 @@ func TestSessionEnds(t *testing.T) {
 	for name, end := range map[string]func(*home, *browser){
 		"sign-out":   func(_ *home, b *browser) { b.post("/console/sign-out") },
 		"revocation": func(h *home, b *browser) { h.tokens.revoke(b.t, "owner") },
-		"time":       func(h *home, _ *browser) { h.Clock.Advance(console.SessionLife) },
+		"time":       func(h *home, _ *browser) { h.Clock.Advance(session.SessionLife) },
 		"a new sign-in": func(_ *home, b *browser) {
 			copied := b.cookies["sortie_console_"+portOf(b.home)]
 			b.page("/console/runs")
@@ -258,7 +260,7 @@ func TestTicketSignsInOnce(t *testing.T) {
 	}
 	answer := h.Call(t, http.MethodPost, "/console/tickets", "", "Authorization", "Bearer "+ownerToken)
 	var ticket contract.ConsoleTicket
-	if err := json.Unmarshal([]byte(answer.Body), &ticket); err != nil || answer.Status != http.StatusCreated || !ticket.ExpiresAt.Equal(apitest.Began.Add(console.TicketLife)) {
+	if err := json.Unmarshal([]byte(answer.Body), &ticket); err != nil || answer.Status != http.StatusCreated || !ticket.ExpiresAt.Equal(apitest.Began.Add(session.TicketLife)) {
 		t.Fatalf("got %d %s, want a ticket of 10 minutes", answer.Status, answer.Body)
 	}
 	_, key, _ := strings.Cut(ticket.Path, "ticket=")
@@ -293,7 +295,7 @@ func TestTicketSignsInOnce(t *testing.T) {
 func TestTicketExpires(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*home){
-		"time":       func(h *home) { h.Clock.Advance(console.TicketLife) },
+		"time":       func(h *home) { h.Clock.Advance(session.TicketLife) },
 		"revocation": func(h *home) { h.tokens.revoke(t, "owner") },
 	} {
 		h := setup(t)
@@ -318,7 +320,7 @@ func TestExpiredSessionsAreRemoved(t *testing.T) {
 	for range 5 {
 		h.signedIn(t, ownerToken)
 	}
-	h.Clock.Advance(console.SessionLife + time.Minute)
+	h.Clock.Advance(session.SessionLife + time.Minute)
 	h.signedIn(t, ownerToken)
 	due, _, err := h.Store.ResourcesDue(t.Context(), "console-session", h.Clock.Now(), "", 100)
 	if err != nil || len(due) != 0 {
@@ -333,7 +335,7 @@ func TestRecordHasNoToken(t *testing.T) {
 	h := setup(t)
 	b := h.signedIn(t, ownerToken)
 	_, secret, _ := strings.Cut(b.cookies["sortie_console_"+portOf(h)], ".")
-	h.Clock.Advance(console.SessionLife)
+	h.Clock.Advance(session.SessionLife)
 	due, _, err := h.Store.ResourcesDue(t.Context(), "console-session", h.Clock.Now(), "", 10)
 	if err != nil || len(due) != 1 {
 		t.Fatalf("got %v, %v, want one session", due, err)

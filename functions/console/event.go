@@ -5,25 +5,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // eventPage shows an event with its envelope and its signature. cursor is the cursor after the
 // event, or only its position.
-var eventPage = page{name: "event", path: "events/{cursor}", scope: access.EventsRead, show: showEvent}
+var eventPage = page.Page{Name: "event", Path: "events/{cursor}", Scope: access.EventsRead, Show: showEvent}
 
 // proofPage proves that a part of the stream is complete.
-var proofPage = page{name: "proof", path: "events/proof", scope: access.EventsRead, query: []string{"after", "until"}, show: showProof}
+var proofPage = page.Page{Name: "proof", Path: "events/proof", Scope: access.EventsRead, Query: []string{"after", "until"}, Show: showProof}
 
 // typeSigned is the content type of events with their signatures.
 const typeSigned = "application/vnd.dsse+x-ndjson"
@@ -43,36 +43,36 @@ type eventData struct {
 	Commands              []string
 }
 
-func showEvent(v *visit) (view, error) {
-	end, err := v.endOfStream()
+func showEvent(v *page.Visit) (page.View, error) {
+	end, err := endOfStream(v)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
-	at, err := eventCursor(v.r.PathValue("cursor"), end)
+	at, err := eventCursor(v.Request.PathValue("cursor"), end)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
 	before := stream.Cursor{Epoch: at.Epoch, Position: at.Position - 1}
-	lines, _, err := v.signed(before.String(), 1)
-	if err != nil && !expired(err) {
-		return view{}, err
+	lines, _, err := signedEvents(v, before.String(), 1)
+	if err != nil && !page.Expired(err) {
+		return page.View{}, err
 	}
 	if len(lines) == 0 {
-		return view{}, fault.New(fault.NotFound, "the stream does not have this event, or no longer has it")
+		return page.View{}, fault.New(fault.NotFound, "the stream does not have this event, or no longer has it")
 	}
-	data := eventData{eventRow: eventRowOf(at, lines[0]), After: before.String(), KeySet: keysPath, Previous: eventPath(before.String())}
+	data := eventData{eventRow: eventRowOf(at, lines[0]), After: before.String(), KeySet: keysPath, Previous: ui.EventPath(before.String())}
 	query := url.Values{"after": {before.String()}, "limit": {"1"}}
-	data.Signed = address("/v1/events", query)
+	data.Signed = ui.WithQuery("/v1/events", query)
 	data.read(lines[0])
 	if before.Position == 0 {
 		data.Previous = ""
 	}
 	if at.Epoch == end.Epoch && at.Position < end.Position {
-		data.Next = eventPath(stream.Cursor{Epoch: at.Epoch, Position: at.Position + 1}.String())
+		data.Next = ui.EventPath(stream.Cursor{Epoch: at.Epoch, Position: at.Position + 1}.String())
 	}
-	data.Commands = proofCommands(v.c.URL, before.String(), at.Position)
+	data.Commands = proofCommands(v.Config.URL, before.String(), at.Position)
 	title := "Event " + strconv.FormatInt(at.Position, 10)
-	return view{Title: title, JSON: data.Signed, Command: command("events", "list", "--after", before.String(), "--limit", "1"), Content: data.content}, nil
+	return page.View{Title: title, JSON: data.Signed, Command: ui.Command("events", "list", "--after", before.String(), "--limit", "1"), Content: data.content}, nil
 }
 
 // read reads a record of the stream: a DSSE envelope, or what cannot be read.
@@ -81,7 +81,7 @@ func (d *eventData) read(record []byte) {
 	if err != nil {
 		payload = record
 	}
-	d.Envelope = indented(payload)
+	d.Envelope = ui.Indented(payload)
 	var signed struct {
 		Signatures []struct {
 			KeyID string `json:"keyid"`
@@ -109,8 +109,8 @@ func eventCursor(text string, end stream.Cursor) (stream.Cursor, error) {
 // proofCommands are the commands that verify events outside of the browser.
 func proofCommands(server, after string, until int64) []string {
 	return []string{
-		command("events", "export", "events.ndjson", "--after", after),
-		command("events", "verify", "events.ndjson", "--keys", server+keysPath, "--until", strconv.FormatInt(until, 10)),
+		ui.Command("events", "export", "events.ndjson", "--after", after),
+		ui.Command("events", "verify", "events.ndjson", "--keys", server+keysPath, "--until", strconv.FormatInt(until, 10)),
 	}
 }
 
@@ -127,11 +127,11 @@ type proofData struct {
 // proofLimit is the largest number of events that a browser verifies.
 const proofLimit = 20_000
 
-func showProof(v *visit) (view, error) {
-	query := v.r.URL.Query()
-	end, err := v.endOfStream()
+func showProof(v *page.Visit) (page.View, error) {
+	query := v.Request.URL.Query()
+	end, err := endOfStream(v)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
 	data := proofData{After: query.Get("after"), Until: query.Get("until"), Signed: "/v1/events", KeySet: keysPath}
 	if data.After == "" {
@@ -142,43 +142,43 @@ func showProof(v *visit) (view, error) {
 	}
 	from, ok := stream.ParseCursor(data.After)
 	if !ok {
-		return view{}, fault.Invalid("after", "malformed cursor, want one of an event")
+		return page.View{}, fault.Invalid("after", "malformed cursor, want one of an event")
 	}
 	to, ok := stream.ParseCursor(data.Until)
 	if !ok || to.Epoch != from.Epoch || to.Position < from.Position {
-		return view{}, fault.Invalid("until", "want a cursor of the same stream that is not before the start")
+		return page.View{}, fault.Invalid("until", "want a cursor of the same stream that is not before the start")
 	}
 	if to.Position-from.Position > proofLimit {
-		return view{}, fault.Invalid("until", "the range has more than %d events; use the commands sortie events export and verify", proofLimit)
+		return page.View{}, fault.Invalid("until", "the range has more than %d events; use the commands sortie events export and verify", proofLimit)
 	}
 	data.First, data.Last, data.Checked = from.Position+1, to.Position, to.Position > from.Position
-	data.Commands = proofCommands(v.c.URL, data.After, to.Position)
-	return view{
-		Title: "Proof of completeness", JSON: address("/v1/events", url.Values{"after": {data.After}}),
-		Command: command("events", "export", "events.ndjson", "--after", data.After), Content: data.content,
+	data.Commands = proofCommands(v.Config.URL, data.After, to.Position)
+	return page.View{
+		Title: "Proof of completeness", JSON: ui.WithQuery("/v1/events", url.Values{"after": {data.After}}),
+		Command: ui.Command("events", "export", "events.ndjson", "--after", data.After), Content: data.content,
 	}, nil
 }
 
 // endOfStream returns the cursor after the newest event.
-func (v *visit) endOfStream() (stream.Cursor, error) {
-	_, end, err := v.signed(stream.Latest, 1)
+func endOfStream(v *page.Visit) (stream.Cursor, error) {
+	_, end, err := signedEvents(v, stream.Latest, 1)
 	return end, err
 }
 
-// signed reads the events after a cursor in their signed form, one for each position, and the
+// signedEvents reads the events after a cursor in their signed form, one for each position, and the
 // cursor after the last one.
-func (v *visit) signed(after string, limit int64) (lines [][]byte, next stream.Cursor, err error) {
+func signedEvents(v *page.Visit, after string, limit int64) (lines [][]byte, next stream.Cursor, err error) {
 	query := url.Values{"after": {after}, "limit": {strconv.FormatInt(limit, 10)}}
-	response, err := v.call(http.MethodGet, "/v1/events", query, nil, http.Header{"Accept": {typeSigned}})
+	response, err := v.Call(http.MethodGet, "/v1/events", query, nil, http.Header{"Accept": {typeSigned}})
 	if err != nil {
 		return nil, next, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, next, read(response, nil)
+		return nil, next, page.Read(response, nil)
 	}
 	defer func() { _ = response.Body.Close() }()
 	next, _ = stream.ParseCursor(response.Header.Get("X-Next-Cursor"))
-	from := bufio.NewReader(io.LimitReader(response.Body, answerLimit))
+	from := bufio.NewReader(io.LimitReader(response.Body, page.AnswerLimit))
 	for {
 		line, err := from.ReadBytes('\n')
 		line = bytes.TrimSpace(line)
@@ -203,13 +203,13 @@ func isCheckpoint(line []byte) bool {
 
 // eventsUpTo returns the events at the last count positions up to end, in order. oldest reports
 // that the stream has no event before them.
-func (v *visit) eventsUpTo(end stream.Cursor, count int64) (rows []eventRow, oldest bool, err error) {
+func eventsUpTo(v *page.Visit, end stream.Cursor, count int64) (rows []eventRow, oldest bool, err error) {
 	at := stream.Cursor{Epoch: end.Epoch, Position: max(end.Position-count, 0)}
 	oldest = at.Position == 0
 	for at.Position < end.Position {
-		lines, next, err := v.signed(at.String(), end.Position-at.Position)
-		if expired(err) && !oldest {
-			if at, err = v.startOfStream(at); err != nil {
+		lines, next, err := signedEvents(v, at.String(), end.Position-at.Position)
+		if page.Expired(err) && !oldest {
+			if at, err = startOfStream(v, at); err != nil {
 				return nil, false, err
 			}
 			oldest = true
@@ -231,8 +231,8 @@ func (v *visit) eventsUpTo(end stream.Cursor, count int64) (rows []eventRow, old
 
 // startOfStream returns the cursor before the oldest event, if the stream is the one of the
 // cursor and its oldest event is after it.
-func (v *visit) startOfStream(after stream.Cursor) (stream.Cursor, error) {
-	lines, next, err := v.signed(stream.Earliest, 1)
+func startOfStream(v *page.Visit, after stream.Cursor) (stream.Cursor, error) {
+	lines, next, err := signedEvents(v, stream.Earliest, 1)
 	if err != nil {
 		return next, err
 	}
@@ -241,19 +241,4 @@ func (v *visit) startOfStream(after stream.Cursor) (stream.Cursor, error) {
 		return start, fault.New(fault.CursorExpired, "the stream does not have the events behind the cursor")
 	}
 	return start, nil
-}
-
-// indented returns JSON with a line for each member.
-func indented(document []byte) string {
-	var text bytes.Buffer
-	if err := json.Indent(&text, document, "", "  "); err != nil {
-		return visible(fmt.Sprintf("%q", document))
-	}
-	return visible(text.String())
-}
-
-// problemOf returns the refusal of the API in an error; nil without one.
-func problemOf(err error) *httpkit.Problem {
-	p, _ := errors.AsType[*httpkit.Problem](err)
-	return p
 }

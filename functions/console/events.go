@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,17 +9,19 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // eventsPage lists the events of the tenant's stream, the newest first.
-var eventsPage = page{
-	name: "events", path: "events", label: "Events", scope: access.EventsRead,
-	query: append([]string{"cursor", "event"}, eventFilters...),
-	show:  showEvents,
-	live:  true,
+var eventsPage = page.Page{
+	Name: "events", Path: "events", Label: "Events", Scope: access.EventsRead,
+	Query: append([]string{"cursor", "event"}, eventFilters...),
+	Show:  showEvents,
+	Live:  true,
 }
 
 // eventFilters are the query parameters that the API's list of events has, too.
@@ -39,10 +39,10 @@ const (
 type eventsData struct {
 	Events  []eventRow
 	Filter  url.Values
-	Chips   []chip
-	Presets []preset
+	Chips   []ui.Chip
+	Presets []ui.Preset
 	Types   []eventtype.Info
-	Pager   pager
+	Pager   ui.Pager
 	// Searched is the number of positions that were searched for the filter.
 	Searched int64
 	// First: the page has the newest events.
@@ -59,10 +59,10 @@ type eventRow struct {
 	Unreadable bool
 }
 
-func showEvents(v *visit) (view, error) {
-	query := v.r.URL.Query()
+func showEvents(v *page.Visit) (page.View, error) {
+	query := v.Request.URL.Query()
 	if event := strings.TrimSpace(query.Get("event")); event != "" {
-		return view{}, seeOther(eventPath(event))
+		return page.View{}, page.SeeOther(ui.EventPath(event))
 	}
 	filter := url.Values{}
 	for _, name := range eventFilters {
@@ -70,39 +70,39 @@ func showEvents(v *visit) (view, error) {
 			filter.Set(name, value)
 		}
 	}
-	wanted := events.Filter{Types: listOf(filter.Get("types")), JobID: filter.Get("jobId"), TaskID: filter.Get("taskId")}
+	wanted := events.Filter{Types: page.ListOf(filter.Get("types")), JobID: filter.Get("jobId"), TaskID: filter.Get("taskId")}
 	if err := wanted.Check(); err != nil {
-		return view{}, fault.Invalid("types", "%v", err)
+		return page.View{}, fault.Invalid("types", "%v", err)
 	}
-	end, err := v.endOfStream()
+	end, err := endOfStream(v)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
-	data := eventsData{Filter: filter, Chips: chipsOf("events", filter), Presets: eventPresets(filter), Types: eventtype.All(), First: query.Get("cursor") == ""}
+	data := eventsData{Filter: filter, Chips: ui.ChipsOf("events", filter), Presets: eventPresets(filter), Types: eventtype.All(), First: query.Get("cursor") == ""}
 	from := end
 	if text := query.Get("cursor"); text != "" {
 		var ok bool
 		if from, ok = stream.ParseCursor(text); !ok {
-			return view{}, fault.Invalid("cursor", "malformed cursor, want one of an event")
+			return page.View{}, fault.Invalid("cursor", "malformed cursor, want one of an event")
 		}
 		from.Epoch = cmp.Or(from.Epoch, end.Epoch)
 	}
 	first, err := data.read(v, wanted, from)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
 	older := ""
 	if first.Position > 0 {
 		older = first.String()
 	}
-	data.Pager = pagerOf("events", filter, query.Get("cursor"), older)
-	asked := extended(filter, "limit", strconv.FormatInt(max(from.Position-first.Position, 1), 10), "after", first.String())
-	return view{Title: "Events", JSON: address("/v1/events", asked), Command: eventsCommand(filter), Content: data.content}, nil
+	data.Pager = ui.PagerOf("events", filter, query.Get("cursor"), older)
+	asked := page.Extended(filter, "limit", strconv.FormatInt(max(from.Position-first.Position, 1), 10), "after", first.String())
+	return page.View{Title: "Events", JSON: ui.WithQuery("/v1/events", asked), Command: eventsCommand(filter), Content: data.content}, nil
 }
 
 // read adds the newest events up to a cursor that the filter selects. It returns the cursor
 // before the first one, from which older events are read. Its position is 0 at the start of the stream.
-func (d *eventsData) read(v *visit, wanted events.Filter, end stream.Cursor) (stream.Cursor, error) {
+func (d *eventsData) read(v *page.Visit, wanted events.Filter, end stream.Cursor) (stream.Cursor, error) {
 	window, windows := int64(eventRows), 1
 	if len(d.Filter) > 0 {
 		window, windows = searchWindow, searchWindows
@@ -111,7 +111,7 @@ func (d *eventsData) read(v *visit, wanted events.Filter, end stream.Cursor) (st
 		if windows == 0 || at.Position == 0 {
 			return at, nil
 		}
-		found, oldest, err := v.eventsUpTo(at, window)
+		found, oldest, err := eventsUpTo(v, at, window)
 		if err != nil {
 			return at, err
 		}
@@ -131,27 +131,27 @@ func (d *eventsData) read(v *visit, wanted events.Filter, end stream.Cursor) (st
 }
 
 // newestEvents returns at most count events, the newest first.
-func (v *visit) newestEvents(count int64) ([]eventRow, error) {
-	end, err := v.endOfStream()
+func newestEvents(v *page.Visit, count int64) ([]eventRow, error) {
+	end, err := endOfStream(v)
 	if err != nil {
 		return nil, err
 	}
-	rows, _, err := v.eventsUpTo(end, count)
+	rows, _, err := eventsUpTo(v, end, count)
 	slices.Reverse(rows)
 	return rows, err
 }
 
 // eventPresets are the filters that people ask for most.
-func eventPresets(filter url.Values) []preset {
-	all := []preset{
+func eventPresets(filter url.Values) []ui.Preset {
+	all := []ui.Preset{
 		{Label: "All", Path: "events"},
-		{Label: "Ends of runs", Path: address("events", url.Values{"types": {"job.completed,job.failed,job.cancelled,job.skipped"}})},
-		{Label: "Failures", Path: address("events", url.Values{"types": {"job.failed,job.orphaned,job.retry_scheduled"}})},
-		{Label: "Schedules", Path: address("events", url.Values{"types": {"schedule.*"}})},
-		{Label: "Changes", Path: address("events", url.Values{"types": {string(eventtype.PolicyUpdated)}})},
+		{Label: "Ends of runs", Path: ui.WithQuery("events", url.Values{"types": {"job.completed,job.failed,job.cancelled,job.skipped"}})},
+		{Label: "Failures", Path: ui.WithQuery("events", url.Values{"types": {"job.failed,job.orphaned,job.retry_scheduled"}})},
+		{Label: "Schedules", Path: ui.WithQuery("events", url.Values{"types": {"schedule.*"}})},
+		{Label: "Changes", Path: ui.WithQuery("events", url.Values{"types": {string(eventtype.PolicyUpdated)}})},
 	}
 	for i := range all {
-		all[i].Current = all[i].Path == address("events", filter)
+		all[i].Current = all[i].Path == ui.WithQuery("events", filter)
 	}
 	return all
 }
@@ -163,27 +163,7 @@ func eventsCommand(filter url.Values) string {
 			arguments = append(arguments, f[1], value)
 		}
 	}
-	return command(arguments...)
-}
-
-// listOf returns the parts of a list with commas.
-func listOf(text string) (parts []string) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return parts
-}
-
-// extended returns the values with further ones: names and values alternate.
-func extended(values url.Values, more ...string) url.Values {
-	all := url.Values{}
-	maps.Copy(all, values)
-	for pair := range slices.Chunk(more, 2) {
-		all.Set(pair[0], pair[1])
-	}
-	return all
+	return ui.Command(arguments...)
 }
 
 // eventRowOf returns an event as the list shows it.
@@ -197,7 +177,7 @@ func eventRowOf(at stream.Cursor, record []byte) eventRow {
 	row.Event = e
 	switch {
 	case e.Job != nil:
-		row.About, row.Details, row.Path = e.Job.ID, e.Job.Message, runPath(cmp.Or(e.Job.ID, e.Job.RunID))
+		row.About, row.Details, row.Path = e.Job.ID, e.Job.Message, ui.RunPath(cmp.Or(e.Job.ID, e.Job.RunID))
 		if e.Job.DefinitionID != "" {
 			row.About = e.Job.DefinitionID
 		}
@@ -205,27 +185,12 @@ func eventRowOf(at stream.Cursor, record []byte) eventRow {
 			row.Details = e.Job.Fault.Code + ": " + e.Job.Fault.Message
 		}
 	case e.Schedule != nil:
-		row.About, row.Details, row.Path = e.Schedule.DefinitionID, e.Schedule.Reason, address("runs", url.Values{"jobId": {e.Schedule.DefinitionID}})
+		row.About, row.Details, row.Path = e.Schedule.DefinitionID, e.Schedule.Reason, ui.WithQuery("runs", url.Values{"jobId": {e.Schedule.DefinitionID}})
 	case e.Policy != nil:
 		row.About, row.Details = e.Policy.Resource+" "+e.Policy.ID, "by "+e.Actor.Subject
 		if e.Policy.Resource == "webhook" {
-			row.Path = webhookPath(e.Policy.ID)
+			row.Path = ui.WebhookPath(e.Policy.ID)
 		}
 	}
 	return row
-}
-
-// eventPath returns the address of an event, below the console.
-func eventPath(cursor string) string { return "events/" + url.PathEscape(cursor) }
-
-// expired reports whether the API does not have the events after a cursor.
-func expired(err error) bool {
-	p := problemOf(err)
-	return p != nil && p.Body.Code == string(fault.CursorExpired)
-}
-
-// unknown reports whether the API does not know a record.
-func unknown(err error) bool {
-	p := problemOf(err)
-	return p != nil && p.Body.Status == http.StatusNotFound
 }

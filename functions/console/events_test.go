@@ -203,7 +203,7 @@ console.log(JSON.stringify(results));`
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), node, "--input-type=module", "--eval", script, folder+"/static/verify.js")
+	command := exec.CommandContext(t.Context(), node, "--input-type=module", "--eval", script, folder+"/ui/static/verify.js")
 	command.Stdin = strings.NewReader(string(input))
 	text, err := command.Output()
 	var got map[string]string

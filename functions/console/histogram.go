@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -64,7 +65,7 @@ func histogramOf(a contract.Activity) *histogram {
 	wide := float64(chartWidth) / float64(len(a.Slots))
 	for i, s := range a.Slots {
 		c := column{X: float64(i) * wide, W: wide - columnSpace, From: s.From, Until: s.Until}
-		c.Path = address("runs", url.Values{"createdAfter": {s.From.Format(time.RFC3339)}, "createdBefore": {s.Until.Format(time.RFC3339)}})
+		c.Path = ui.WithQuery("runs", url.Values{"createdAfter": {s.From.Format(time.RFC3339)}, "createdBefore": {s.Until.Format(time.RFC3339)}})
 		c.Counts = [4]int{s.Runs.Completed, s.Runs.Cancelled + s.Runs.Skipped, s.Runs.UnderWay, s.Runs.Failed}
 		for _, n := range c.Counts {
 			c.Total += n

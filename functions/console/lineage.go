@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"net/url"
 
+	"github.com/sortie-dev/sortie/functions/console/jobs"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -24,7 +27,7 @@ type lineageNode struct {
 	X, Y        int
 	RunID, What string
 	Relation    string
-	State       look
+	State       ui.Look
 }
 
 // lineageEdge leads from a run to one that it caused.
@@ -41,8 +44,8 @@ const (
 )
 
 // readLineage reads the runs that led to the run, each from the next.
-func (d *runData) readLineage(v *visit) error {
-	nodes := []lineageNode{{RunID: d.RunID, What: d.What, State: stateOf(d.State, d.Skipped)}}
+func (d *runData) readLineage(v *page.Visit) error {
+	nodes := []lineageNode{{RunID: d.RunID, What: d.What, State: ui.StateOf(d.State, d.Skipped)}}
 	for task := d.Task; len(nodes) <= ancestors; {
 		id, relation := task.RetryOf, "repeated by the next one"
 		if by := task.TriggeredBy; by != nil {
@@ -52,16 +55,16 @@ func (d *runData) readLineage(v *visit) error {
 			break
 		}
 		task = contract.Task{}
-		err := v.get("/v1/runs/"+url.PathEscape(id), nil, &task)
-		if unknown(err) { // it has expired
+		err := v.Get("/v1/runs/"+url.PathEscape(id), nil, &task)
+		if page.Unknown(err) { // it has expired
 			nodes = append(nodes, lineageNode{RunID: id, What: "no longer stored", Relation: relation})
 			break
 		}
 		if err != nil {
 			return err
 		}
-		what, _ := whatOf(task)
-		nodes = append(nodes, lineageNode{RunID: cmp.Or(task.RunID, id), What: what, Relation: relation, State: stateOf(task.State, task.Skipped)})
+		what, _ := page.WhatOf(task)
+		nodes = append(nodes, lineageNode{RunID: cmp.Or(task.RunID, id), What: what, Relation: relation, State: ui.StateOf(task.State, task.Skipped)})
 	}
 	d.Lineage = lineageOf(nodes, d.Triggered)
 	return nil
@@ -107,12 +110,12 @@ type definition struct {
 }
 
 // readDefinition compares the definition that the run executed with that of today.
-func (d *runData) readDefinition(v *visit) error {
+func (d *runData) readDefinition(v *page.Visit) error {
 	if d.JobID == "" {
 		return nil
 	}
-	now, _, err := v.readJob(d.JobID)
-	if unknown(err) {
+	now, _, err := jobs.ReadJob(v, d.JobID)
+	if page.Unknown(err) {
 		d.Definition = &definition{Deleted: true}
 		return nil
 	}
@@ -124,8 +127,8 @@ func (d *runData) readDefinition(v *visit) error {
 		return nil
 	}
 	var executed api.JobVersionAnswer
-	err = v.get("/v1/jobs/"+url.PathEscape(d.JobID)+"/versions/"+joined(d.JobVersion), nil, &executed)
-	if unknown(err) {
+	err = v.Get("/v1/jobs/"+url.PathEscape(d.JobID)+"/versions/"+ui.Joined(d.JobVersion), nil, &executed)
+	if page.Unknown(err) {
 		d.Definition.Gone = true
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -43,7 +44,7 @@ func (f logFilter) Searches() bool { return f.Text != "" || f.Stream != "" || f.
 // selects reports whether the content of a line matches.
 func (f logFilter) selects(line logLine) bool {
 	return line.Level >= f.Level && (f.Stream == "" || f.Stream == line.Stream) &&
-		(f.Text == "" || strings.Contains(strings.ToLower(unescaped(line.text)), strings.ToLower(f.Text)))
+		(f.Text == "" || strings.Contains(strings.ToLower(ui.Unescaped(line.text)), strings.ToLower(f.Text)))
 }
 
 // logLine is a line of a log.
@@ -59,8 +60,8 @@ type logLine struct {
 }
 
 // Parts returns the pieces of the line.
-func (l logLine) Parts() []part {
-	parts, _ := colours(l.text, l.style)
+func (l logLine) Parts() []ui.Piece {
+	parts, _ := ui.Colours(l.text, l.style)
 	return parts
 }
 
@@ -87,7 +88,7 @@ func (l *logView) add(piece contract.LogLine) {
 		l.open, l.style = map[string]*openLine{}, map[string]string{}
 	}
 	if piece.Cut > 0 {
-		l.line(piece.Stream, "… "+size(piece.Cut)+" are missing here …", piece.At)
+		l.line(piece.Stream, "… "+ui.Size(piece.Cut)+" are missing here …", piece.At)
 	}
 	text := string(piece.Data)
 	for {
@@ -126,11 +127,11 @@ func (l *logView) end() {
 func (l *logView) line(stream, text string, at time.Time) {
 	l.Total++
 	line := logLine{
-		Number: l.Total, Stream: stream, Level: levelOf(unescaped(text[:min(len(text), 2*levelWithin)])), At: at,
+		Number: l.Total, Stream: stream, Level: levelOf(ui.Unescaped(text[:min(len(text), 2*levelWithin)])), At: at,
 		text: strings.TrimSuffix(text, "\r"), style: l.style[stream],
 	}
 	if strings.Contains(text, "\x1b") {
-		_, l.style[stream] = colours(text, line.style)
+		_, l.style[stream] = ui.Colours(text, line.style)
 	}
 	if l.each != nil {
 		l.each(line)
@@ -164,7 +165,7 @@ const lastLine = 500
 func (l *logView) Last(n int) string {
 	var b strings.Builder
 	for _, line := range l.tail[max(0, len(l.tail)-n):] {
-		b.WriteString(visible(line.text[:min(len(line.text), lastLine)]) + "\n")
+		b.WriteString(ui.Visible(line.text[:min(len(line.text), lastLine)]) + "\n")
 	}
 	return b.String()
 }
@@ -186,80 +187,10 @@ func (l *logView) Shown() []logLine {
 // one.
 func fitting(lines []logLine, bytes int, last bool) []logLine {
 	for n := range lines {
-		i := choose(last, len(lines)-1-n, n)
+		i := ui.Choose(last, len(lines)-1-n, n)
 		if bytes -= len(lines[i].text); bytes < 0 && n > 0 {
-			return choose(last, lines[i+1:], lines[:i])
+			return ui.Choose(last, lines[i+1:], lines[:i])
 		}
 	}
 	return slices.Clone(lines)
-}
-
-// part is a piece of a line with one look. Class is a class of style.css, or empty.
-type part struct{ Class, Text string }
-
-// colours splits a line at its ANSI colours. Other escape sequences are left out. style is the
-// look at the start of the line; the returned one is that at its end.
-func colours(text, style string) (parts []part, after string) {
-	for {
-		before, rest, found := strings.Cut(text, "\x1b")
-		if before != "" {
-			parts = append(parts, part{style, visible(before)})
-		}
-		if !found {
-			return parts, style
-		}
-		switch {
-		case strings.HasPrefix(rest, "["):
-			end := strings.IndexFunc(rest[1:], func(c rune) bool { return c >= '@' && c <= '~' })
-			if end < 0 {
-				return parts, style
-			}
-			if rest[1+end] == 'm' {
-				style = restyled(style, rest[1:1+end])
-			}
-			text = rest[end+2:]
-		case strings.HasPrefix(rest, "]"): // a title or a link, up to BEL or ESC \
-			end := strings.IndexAny(rest, "\a\x1b")
-			if end < 0 {
-				return parts, style
-			}
-			text = strings.TrimPrefix(rest[end+1:], "\\")
-		default:
-			text = rest[min(len(rest), 1):]
-		}
-	}
-}
-
-var ansiColours = []string{"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"}
-
-// restyled returns the look after a sequence of numbers for colours.
-func restyled(style, numbers string) string {
-	colour, bold := strings.TrimSuffix(style, " a-bold"), strings.HasSuffix(style, "a-bold")
-	if colour == "a-bold" {
-		colour = ""
-	}
-	for n := range strings.SplitSeq(numbers, ";") {
-		switch {
-		case n == "" || n == "0":
-			colour, bold = "", false
-		case n == "1":
-			bold = true
-		case n == "22":
-			bold = false
-		case n == "39":
-			colour = ""
-		case len(n) == 2 && (n[0] == '3' || n[0] == '9') && n[1] >= '0' && n[1] <= '7':
-			colour = "a-" + ansiColours[n[1]-'0']
-		case n == "38" || n == "48":
-			return join(colour, bold) // colours by number are left out
-		}
-	}
-	return join(colour, bold)
-}
-
-func join(colour string, bold bool) string {
-	if bold {
-		return strings.TrimPrefix(colour+" a-bold", " ")
-	}
-	return colour
 }

@@ -66,16 +66,3 @@ func levelOf(text string) level {
 func letter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
 }
-
-// unescaped returns a line without its escape sequences.
-func unescaped(text string) string {
-	if !strings.Contains(text, "\x1b") {
-		return text
-	}
-	var b strings.Builder
-	parts, _ := colours(text, "")
-	for _, p := range parts {
-		b.WriteString(p.Text)
-	}
-	return b.String()
-}

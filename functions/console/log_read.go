@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/base/livelog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -50,31 +52,31 @@ func filterOf(r *http.Request) (f logFilter, err error) {
 }
 
 // readLog reads the log of the attempt in the query, by default that of the last one.
-func (d *runData) readLog(v *visit) error {
-	filter, err := filterOf(v.r)
+func (d *runData) readLog(v *page.Visit) error {
+	filter, err := filterOf(v.Request)
 	if err != nil || d.Attempt == 0 || d.Inference != nil {
 		return err
 	}
 	query := url.Values{}
-	if attempt := v.r.URL.Query().Get("attempt"); attempt != "" {
+	if attempt := v.Request.URL.Query().Get("attempt"); attempt != "" {
 		query.Set("attempt", attempt)
 	}
 	path := "/v1/tasks/" + url.PathEscape(d.TaskID) + "/logs"
-	response, err := v.call(http.MethodGet, path, query, nil, http.Header{"Accept": {"application/x-ndjson"}})
+	response, err := v.Call(http.MethodGet, path, query, nil, http.Header{"Accept": {"application/x-ndjson"}})
 	if err != nil {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		err := read(response, nil)
-		if p := problemOf(err); p != nil && p.Body.Status == http.StatusNotFound && query.Get("attempt") == "" {
+		err := page.Read(response, nil)
+		if p := page.ProblemOf(err); p != nil && p.Body.Status == http.StatusNotFound && query.Get("attempt") == "" {
 			return nil
 		}
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	d.Log = &logView{Path: address(path, query), Ended: response.Header.Get("X-Log-Ended") == "true", Filter: filter}
+	d.Log = &logView{Path: ui.WithQuery(path, query), Ended: response.Header.Get("X-Log-Ended") == "true", Filter: filter}
 	d.Log.Attempt, _ = strconv.Atoi(response.Header.Get("X-Attempt"))
-	lines := bufio.NewReader(io.LimitReader(response.Body, answerLimit))
+	lines := bufio.NewReader(io.LimitReader(response.Body, page.AnswerLimit))
 	for {
 		text, err := lines.ReadBytes('\n')
 		if len(bytes.TrimSpace(text)) > 0 {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -39,9 +41,9 @@ const (
 )
 
 // readOutput reads the beginning of an output that is text.
-func (d *runData) readOutput(v *visit) error {
+func (d *runData) readOutput(v *page.Visit) error {
 	o := d.Task.Output
-	if o == nil || o.Size < 1 || !kept(o, v.now()) {
+	if o == nil || o.Size < 1 || !kept(o, v.Now()) {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(o.ContentType)
@@ -52,7 +54,7 @@ func (d *runData) readOutput(v *visit) error {
 	if err != nil || !readable(kind) {
 		return nil //nolint:nilerr // an unknown type has no preview
 	}
-	text, whole, err := v.outputStart(d.TaskID, o.Size, previewLimit)
+	text, whole, err := outputStart(v, d.TaskID, o.Size, previewLimit)
 	if err != nil || text == nil {
 		return err
 	}
@@ -67,9 +69,9 @@ func kept(o *contract.Output, now time.Time) bool {
 
 // outputStart reads the first bytes of an output. A preview is no download: it does not shorten the
 // retention. whole reports that this is all of it. The text is nil if the API does not serve a part.
-func (v *visit) outputStart(taskID string, bytes, most int64) (text []byte, whole bool, err error) {
+func outputStart(v *page.Visit, taskID string, bytes, most int64) (text []byte, whole bool, err error) {
 	size := min(most, bytes)
-	response, err := v.call(
+	response, err := v.Call(
 		http.MethodGet, "/download/"+url.PathEscape(taskID), url.Values{"retain": {"true"}}, nil, http.Header{"Range": {fmt.Sprintf("bytes=0-%d", size-1)}},
 	)
 	if err != nil {
@@ -88,12 +90,12 @@ func (v *visit) outputStart(taskID string, bytes, most int64) (text []byte, whol
 
 // previewOf returns the preview of a text. JSON is indented and CSV is a table, if they can be read.
 func previewOf(kind string, text []byte, whole bool) *preview {
-	p := &preview{Text: visible(strings.ToValidUTF8(string(text), "�")), Whole: whole}
+	p := &preview{Text: ui.Visible(strings.ToValidUTF8(string(text), "�")), Whole: whole}
 	switch {
 	case whole && strings.HasSuffix(kind, "json") && json.Valid(text):
-		p.Text = indented(text)
+		p.Text = ui.Indented(text)
 	case kind == "text/csv", kind == "text/tab-separated-values":
-		p.Rows = rowsOf(text, choose(kind == "text/csv", ',', '\t'))
+		p.Rows = rowsOf(text, ui.Choose(kind == "text/csv", ',', '\t'))
 		p.Whole = whole && len(p.Rows) < previewRows
 	}
 	return p
@@ -136,18 +138,18 @@ func (c *console) picture(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var task contract.Task
-	if err := v.get("/v1/runs/"+url.PathEscape(r.PathValue("run_id")), nil, &task); err != nil {
+	if err := v.Get("/v1/runs/"+url.PathEscape(r.PathValue("run_id")), nil, &task); err != nil {
 		return err
 	}
 	o := task.Output
-	if o == nil || o.Size < 1 || o.Size > pictureLimit || !kept(o, v.now()) {
+	if o == nil || o.Size < 1 || o.Size > pictureLimit || !kept(o, v.Now()) {
 		return fault.New(fault.NotFound, "the run has no picture")
 	}
 	kind, _, _ := mime.ParseMediaType(o.ContentType)
 	if !slices.Contains(pictures, kind) {
 		return fault.New(fault.NotFound, "the output is no picture in PNG, JPEG or GIF")
 	}
-	text, whole, err := v.outputStart(task.TaskID, o.Size, o.Size)
+	text, whole, err := outputStart(v, task.TaskID, o.Size, o.Size)
 	if err != nil || !whole {
 		return cmp.Or(err, error(fault.New(fault.NotFound, "the output is not available")))
 	}

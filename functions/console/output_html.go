@@ -3,26 +3,28 @@ package console
 import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
+
+	"github.com/sortie-dev/sortie/functions/console/ui"
 )
 
 // output returns what the run has left, with a preview.
-func (d runData) output(l *layout) Node {
+func (d runData) output(l *ui.Layout) Node {
 	if d.Task.Output == nil {
-		return card("output", "Output", quiet(Text(choose(d.Ended, "The run left no output.", "The output appears when the run has completed."))))
+		return ui.Card("output", "Output", ui.Quiet(Text(ui.Choose(d.Ended, "The run left no output.", "The output appears when the run has completed."))))
 	}
 	o := d.Task.Output
-	file, until, at := bdi(short(120, o.FileName)), "Deleted", o.DeletedAt
+	file, until, at := ui.Bdi(ui.Short(120, o.FileName)), "Deleted", o.DeletedAt
 	if o.DeletedAt.IsZero() {
-		file, until, at = l.a("json/download/"+segment(d.TaskID), flag("download"), file), "Kept until", o.ExpiresAt
+		file, until, at = l.A("json/download/"+ui.Segment(d.TaskID), ui.Flag("download"), file), "Kept until", o.ExpiresAt
 	}
-	return card(
+	return ui.Card(
 		"output", "Output",
 		Dl(
-			term("File", file), term("Size", Text(size(o.Size))), term("Type", Text(visible(o.ContentType))),
-			If(!at.IsZero(), term(until, l.time(at))), If(at.IsZero(), term(until, Text("the run expires"))),
+			ui.Term("File", file), ui.Term("Size", Text(ui.Size(o.Size))), ui.Term("Type", Text(ui.Visible(o.ContentType))),
+			If(!at.IsZero(), ui.Term(until, l.Time(at))), If(at.IsZero(), ui.Term(until, Text("the run expires"))),
 		),
-		with(d.Output, func(p *preview) Node {
-			return Details(flag("open"), Class("commands"), Summary(Text("Preview")), p.content(l.Root+runPath(d.RunID)+"/picture", o.FileName))
+		ui.With(d.Output, func(p *preview) Node {
+			return Details(ui.Flag("open"), Class("commands"), Summary(Text("Preview")), p.content(l.Root+ui.RunPath(d.RunID)+"/picture", o.FileName))
 		}),
 	)
 }
@@ -31,15 +33,15 @@ func (d runData) output(l *layout) Node {
 func (p *preview) content(picture, name string) Node {
 	switch {
 	case p.Picture:
-		return Img(relative("src", picture), Alt("The output "+short(120, name)), Loading("lazy"))
+		return Img(ui.Relative("src", picture), Alt("The output "+ui.Short(120, name)), Loading("lazy"))
 	case p.Rows != nil:
-		cell := func(text string) Node { return bdi(short(200, text)) }
+		cell := func(text string) Node { return ui.Bdi(ui.Short(200, text)) }
 		return Group{
-			Div(Class("table"), table(
-				headings(Map(p.Rows[0], func(text string) Node { return Th(Scope("col"), cell(text)) })),
+			Div(Class("table"), ui.Grid(
+				ui.Headings(Map(p.Rows[0], func(text string) Node { return Th(Scope("col"), cell(text)) })),
 				Map(p.Rows[1:], func(row []string) Node { return Tr(Map(row, func(text string) Node { return Td(cell(text)) })) }),
 			)),
-			If(!p.Whole, quiet(text("The first ", len(p.Rows)-1, " rows."))),
+			If(!p.Whole, ui.Quiet(ui.Texts("The first ", len(p.Rows)-1, " rows."))),
 		}
 	}
 	return Pre(TabIndex("0"), Text(p.Text), If(!p.Whole, Text("…")))

@@ -2,25 +2,24 @@ package console
 
 import (
 	"cmp"
-	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
+	"github.com/sortie-dev/sortie/functions/console/webhooks"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
-	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // overviewPage answers: is anything wrong, since when, and where. Its figures are of all runs of
 // a window; the API counts them.
-var overviewPage = page{
-	name: "overview", path: "overview", label: "Overview", scope: access.RunsRead, query: []string{"since"}, show: showOverview, live: true,
+var overviewPage = page.Page{
+	Name: "overview", Path: "overview", Label: "Overview", Scope: access.RunsRead, Query: []string{"since"}, Show: showOverview, Live: true,
 }
 
 // newestRuns and panelRows are numbers of rows. pendingRead is the number of waiting runs that
@@ -34,7 +33,7 @@ const (
 
 // overviewData is the content of the page.
 type overviewData struct {
-	Spans    []preset
+	Spans    []ui.Preset
 	Since    string
 	Activity contract.Activity
 	Health   health
@@ -45,8 +44,8 @@ type overviewData struct {
 	Flaky, Slow []contract.ActivityWork
 	Next        []contract.JobSummary
 	Pools       []contract.Pool
-	Hooks       []webhookRow
-	Newest      []runRow
+	Hooks       []webhooks.Row
+	Newest      []page.RunRow
 	Events      []eventRow
 }
 
@@ -68,78 +67,58 @@ type cause struct {
 type waiting struct {
 	Pool   string
 	Count  int
-	Oldest runRow
+	Oldest page.RunRow
 	// More: there may be further ones.
 	More bool
 }
 
-func showOverview(v *visit) (view, error) {
-	data := overviewData{Since: cmp.Or(v.r.URL.Query().Get("since"), "24h")}
-	if !slices.ContainsFunc(spans, func(s span) bool { return s.Value == data.Since }) {
-		return view{}, fault.Invalid("since", "unknown span, want 1h, 24h or 7d")
+func showOverview(v *page.Visit) (page.View, error) {
+	data := overviewData{Since: cmp.Or(v.Request.URL.Query().Get("since"), "24h")}
+	if !slices.ContainsFunc(page.Spans, func(s page.Span) bool { return s.Value == data.Since }) {
+		return page.View{}, fault.Invalid("since", "unknown span, want 1h, 24h or 7d")
 	}
 	window := url.Values{"window": {data.Since}}
 	var list, pending contract.TaskList
 	var jobs contract.JobList
 	var pools contract.PoolList
 	var hooks contract.WebhookList
-	err := together(
-		func() error { return v.get("/v1/activity", window, &data.Activity) },
+	err := page.Together(
+		func() error { return v.Get("/v1/activity", window, &data.Activity) },
 		func() (err error) {
-			list, err = v.listRuns(url.Values{"limit": {strconv.Itoa(newestRuns)}})
+			list, err = v.ListRuns(url.Values{"limit": {strconv.Itoa(newestRuns)}})
 			return err
 		},
 		func() (err error) {
-			pending, err = v.listRuns(url.Values{"state": {string(run.Pending)}, "limit": {strconv.Itoa(pendingRead)}})
+			pending, err = v.ListRuns(url.Values{"state": {string(run.Pending)}, "limit": {strconv.Itoa(pendingRead)}})
 			return err
 		},
 		func() error {
-			return permitted(v.get("/v1/jobs", url.Values{"order": {"nextAt"}, "limit": {"8"}}, &jobs))
+			return page.Permitted(v.Get("/v1/jobs", url.Values{"order": {"nextAt"}, "limit": {"8"}}, &jobs))
 		},
-		func() error { return permitted(v.get("/v1/pools", nil, &pools)) },
-		func() error { return permitted(v.get("/v1/webhooks", url.Values{"limit": {hooksRead}}, &hooks)) },
-		func() (err error) { data.Events, err = v.newestEvents(panelRows); return permitted(err) },
+		func() error { return page.Permitted(v.Get("/v1/pools", nil, &pools)) },
+		func() error { return page.Permitted(v.Get("/v1/webhooks", url.Values{"limit": {hooksRead}}, &hooks)) },
+		func() (err error) { data.Events, err = newestEvents(v, panelRows); return page.Permitted(err) },
 	)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
-	for _, s := range spans {
-		data.Spans = append(data.Spans, preset{Label: s.Text, Path: "overview?since=" + s.Value, Current: s.Value == data.Since})
+	for _, s := range page.Spans {
+		data.Spans = append(data.Spans, ui.Preset{Label: s.Text, Path: "overview?since=" + s.Value, Current: s.Value == data.Since})
 	}
 	for _, task := range list.Tasks {
-		data.Newest = append(data.Newest, rowOf(task, v.now()))
+		data.Newest = append(data.Newest, page.RowOf(task, v.Now()))
 	}
 	data.Health, data.Causes = failuresOf(data.Activity)
 	data.Flaky, data.Slow = flakyAndSlow(data.Activity.Work)
 	data.Chart = histogramOf(data.Activity)
-	data.Waiting = waitingOf(pending.Tasks, pools.Pools, v.now())
+	data.Waiting = waitingOf(pending.Tasks, pools.Pools, v.Now())
 	data.Next = jobs.Jobs
 	data.Pools = pools.Pools
-	if data.Hooks, err = v.webhookRows(hooks.Webhooks); err != nil {
-		return view{}, err
+	if data.Hooks, err = webhooks.ReadRows(v, hooks.Webhooks); err != nil {
+		return page.View{}, err
 	}
-	data.Hooks = slices.DeleteFunc(data.Hooks, func(w webhookRow) bool { return w.Status != contract.WebhookFailing && w.DisabledAt.IsZero() })
-	return view{Title: "Overview", JSON: address("/v1/activity", window), Command: command("runs", "--since", sinceFlag(data.Since)), Content: data.content}, nil
-}
-
-// together calls functions concurrently and returns the first error in their order.
-func together(functions ...func() error) error {
-	errs := make([]error, len(functions))
-	var all sync.WaitGroup
-	for i, f := range functions {
-		all.Go(func() { errs[i] = f() })
-	}
-	all.Wait()
-	return errs[max(0, slices.IndexFunc(errs, func(err error) bool { return err != nil }))]
-}
-
-// permitted returns nil for an operation that the reader may not call: its part of the page is
-// empty.
-func permitted(err error) error {
-	if p, ok := errors.AsType[*httpkit.Problem](err); ok && p.Body.Status == http.StatusForbidden {
-		return nil
-	}
-	return err
+	data.Hooks = slices.DeleteFunc(data.Hooks, func(w webhooks.Row) bool { return w.Status != contract.WebhookFailing && w.DisabledAt.IsZero() })
+	return page.View{Title: "Overview", JSON: ui.WithQuery("/v1/activity", window), Command: ui.Command("runs", "--since", page.SinceFlag(data.Since)), Content: data.content}, nil
 }
 
 // failuresOf returns the sentence at the top, and the most frequent causes.
@@ -158,7 +137,7 @@ func failuresOf(a contract.Activity) (h health, causes []cause) {
 			if f.Code != f.State {
 				query.Set("faultCode", f.Code)
 			}
-			causes = append(causes, cause{f, address("runs", query)})
+			causes = append(causes, cause{f, ui.WithQuery("runs", query)})
 		}
 	}
 	return h, causes
@@ -212,7 +191,7 @@ func waitingOf(tasks []contract.Task, pools []contract.Pool, now time.Time) (gro
 			i = len(groups) - 1
 		}
 		groups[i].Count++
-		groups[i].Oldest = rowOf(t, now)
+		groups[i].Oldest = page.RowOf(t, now)
 	}
 	for i := range groups {
 		w := &groups[i]

@@ -1,15 +1,22 @@
 package console
 
+import (
+	"github.com/sortie-dev/sortie/functions/console/inference"
+	"github.com/sortie-dev/sortie/functions/console/jobs"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/webhooks"
+)
+
 // pages are all pages of the console, in the order of the navigation. A page has a file with
 // its handler, one with its markup and a test; README.md says how to add one.
-var pages = []page{
+var pages = []page.Page{
 	overviewPage,
 	runsPage, runPage, rerunPage, selectionPage,
-	jobsPage, jobPage, documentPage, calendarPage, newJobPage,
+	jobs.ListPage, jobs.JobPage, jobs.DocumentPage, jobs.CalendarPage, jobs.NewPage,
 	poolsPage, poolPage,
 	eventsPage, eventPage, proofPage,
-	webhooksPage, webhookPage, recoverPage,
-	inferencePage, playgroundPage, sessionPage,
+	webhooks.ListPage, webhooks.HookPage, webhooks.RecoverPage,
+	inference.ListPage, inference.PlaygroundPage, inference.SessionPage,
 	artifactsPage, artifactPage,
 	aboutPage, searchPage,
 }

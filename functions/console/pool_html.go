@@ -8,14 +8,15 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-func (d poolData) content(l *layout) Node {
+func (d poolData) content(l *ui.Layout) Node {
 	return Group{
-		P(Class("crumbs"), l.a("pools", Text("Pools")), Text(" /")),
-		head(Text(d.ID), d.State.badge(), space(), If(l.May("admin"), actions(
-			If(d.Draining, l.post(poolPath(d.ID)+"/resume", Button(Class("primary"), Text("Resume")))),
+		P(Class("crumbs"), l.A("pools", Text("Pools")), Text(" /")),
+		ui.Top(Text(d.ID), d.State.Badge(), ui.Space(), If(l.May("admin"), ui.Actions(
+			If(d.Draining, l.Post(ui.PoolPath(d.ID)+"/resume", Button(Class("primary"), Text("Resume")))),
 		))),
 		d.facts(l), If(d.Draining, d.drain(l)), d.slots(l), d.queue(l), d.replicas(l),
 		Div(Class("cards"), d.machines(), d.settings(l), If(l.May("admin"), d.change(l))),
@@ -23,222 +24,222 @@ func (d poolData) content(l *layout) Node {
 	}
 }
 
-func (d poolData) facts(l *layout) Node {
+func (d poolData) facts(l *ui.Layout) Node {
 	m := d.Health.Metrics
 	return Dl(
-		Class("facts"), ID("p-facts"), flag("data-part"),
-		fact("Slots", Text(d.Slots.Text+" "), If(d.Limit != 0, d.Slots.picture())),
-		fact("Queued", text(d.Queued), If(d.QueueLimit != 0, text(" of ", d.QueueLimit))),
-		If(d.Queued != 0, fact("Longest wait", Text(duration(d.LongestWait())))),
-		with(d.Wait, waitFact), d.runsOn(),
-		with(m.StartP50Seconds, func(half *float64) Node {
+		Class("facts"), ID("p-facts"), ui.Flag("data-part"),
+		ui.Fact("Slots", Text(d.Slots.Text+" "), If(d.Limit != 0, d.Slots.picture())),
+		ui.Fact("Queued", ui.Texts(d.Queued), If(d.QueueLimit != 0, ui.Texts(" of ", d.QueueLimit))),
+		If(d.Queued != 0, ui.Fact("Longest wait", Text(ui.Duration(d.LongestWait())))),
+		ui.With(d.Wait, waitFact), d.runsOn(),
+		ui.With(m.StartP50Seconds, func(half *float64) Node {
 			var most float64
 			if m.StartP99Seconds != nil {
 				most = *m.StartP99Seconds
 			}
-			return fact("Starts", text(seconds(*half), " for half of ", m.MeasuredStarts, ", ", seconds(most), " for 99 of 100"))
+			return ui.Fact("Starts", ui.Texts(ui.Seconds(*half), " for half of ", m.MeasuredStarts, ", ", ui.Seconds(most), " for 99 of 100"))
 		}),
-		with(m.StartsPerSecond, func(rate *float64) Node {
-			return fact("Permitted starts", Text(fmt.Sprintf("%.2g a second", *rate)), If(!m.NextStartAt.IsZero(), Group{Text(", next "), l.time(m.NextStartAt)}))
+		ui.With(m.StartsPerSecond, func(rate *float64) Node {
+			return ui.Fact("Permitted starts", Text(fmt.Sprintf("%.2g a second", *rate)), If(!m.NextStartAt.IsZero(), Group{Text(", next "), l.Time(m.NextStartAt)}))
 		}),
-		If(d.Version != 0, fact("Version", text(d.Version, " "), Span(Class("quiet"), l.time(d.UpdatedAt), by(d.UpdatedBy)))),
+		If(d.Version != 0, ui.Fact("Version", ui.Texts(d.Version, " "), Span(Class("quiet"), l.Time(d.UpdatedAt), ui.By(d.UpdatedBy)))),
 	)
 }
 
 func waitFact(w *contract.PoolWait) Node {
 	measured := "not measured"
 	if w.Measured != 0 {
-		measured = joined(w.Measured, " measured runs")
+		measured = ui.Joined(w.Measured, " measured runs")
 	}
-	return fact(
-		"A new run waits", text(seconds(w.P50Seconds), ", 9 of 10 up to ", seconds(w.P90Seconds), " "), Span(Class("quiet"), text("(", measured, ")")),
+	return ui.Fact(
+		"A new run waits", ui.Texts(ui.Seconds(w.P50Seconds), ", 9 of 10 up to ", ui.Seconds(w.P90Seconds), " "), Span(Class("quiet"), ui.Texts("(", measured, ")")),
 	)
 }
 
 func (d poolData) runsOn() Node {
 	if e := d.Engine; e != nil {
-		return fact("Engine", text(visible(e.Kind), " with ", visible(e.Model)))
+		return ui.Fact("Engine", ui.Texts(ui.Visible(e.Kind), " with ", ui.Visible(e.Model)))
 	}
-	return fact("Runner", Text(cmp.Or(d.Runner, "of the deployment")))
+	return ui.Fact("Runner", Text(cmp.Or(d.Runner, "of the deployment")))
 }
 
-func (d poolData) drain(l *layout) Node {
-	return section("drain", "The pool drains", Class("card wait"), P(
+func (d poolData) drain(l *ui.Layout) Node {
+	return ui.Block("drain", "The pool drains", Class("card wait"), P(
 		Text("No run gets a slot until the pool is resumed."),
-		with(d.Health.Drain, func(s *contract.PoolDrainState) Node {
+		ui.With(d.Health.Drain, func(s *contract.PoolDrainState) Node {
 			return Group{
-				Text(" Phase: "), B(Text(s.Phase)), text(". ", s.Runs, " runs and ", s.WarmMachines, " warm machines remain."),
-				If(!s.Deadline.IsZero(), Group{Text(" Workers are asked to stop "), l.time(s.Deadline), Text(".")}),
+				Text(" Phase: "), B(Text(s.Phase)), ui.Texts(". ", s.Runs, " runs and ", s.WarmMachines, " warm machines remain."),
+				If(!s.Deadline.IsZero(), Group{Text(" Workers are asked to stop "), l.Time(s.Deadline), Text(".")}),
 			}
 		}),
 	))
 }
 
 // slots returns the runs that hold slots.
-func (d poolData) slots(l *layout) Node {
-	part := Group{ID("p-slots"), flag("data-part")}
+func (d poolData) slots(l *ui.Layout) Node {
+	part := Group{ID("p-slots"), ui.Flag("data-part")}
 	held := d.Health.Remaining
 	if len(held) == 0 {
-		return section("slots", "Slots", part, quiet(Text("No run holds a slot.")))
+		return ui.Block("slots", "Slots", part, ui.Quiet(Text("No run holds a slot.")))
 	}
-	return section(
+	return ui.Block(
 		"slots", "Slots", part,
-		listing(headings(th("State", "Held by", "Run", "Since")), Map(held, func(h contract.Holder) Node {
-			job := none("no job")
+		ui.Listing(ui.Headings(ui.Columns("State", "Held by", "Run", "Since")), Map(held, func(h contract.Holder) Node {
+			job := ui.None("no job")
 			if h.JobID != "" {
-				job = l.a(jobPath(h.JobID), Text(h.JobID))
+				job = l.A(ui.JobPath(h.JobID), Text(h.JobID))
 			}
 			return Tr(
-				Data("run", h.RunID), Td(stateOf(h.State, false).badge(), If(h.Cancelling, sub(Text("asked to end")))), Td(job),
-				wide(l.a(runPath(h.RunID), Text(h.RunID))), Td(Data("label", "since"), l.time(h.Since)),
+				Data("run", h.RunID), Td(ui.StateOf(h.State, false).Badge(), If(h.Cancelling, ui.SubLine(Text("asked to end")))), Td(job),
+				ui.Wide(l.A(ui.RunPath(h.RunID), Text(h.RunID))), Td(Data("label", "since"), l.Time(h.Since)),
 			)
 		})),
-		If(d.Held > len(held), quiet(
-			text("These are the first ", len(held), " of ", d.Held, ". "), l.a(d.runs("Running"), Text("All running runs")),
+		If(d.Held > len(held), ui.Quiet(
+			ui.Texts("These are the first ", len(held), " of ", d.Held, ". "), l.A(d.runs("Running"), Text("All running runs")),
 		)),
 	)
 }
 
 // runs returns the address of the pool's runs in a state.
 func (d poolData) runs(state string) string {
-	return "runs?pool=" + queryValue(d.ID) + "&state=" + state
+	return "runs?pool=" + ui.QueryValue(d.ID) + "&state=" + state
 }
 
 // queue returns the runs that wait for a slot, in their order.
-func (d poolData) queue(l *layout) Node {
-	part := Group{ID("p-queue"), flag("data-part")}
+func (d poolData) queue(l *ui.Layout) Node {
+	part := Group{ID("p-queue"), ui.Flag("data-part")}
 	if len(d.Queue) == 0 {
-		return section("queue", "Queue", part, quiet(Text("No run waits.")))
+		return ui.Block("queue", "Queue", part, ui.Quiet(Text("No run waits.")))
 	}
-	return section(
+	return ui.Block(
 		"queue", "Queue", part,
-		listing(
-			headings(thNum("Position"), th("What", "Priority", "Waits since", "Expected start")),
+		ui.Listing(
+			ui.Headings(ui.NumberColumns("Position"), ui.Columns("What", "Priority", "Waits since", "Expected start")),
 			Map(d.Queue, func(q queuedRun) Node { return q.row(l) }),
 		),
-		quiet(
-			If(d.Queued > len(d.Queue), text(d.Queued, " runs wait. ")), l.a(d.runs("Pending"), Text("All waiting runs")),
+		ui.Quiet(
+			If(d.Queued > len(d.Queue), ui.Texts(d.Queued, " runs wait. ")), l.A(d.runs("Pending"), Text("All waiting runs")),
 		),
 	)
 }
 
-func (q queuedRun) row(l *layout) Node {
+func (q queuedRun) row(l *ui.Layout) Node {
 	var detail Node
 	switch {
 	case q.Message != "":
-		detail = sub(bdi(short(200, q.Message)))
+		detail = ui.SubLine(ui.Bdi(ui.Short(200, q.Message)))
 	case q.Detail != "":
-		detail = sub(bdi(short(90, q.Detail)))
+		detail = ui.SubLine(ui.Bdi(ui.Short(90, q.Detail)))
 	}
-	expected := none("–")
+	expected := ui.None("–")
 	if e := q.Expected; e != nil {
-		expected = Group{l.time(e.P50), sub(Text("9 of 10: "), l.time(e.P90))}
+		expected = Group{l.Time(e.P50), ui.SubLine(Text("9 of 10: "), l.Time(e.P90))}
 	}
 	return Tr(
-		Data("run", q.RunID), labelled("position", text(q.Position)), wide(l.a(runPath(q.RunID), bdi(short(80, q.What))), detail),
-		extra(Text(cmp.Or(q.Priority, "normal"))), Td(Data("label", "since"), l.time(q.EnteredAt)), Td(Data("label", "starts"), expected),
+		Data("run", q.RunID), ui.Labelled("position", ui.Texts(q.Position)), ui.Wide(l.A(ui.RunPath(q.RunID), ui.Bdi(ui.Short(80, q.What))), detail),
+		ui.Extra(Text(cmp.Or(q.Priority, "normal"))), Td(Data("label", "since"), l.Time(q.EnteredAt)), Td(Data("label", "starts"), expected),
 	)
 }
 
-func (d poolData) replicas(l *layout) Node {
+func (d poolData) replicas(l *ui.Layout) Node {
 	if len(d.Health.Replicas) == 0 {
 		return nil
 	}
-	return section("replicas", "Replicas", listing(
-		headings(th("State", "Replica"), thNum("Tasks"), th("Version", "Machine")),
+	return ui.Block("replicas", "Replicas", ui.Listing(
+		ui.Headings(ui.Columns("State", "Replica"), ui.NumberColumns("Tasks"), ui.Columns("Version", "Machine")),
 		Map(d.Health.Replicas, func(r contract.ReplicaHealth) Node {
-			state := badge("bad", "cross", "Down")
+			state := ui.Badge("bad", "cross", "Down")
 			switch {
 			case r.Ready:
-				state = badge("good", "check", "Ready")
+				state = ui.Badge("good", "check", "Ready")
 			case r.Live:
-				state = badge("wait", "clock", "Not ready")
+				state = ui.Badge("wait", "clock", "Not ready")
 			}
 			return Tr(
-				Td(state), wide(Text(visible(r.ID)), If(r.Reason != "", sub(bdi(short(200, r.Reason))))), labelled("tasks", text(r.Held)),
-				extra(Text(short(40, r.EngineVersion))), wide(replicaMachine(l, r.Machine)),
+				Td(state), ui.Wide(Text(ui.Visible(r.ID)), If(r.Reason != "", ui.SubLine(ui.Bdi(ui.Short(200, r.Reason))))), ui.Labelled("tasks", ui.Texts(r.Held)),
+				ui.Extra(Text(ui.Short(40, r.EngineVersion))), ui.Wide(replicaMachine(l, r.Machine)),
 			)
 		}),
 	))
 }
 
-func replicaMachine(l *layout, m *contract.ReplicaMachine) Node {
+func replicaMachine(l *ui.Layout, m *contract.ReplicaMachine) Node {
 	if m == nil {
-		return none("fixed address")
+		return ui.None("fixed address")
 	}
 	return Group{
-		Text(m.State + " "), l.time(m.Since), If(m.RunID != "", Group{space(), l.a(runPath(m.RunID), Text(m.RunID))}),
-		If(m.Failures != 0, sub(text("failed ", m.Failures, " times"), If(!m.RetryAt.IsZero(), Group{Text(", next run "), l.time(m.RetryAt)}))),
-		with(m.LastError, func(e *contract.PoolError) Node { return sub(bdi(short(200, e.Message))) }),
+		Text(m.State + " "), l.Time(m.Since), If(m.RunID != "", Group{ui.Space(), l.A(ui.RunPath(m.RunID), Text(m.RunID))}),
+		If(m.Failures != 0, ui.SubLine(ui.Texts("failed ", m.Failures, " times"), If(!m.RetryAt.IsZero(), Group{Text(", next run "), l.Time(m.RetryAt)}))),
+		ui.With(m.LastError, func(e *contract.PoolError) Node { return ui.SubLine(ui.Bdi(ui.Short(200, e.Message))) }),
 	}
 }
 
 func (d poolData) machines() Node {
 	h := d.Health
-	warm := quiet(Text("The pool keeps none."))
+	warm := ui.Quiet(Text("The pool keeps none."))
 	if w := d.Warm; w != nil {
 		warm = Dl(
-			term("Ready", text(h.WarmMachines.Ready)), term("In creation", text(h.WarmMachines.Creating)),
-			term("Of runs", text(h.WarmMachines.Claimed)), term("Ending", text(h.WarmMachines.Ending)),
-			term(
-				"Kept", text(w.Min, " to ", w.Max), If(w.Image != "", text(" of ", short(80, w.Image))),
-				If(w.AheadSeconds != 0, text(", ", w.AheadSeconds, " s ahead of firings")),
+			ui.Term("Ready", ui.Texts(h.WarmMachines.Ready)), ui.Term("In creation", ui.Texts(h.WarmMachines.Creating)),
+			ui.Term("Of runs", ui.Texts(h.WarmMachines.Claimed)), ui.Term("Ending", ui.Texts(h.WarmMachines.Ending)),
+			ui.Term(
+				"Kept", ui.Texts(w.Min, " to ", w.Max), If(w.Image != "", ui.Texts(" of ", ui.Short(80, w.Image))),
+				If(w.AheadSeconds != 0, ui.Texts(", ", w.AheadSeconds, " s ahead of firings")),
 			),
 		)
 	}
-	return card(
+	return ui.Card(
 		"machines", "Machines",
 		Dl(
-			term("Starting", text(h.MachineStates.Starting)), term("Running", text(h.MachineStates.Running)),
-			term("Ending", text(h.MachineStates.Ending)),
+			ui.Term("Starting", ui.Texts(h.MachineStates.Starting)), ui.Term("Running", ui.Texts(h.MachineStates.Running)),
+			ui.Term("Ending", ui.Texts(h.MachineStates.Ending)),
 		),
 		H2(Text("Warm machines")), warm,
 	)
 }
 
-func (d poolData) settings(l *layout) Node {
+func (d poolData) settings(l *ui.Layout) Node {
 	if d.Settings == nil && len(d.Fallback) == 0 {
 		return nil
 	}
-	setting := func(name, value string) Node { return If(value != "", term(name, Text(visible(value)))) }
-	return card("settings", "Settings", Dl(
-		with(d.Settings, func(s *contract.PoolSettings) Node {
+	setting := func(name, value string) Node { return If(value != "", ui.Term(name, Text(ui.Visible(value)))) }
+	return ui.Card("settings", "Settings", Dl(
+		ui.With(d.Settings, func(s *contract.PoolSettings) Node {
 			return Group{
 				setting("Apps", strings.Join(s.Apps, ", ")), setting("Regions", strings.Join(s.Regions, ", ")), setting("Cluster", s.Cluster),
 				setting("Namespace", s.Namespace), setting("Socket", s.Socket), setting("Network", s.Network),
 			}
 		}),
 		Map(d.Fallback, func(f contract.PoolFallback) Node {
-			return term("Fallback", l.a(poolPath(f.Pool), Text(f.Pool)), Text(" on "+strings.Join(f.On, ", ")))
+			return ui.Term("Fallback", l.A(ui.PoolPath(f.Pool), Text(f.Pool)), Text(" on "+strings.Join(f.On, ", ")))
 		}),
 	))
 }
 
 // change returns the forms that change the pool.
-func (d poolData) change(l *layout) Node {
+func (d poolData) change(l *ui.Layout) Node {
 	number := func(name, field string, children ...Node) Node {
-		return Label(label(name), Input(Type("number"), Name(field), Min("0"), Group(children)))
+		return Label(ui.FieldName(name), Input(Type("number"), Name(field), Min("0"), Group(children)))
 	}
-	return card(
+	return ui.Card(
 		"change", "Change",
-		l.post(
-			poolPath(d.ID)+"/limits",
+		l.Post(
+			ui.PoolPath(d.ID)+"/limits",
 			Div(
-				Class("fields"), If(d.Engine == nil, number("Slots", "limit", attr("value", d.Limit))),
-				number("Queue limit", "queueLimit", attr("value", d.QueueLimit)),
+				Class("fields"), If(d.Engine == nil, number("Slots", "limit", ui.Attribute("value", d.Limit))),
+				number("Queue limit", "queueLimit", ui.Attribute("value", d.QueueLimit)),
 			),
-			P(Class("row"), Button(Text("Set limits")), space(), Span(Class("quiet"), Text("0 is no limit."))),
+			P(Class("row"), Button(Text("Set limits")), ui.Space(), Span(Class("quiet"), Text("0 is no limit."))),
 		),
-		l.post(
-			poolPath(d.ID)+"/drain",
+		l.Post(
+			ui.PoolPath(d.ID)+"/drain",
 			Div(Class("fields"), number("Stop workers after", "deadlineSeconds", Placeholder("never, or seconds"))),
-			P(Class("row"), Button(Class("danger"), Text("Drain")), space(), Span(Class("quiet"), Text("Runs stay in the queue."))),
+			P(Class("row"), Button(Class("danger"), Text("Drain")), ui.Space(), Span(Class("quiet"), Text("Runs stay in the queue."))),
 		),
-		with(d.Engine, func(e *contract.PoolEngine) Node {
-			return l.post(
-				poolPath(d.ID)+"/reload",
+		ui.With(d.Engine, func(e *contract.PoolEngine) Node {
+			return l.Post(
+				ui.PoolPath(d.ID)+"/reload",
 				Div(
-					Class("fields"), Label(label("Model"), Input(Name("model"), Placeholder(e.Model))),
+					Class("fields"), Label(ui.FieldName("Model"), Input(Name("model"), Placeholder(e.Model))),
 					number("Wait for tasks", "deadlineSeconds", Max("25"), Placeholder("seconds")),
 				),
 				P(Class("row"), Button(Text("Reload"))),
@@ -247,14 +248,14 @@ func (d poolData) change(l *layout) Node {
 	)
 }
 
-func (d poolData) errors(l *layout) Node {
+func (d poolData) errors(l *ui.Layout) Node {
 	if len(d.Health.Errors) == 0 {
 		return nil
 	}
-	return section("errors", "Last failures of the platform", scrolled(
-		headings(th("Code"), thNum("Times"), th("Last", "Message")),
+	return ui.Block("errors", "Last failures of the platform", ui.Scrolled(
+		ui.Headings(ui.Columns("Code"), ui.NumberColumns("Times"), ui.Columns("Last", "Message")),
 		Map(d.Health.Errors, func(e contract.PoolErrorGroup) Node {
-			return Tr(Td(code(visible(e.Code))), num(text(e.Count)), Td(l.time(e.LastAt)), wide(bdi(short(400, e.Message))))
+			return Tr(Td(ui.Mono(ui.Visible(e.Code))), ui.Num(ui.Texts(e.Count)), Td(l.Time(e.LastAt)), ui.Wide(ui.Bdi(ui.Short(400, e.Message))))
 		}),
 	))
 }

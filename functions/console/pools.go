@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -14,18 +16,18 @@ import (
 
 // poolsPage lists the pools, and poolPage shows one.
 var (
-	poolsPage = page{
-		name: "pools", path: "pools", label: "Pools", live: true, scope: access.RunsRead, query: []string{"done"},
-		show: showPools,
+	poolsPage = page.Page{
+		Name: "pools", Path: "pools", Label: "Pools", Live: true, Scope: access.RunsRead, Query: []string{"done"},
+		Show: showPools,
 	}
-	poolPage = page{
-		name: "pool", path: "pools/{pool_id}", live: true, scope: access.RunsRead, query: []string{"done"},
-		show: showPool,
-		actions: []action{
-			{path: "pools/{pool_id}/drain", scope: access.Admin, do: drainPool},
-			{path: "pools/{pool_id}/resume", scope: access.Admin, do: resumePool},
-			{path: "pools/{pool_id}/reload", scope: access.Admin, do: reloadPool},
-			{path: "pools/{pool_id}/limits", scope: access.Admin, do: limitPool},
+	poolPage = page.Page{
+		Name: "pool", Path: "pools/{pool_id}", Live: true, Scope: access.RunsRead, Query: []string{"done"},
+		Show: showPool,
+		Actions: []page.Action{
+			{Path: "pools/{pool_id}/drain", Scope: access.Admin, Do: drainPool},
+			{Path: "pools/{pool_id}/resume", Scope: access.Admin, Do: resumePool},
+			{Path: "pools/{pool_id}/reload", Scope: access.Admin, Do: reloadPool},
+			{Path: "pools/{pool_id}/limits", Scope: access.Admin, Do: limitPool},
 		},
 	}
 )
@@ -33,20 +35,20 @@ var (
 // poolRow is a pool as the pages show it.
 type poolRow struct {
 	contract.Pool
-	State look
+	State ui.Look
 	Slots meter
 }
 
 // poolRowOf returns a pool with its state and its use.
 func poolRowOf(p contract.Pool) poolRow {
-	row := poolRow{Pool: p, State: look{Word: "Open", Class: "good", Icon: "check"}, Slots: meterOf(p.Held, p.Limit)}
+	row := poolRow{Pool: p, State: ui.Look{Word: "Open", Class: "good", Icon: "check"}, Slots: meterOf(p.Held, p.Limit)}
 	switch {
 	case p.Draining:
-		row.State = look{Word: "Draining", Class: "wait", Icon: "pause"}
+		row.State = ui.Look{Word: "Draining", Class: "wait", Icon: "pause"}
 	case p.QueueLimit > 0 && p.Queued >= p.QueueLimit:
-		row.State = look{Word: "Queue full", Class: "bad", Icon: "cross"}
+		row.State = ui.Look{Word: "Queue full", Class: "bad", Icon: "cross"}
 	case p.Limit > 0 && p.Held >= p.Limit:
-		row.State = look{Word: "Full", Class: "run", Icon: "half"}
+		row.State = ui.Look{Word: "Full", Class: "run", Icon: "half"}
 	}
 	return row
 }
@@ -72,16 +74,16 @@ func meterOf(used, limit int) meter {
 // poolsData is the content of the list.
 type poolsData struct{ Pools []poolRow }
 
-func showPools(v *visit) (view, error) {
+func showPools(v *page.Visit) (page.View, error) {
 	var list contract.PoolList
-	if err := v.get("/v1/pools", nil, &list); err != nil {
-		return view{}, err
+	if err := v.Get("/v1/pools", nil, &list); err != nil {
+		return page.View{}, err
 	}
 	data := poolsData{}
 	for _, p := range list.Pools {
 		data.Pools = append(data.Pools, poolRowOf(p))
 	}
-	return view{Title: "Pools", JSON: "/v1/pools", Command: command("pools", "list"), Content: data.content}, nil
+	return page.View{Title: "Pools", JSON: "/v1/pools", Command: ui.Command("pools", "list"), Content: data.content}, nil
 }
 
 // queuePredicted is the number of runs at the head of the queue whose expected start the page
@@ -98,37 +100,37 @@ type poolData struct {
 
 // queuedRun is a run in the queue. Expected is nil if it was not asked for.
 type queuedRun struct {
-	runRow
+	page.RunRow
 	Position int
 	Expected *contract.ExpectedStart
 	Message  string
 }
 
-func showPool(v *visit) (view, error) {
-	id := v.r.PathValue("pool_id")
+func showPool(v *page.Visit) (page.View, error) {
+	id := v.Request.PathValue("pool_id")
 	path := "/v1/pools/" + url.PathEscape(id)
 	data := poolData{}
-	if err := v.get(path, nil, &data.Pool); err != nil {
-		return view{}, err
+	if err := v.Get(path, nil, &data.Pool); err != nil {
+		return page.View{}, err
 	}
-	if err := v.get(path+"/health", nil, &data.Health); err != nil {
-		return view{}, err
+	if err := v.Get(path+"/health", nil, &data.Health); err != nil {
+		return page.View{}, err
 	}
 	data.poolRow, data.Wait = poolRowOf(data.Pool), data.Health.Metrics.ExpectedWait
 	if err := data.readQueue(v); err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
-	return view{Title: id + " · pool", JSON: path + "/health", Command: command("pools", "show", id), Content: data.content}, nil
+	return page.View{Title: id + " · pool", JSON: path + "/health", Command: ui.Command("pools", "show", id), Content: data.content}, nil
 }
 
 // readQueue adds the runs at the head of the queue, in its order.
-func (d *poolData) readQueue(v *visit) error {
+func (d *poolData) readQueue(v *page.Visit) error {
 	for i, t := range d.Health.Waiting {
-		d.Queue = append(d.Queue, queuedRun{runRow: rowOf(t, v.now()), Position: i + 1})
+		d.Queue = append(d.Queue, queuedRun{RunRow: page.RowOf(t, v.Now()), Position: i + 1})
 	}
 	for i := range d.Queue[:min(len(d.Queue), queuePredicted)] {
 		var why contract.Explanation
-		if err := v.get("/v1/runs/"+url.PathEscape(d.Queue[i].RunID)+"/explain", nil, &why); err != nil {
+		if err := v.Get("/v1/runs/"+url.PathEscape(d.Queue[i].RunID)+"/explain", nil, &why); err != nil {
 			return err
 		}
 		d.Queue[i].Expected, d.Queue[i].Message = why.Expected, why.Message
@@ -136,69 +138,68 @@ func (d *poolData) readQueue(v *visit) error {
 	return nil
 }
 
-// poolPath returns the address of a pool, below the console.
-func poolPath(id string) string { return "pools/" + url.PathEscape(id) }
-
 // drainPool stops the admission of a pool.
-func drainPool(v *visit) (string, error) {
+func drainPool(v *page.Visit) (string, error) {
 	request := contract.PoolDrain{}
-	deadline, given, err := v.number("deadlineSeconds")
+	deadline, given, err := formNumber(v, "deadlineSeconds")
 	if err != nil {
 		return "", err
 	}
 	if given {
 		request.DeadlineSeconds = &deadline
 	}
-	return v.poolDone("drain", "pool-draining", request)
+	return poolDone(v, "drain", "pool-draining", request)
 }
 
 // resumePool starts the admission of a pool again.
-func resumePool(v *visit) (string, error) { return v.poolDone("resume", "pool-resumed", struct{}{}) }
+func resumePool(v *page.Visit) (string, error) {
+	return poolDone(v, "resume", "pool-resumed", struct{}{})
+}
 
 // reloadPool makes a pool of an engine ask its replicas again, or serve another model.
-func reloadPool(v *visit) (string, error) {
-	deadline, _, err := v.number("deadlineSeconds")
+func reloadPool(v *page.Visit) (string, error) {
+	deadline, _, err := formNumber(v, "deadlineSeconds")
 	if err != nil {
 		return "", err
 	}
-	return v.poolDone("reload", "pool-reloaded", contract.PoolReload{Model: strings.TrimSpace(v.r.PostForm.Get("model")), DeadlineSeconds: deadline})
+	return poolDone(v, "reload", "pool-reloaded", contract.PoolReload{Model: strings.TrimSpace(v.Request.PostForm.Get("model")), DeadlineSeconds: deadline})
 }
 
-func (v *visit) poolDone(operation, done string, body any) (string, error) {
-	id := v.r.PathValue("pool_id")
-	if err := v.post("/v1/pools/"+url.PathEscape(id)+"/"+operation, body, nil); err != nil {
+func poolDone(v *page.Visit, operation, done string, body any) (string, error) {
+	id := v.Request.PathValue("pool_id")
+	if err := v.Post("/v1/pools/"+url.PathEscape(id)+"/"+operation, body, nil); err != nil {
 		return "", err
 	}
-	return poolPath(id) + "?done=" + done, nil
+	return ui.PoolPath(id) + "?done=" + done, nil
 }
 
-// number returns a field of a form that is a whole number; given is false if it is empty.
-func (v *visit) number(name string) (n int, given bool, err error) {
-	text := strings.TrimSpace(v.r.PostForm.Get(name))
+// formNumber returns a field of a form that is a whole number; given is false if it is empty.
+func formNumber(v *page.Visit, name string) (n int, given bool, err error) {
+	text := strings.TrimSpace(v.Request.PostForm.Get(name))
 	if text == "" {
 		return 0, false, nil
 	}
 	if n, err = strconv.Atoi(text); err != nil {
-		return 0, false, fault.Invalid(name, "%q, want a whole number", short(40, text))
+		return 0, false, fault.Invalid(name, "%q, want a whole number", ui.Short(40, text))
 	}
 	return n, true, nil
 }
 
 // limitPool changes the limits of a pool, and nothing else of its definition.
-func limitPool(v *visit) (string, error) {
-	id := v.r.PathValue("pool_id")
+func limitPool(v *page.Visit) (string, error) {
+	id := v.Request.PathValue("pool_id")
 	path := "/v1/pools/" + url.PathEscape(id)
-	response, err := v.call(http.MethodGet, path, nil, nil, nil)
+	response, err := v.Call(http.MethodGet, path, nil, nil, nil)
 	if err != nil {
 		return "", err
 	}
 	var p contract.Pool
-	if err := read(response, &p); err != nil {
+	if err := page.Read(response, &p); err != nil {
 		return "", err
 	}
 	changed := contract.PoolDefinition{Runner: p.Runner, Settings: p.Settings, Fallback: p.Fallback, Warm: p.Warm, Engine: p.Engine, Limit: &p.Limit, QueueLimit: &p.QueueLimit}
 	for name, to := range map[string]**int{"limit": &changed.Limit, "queueLimit": &changed.QueueLimit} {
-		n, given, err := v.number(name)
+		n, given, err := formNumber(v, name)
 		if err != nil {
 			return "", err
 		}
@@ -206,14 +207,14 @@ func limitPool(v *visit) (string, error) {
 			*to = &n
 		}
 	}
-	response, err = v.call(http.MethodPut, path, nil, changed, http.Header{"If-Match": {response.Header.Get("ETag")}})
+	response, err = v.Call(http.MethodPut, path, nil, changed, http.Header{"If-Match": {response.Header.Get("ETag")}})
 	if err != nil {
 		return "", err
 	}
-	if err := read(response, nil); err != nil {
+	if err := page.Read(response, nil); err != nil {
 		return "", err
 	}
-	return poolPath(id) + "?done=pool-limits", nil
+	return ui.PoolPath(id) + "?done=pool-limits", nil
 }
 
 // LongestWait is the time that the first run of the queue waits.

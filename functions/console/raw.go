@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
@@ -36,7 +37,7 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	path := strings.TrimPrefix(r.URL.EscapedPath(), Prefix+"json")
+	path := strings.TrimPrefix(r.URL.EscapedPath(), page.Prefix+"json")
 	if !slices.ContainsFunc(rawPaths, func(open string) bool {
 		return path == open || strings.HasSuffix(open, "/") && strings.HasPrefix(path, open)
 	}) {
@@ -48,12 +49,12 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 			header[name] = values
 		}
 	}
-	response, err := v.call(http.MethodGet, path, r.URL.Query(), nil, header)
+	response, err := v.Call(http.MethodGet, path, r.URL.Query(), nil, header)
 	if err != nil {
 		return err
 	}
 	if response.StatusCode >= http.StatusBadRequest {
-		return read(response, nil)
+		return page.Read(response, nil)
 	}
 	defer func() { _ = response.Body.Close() }()
 	to := w.Header()
@@ -69,7 +70,7 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.WriteHeader(response.StatusCode)
 	if kind, _, _ := mime.ParseMediaType(to.Get("Content-Type")); kind == typeEventStream {
-		signedIn, end := v.untilSignOut()
+		signedIn, end := c.untilSignOut(v)
 		defer end()
 		release := context.AfterFunc(signedIn, stop)
 		defer release()

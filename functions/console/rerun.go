@@ -14,6 +14,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/functions/console/jobs"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -24,9 +27,9 @@ import (
 
 // rerunPage has the form for a new run with parts of an ended run changed. It shows the changes
 // before it sends them.
-var rerunPage = page{
-	name: "rerun", path: "runs/{run_id}/changes", scope: access.RunsWrite, show: showRerun,
-	actions: []action{{path: "runs/{run_id}/changes", scope: access.RunsWrite, show: rerunChanged}},
+var rerunPage = page.Page{
+	Name: "rerun", Path: "runs/{run_id}/changes", Scope: access.RunsWrite, Show: showRerun,
+	Actions: []page.Action{{Path: "runs/{run_id}/changes", Scope: access.RunsWrite, Show: rerunChanged}},
 }
 
 // rerunData is the content of the page.
@@ -38,7 +41,7 @@ type rerunData struct {
 	// export without a job. Command has an argument on each line.
 	NewImage, Command string
 	HasCommand        bool
-	Parameters        []parameter
+	Parameters        []jobs.Parameter
 	More              string
 	NewOptions        contract.ExportOptions
 	NewPriority       string
@@ -55,16 +58,16 @@ type rerunData struct {
 	request contract.RetryRequest
 }
 
-func showRerun(v *visit) (view, error) {
-	data, err := v.readRerun()
+func showRerun(v *page.Visit) (page.View, error) {
+	data, err := readRerun(v)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
 	return data.view(), nil
 }
 
-func (d rerunData) view() view {
-	shown := view{Title: "Rerun with changes · " + d.RunID, JSON: "/v1/runs/" + url.PathEscape(d.RunID), Command: d.command(), Content: d.content}
+func (d rerunData) view() page.View {
+	shown := page.View{Title: "Rerun with changes · " + d.RunID, JSON: "/v1/runs/" + url.PathEscape(d.RunID), Command: d.command(), Content: d.content}
 	if d.Refused != "" {
 		shown.Status = http.StatusUnprocessableEntity
 	}
@@ -84,35 +87,35 @@ func (d rerunData) command() string {
 		arguments = append(arguments, "--label", text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.request.Inputs)) {
-		arguments = append(arguments, "--input", name+"="+inputText(d.request.Inputs[name]))
+		arguments = append(arguments, "--input", name+"="+jobs.InputText(d.request.Inputs[name]))
 	}
 	for _, flag := range [][2]string{{"--image", d.request.Image}, {"--priority", d.request.Priority}} {
 		if flag[1] != "" {
 			arguments = append(arguments, flag[0], flag[1])
 		}
 	}
-	return command(arguments...)
+	return ui.Command(arguments...)
 }
 
 // readRerun reads the run in the path as the values of the form.
-func (v *visit) readRerun() (d rerunData, err error) {
-	if err := v.get("/v1/runs/"+url.PathEscape(v.r.PathValue("run_id")), nil, &d.Task); err != nil {
+func readRerun(v *page.Visit) (d rerunData, err error) {
+	if err := v.Get("/v1/runs/"+url.PathEscape(v.Request.PathValue("run_id")), nil, &d.Task); err != nil {
 		return d, err
 	}
 	if d.Inference != nil {
 		return d, fault.Invalid("", "a run of inference has no parts to change; send another task")
 	}
-	d.What, _ = whatOf(d.Task)
-	d.Ended, d.Key = run.State(d.State).Terminal(), v.formKey(d.RunID)
+	d.What, _ = page.WhatOf(d.Task)
+	d.Ended, d.Key = run.State(d.State).Terminal(), v.FormKey(d.RunID)
 	d.NewPriority, d.NewInputs = d.priority(), map[string]string{}
 	for name, value := range d.Inputs {
-		d.NewInputs[name] = inputText(value)
+		d.NewInputs[name] = jobs.InputText(value)
 	}
 	if p := d.Program; p != nil {
 		d.NewImage, d.Command = p.Image, strings.Join(p.Command, "\n")
-		d.HasCommand = d.JobID == "" && !slices.ContainsFunc(p.Command, func(argument string) bool { return !fits(argument) || strings.Contains(argument, "\n") })
+		d.HasCommand = d.JobID == "" && !slices.ContainsFunc(p.Command, func(argument string) bool { return !jobs.Fits(argument) || strings.Contains(argument, "\n") })
 		for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-			d.Parameters = append(d.Parameters, parameterOf(name, p.Env[name].Value, p.Env[name].SecretRef))
+			d.Parameters = append(d.Parameters, jobs.ParameterOf(name, p.Env[name].Value, p.Env[name].SecretRef))
 		}
 	} else if err := json.Unmarshal(d.Options, &d.NewOptions); err != nil {
 		return d, fmt.Errorf("cannot read the options of a run: %w", err)
@@ -124,29 +127,29 @@ func (v *visit) readRerun() (d rerunData, err error) {
 func (d rerunData) priority() string { return cmp.Or(d.Priority, string(run.PriorityNormal)) }
 
 // rerunChanged shows the changes of a form. If the form has shown them before, it starts the run.
-func rerunChanged(v *visit) (string, view, error) {
-	d, err := v.readRerun()
+func rerunChanged(v *page.Visit) (string, page.View, error) {
+	d, err := readRerun(v)
 	if err != nil {
-		return "", view{}, err
+		return "", page.View{}, err
 	}
-	form := v.r.PostForm
+	form := v.Request.PostForm
 	d.Key = cmp.Or(form.Get("key"), d.Key)
 	request, err := d.take(form)
 	if f, ok := errors.AsType[*fault.Fault](err); ok {
 		d.Refused = f.Message
 	} else if err != nil {
-		return "", view{}, err
+		return "", page.View{}, err
 	}
 	text, err := json.Marshal(request)
 	if err != nil {
-		return "", view{}, fmt.Errorf("cannot encode the changes of a run: %w", err)
+		return "", page.View{}, fmt.Errorf("cannot encode the changes of a run: %w", err)
 	}
 	d.Checked, d.Shown, d.request = d.Refused == "", digestOf(text), request
 	if d.Checked && form.Get("step") == "start" && form.Get("shown") == d.Shown {
-		err := v.startChanged(d, request)
-		p := problemOf(err)
+		err := startChanged(v, d, request)
+		p := page.ProblemOf(err)
 		if p == nil || p.Body.Status >= http.StatusInternalServerError || p.Body.Status == http.StatusForbidden {
-			return "", view{}, err
+			return "", page.View{}, err
 		}
 		d.Checked, d.Refused = false, strings.TrimPrefix(p.Body.Field+": "+p.Body.Detail, ": ")
 	}
@@ -154,29 +157,29 @@ func rerunChanged(v *visit) (string, view, error) {
 }
 
 // startChanged starts the new run and redirects to it.
-func (v *visit) startChanged(d rerunData, request contract.RetryRequest) error {
-	response, err := v.call(http.MethodPost, "/v1/runs/"+url.PathEscape(d.RunID)+"/retry", nil, request, http.Header{"Idempotency-Key": {d.Key + "-" + d.Shown}})
+func startChanged(v *page.Visit, d rerunData, request contract.RetryRequest) error {
+	response, err := v.Call(http.MethodPost, "/v1/runs/"+url.PathEscape(d.RunID)+"/retry", nil, request, http.Header{"Idempotency-Key": {d.Key + "-" + d.Shown}})
 	if err != nil {
 		return err
 	}
 	var accepted contract.RetryAccepted
-	if err := read(response, &accepted); err != nil {
+	if err := page.Read(response, &accepted); err != nil {
 		return err
 	}
-	return seeOther(runPath(accepted.TaskID) + "?done=changed")
+	return page.SeeOther(ui.RunPath(accepted.TaskID) + "?done=changed")
 }
 
 // take takes the values of a form. It returns the changes as the API takes them.
 func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err error) {
 	for name, values := range form {
-		if text := formText(values[0]); visible(text) != text {
-			return request, fault.Invalid(name, "a character in %s that no page shows; use the API", short(60, name))
+		if text := jobs.FormText(values[0]); ui.Visible(text) != text {
+			return request, fault.Invalid(name, "a character in %s that no page shows; use the API", ui.Short(60, name))
 		}
 	}
-	d.More = formText(form.Get("more"))
+	d.More = jobs.FormText(form.Get("more"))
 	if d.Program != nil {
 		request.Parameters = map[string]string{}
-		if err = addParameters(request.Parameters, form); err != nil {
+		if err = jobs.AddParameters(request.Parameters, form); err != nil {
 			return request, err
 		}
 		for name, value := range request.Parameters {
@@ -185,7 +188,7 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 		for i := range d.Parameters {
 			p := &d.Parameters[i]
 			if value, ok := form["parameter."+p.Name]; ok {
-				p.Value = formText(value[0])
+				p.Value = jobs.FormText(value[0])
 			}
 		}
 	}
@@ -196,7 +199,7 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 		}
 	}
 	if before := d.Command; d.HasCommand {
-		d.Command = formText(form.Get("command"))
+		d.Command = jobs.FormText(form.Get("command"))
 		if d.change("command", before, d.Command) {
 			if request.Command = strings.Split(d.Command, "\n"); d.Command == "" {
 				request.Command = []string{}
@@ -216,7 +219,7 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 		request.Priority = d.NewPriority
 	}
 	d.NewLabels = strings.TrimSpace(form.Get("labels"))
-	if request.Labels, err = formLabels(form); err != nil {
+	if request.Labels, err = jobs.FormLabels(form); err != nil {
 		return request, err
 	}
 	d.change("labels", labels.Text(d.Labels), labels.Text(labels.Change(request.Labels).Apply(d.Labels)))
@@ -226,17 +229,17 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 
 // takeInputs takes the values of the inputs of the run that the form has.
 func (d *rerunData) takeInputs(form url.Values, request *contract.RetryRequest) error {
-	given, err := formInputs(form)
+	given, err := jobs.FormInputs(form)
 	if err != nil {
 		return err
 	}
 	for name, before := range d.Inputs {
-		if after, ok := given[name]; ok && d.change("input "+name, inputText(before), inputText(after)) {
+		if after, ok := given[name]; ok && d.change("input "+name, jobs.InputText(before), jobs.InputText(after)) {
 			if request.Inputs == nil {
 				request.Inputs = map[string]json.RawMessage{}
 			}
 			request.Inputs[name] = after
-			d.NewInputs[name] = inputText(after)
+			d.NewInputs[name] = jobs.InputText(after)
 		}
 	}
 	return nil
@@ -270,7 +273,7 @@ func shown[T any](value *T) string {
 	if value == nil {
 		return ""
 	}
-	return plain(*value)
+	return ui.Plain(*value)
 }
 
 // change adds a change, and reports whether there is one.

@@ -7,38 +7,40 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
+	"github.com/sortie-dev/sortie/functions/console/jobs"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	limits "github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-func (d rerunData) content(l *layout) Node {
+func (d rerunData) content(l *ui.Layout) Node {
 	return Group{
-		P(Class("crumbs"), l.a("runs", Text("Runs")), Text(" / "), l.a(runPath(d.RunID), Text(d.RunID)), Text(" /")),
-		head(Text("Rerun with changes"), Span(Class("quiet"), bdi(short(90, d.What)))),
-		If(!d.Ended, warning(Text("The run has not ended. It can be repeated afterwards."))),
-		If(d.Refused != "", section("refused", "The changes are refused", Class("card bad"), warning(bdi(visible(d.Refused))))),
-		If(d.Checked, section("changes", "Changes", Class("card run"), changesTable(d.Changes), quiet(Text("Nothing is started yet. The earlier run stays as it is.")))),
-		If(d.Ended, card("form", "The new run", d.form(l))),
+		P(Class("crumbs"), l.A("runs", Text("Runs")), Text(" / "), l.A(ui.RunPath(d.RunID), Text(d.RunID)), Text(" /")),
+		ui.Top(Text("Rerun with changes"), Span(Class("quiet"), ui.Bdi(ui.Short(90, d.What)))),
+		If(!d.Ended, ui.Warning(Text("The run has not ended. It can be repeated afterwards."))),
+		If(d.Refused != "", ui.Block("refused", "The changes are refused", Class("card bad"), ui.Warning(ui.Bdi(ui.Visible(d.Refused))))),
+		If(d.Checked, ui.Block("changes", "Changes", Class("card run"), jobs.ChangesTable(d.Changes), ui.Quiet(Text("Nothing is started yet. The earlier run stays as it is.")))),
+		If(d.Ended, ui.Card("form", "The new run", d.form(l))),
 	}
 }
 
-func (d rerunData) form(l *layout) Node {
+func (d rerunData) form(l *ui.Layout) Node {
 	priorities := Map(run.Priorities(), func(p run.Priority) Node {
 		return Option(If(d.NewPriority == string(p), Selected()), Text(string(p)))
 	})
-	return l.post(
-		runPath(d.RunID)+"/changes", Class("edit"), hiddenField("key", d.Key), hiddenField("shown", d.Shown),
+	return l.Post(
+		ui.RunPath(d.RunID)+"/changes", Class("edit"), ui.HiddenField("key", d.Key), ui.HiddenField("shown", d.Shown),
 		Div(
-			Class("fields"), with(d.Program, d.program),
+			Class("fields"), ui.With(d.Program, d.program),
 			If(d.Program == nil && d.JobID == "", d.options()),
-			If(d.JobID != "", quiet(Text("The rest is that of the job "), l.a(jobPath(d.JobID), Text(d.JobID)), Text("."))),
-			Label(label("Labels"), Input(Name("labels"), Value(d.NewLabels), Placeholder("KEY=VALUE, or KEY- to remove it"))),
-			Label(label("Priority"), Select(Name("priority"), priorities)),
+			If(d.JobID != "", ui.Quiet(Text("The rest is that of the job "), l.A(ui.JobPath(d.JobID), Text(d.JobID)), Text("."))),
+			Label(ui.FieldName("Labels"), Input(Name("labels"), Value(d.NewLabels), Placeholder("KEY=VALUE, or KEY- to remove it"))),
+			Label(ui.FieldName("Priority"), Select(Name("priority"), priorities)),
 		),
 		P(
-			Class("row"), Button(Name("step"), Value("check"), If(!d.Checked, Class("primary")), Text("Show the changes")), space(),
+			Class("row"), Button(Name("step"), Value("check"), If(!d.Checked, Class("primary")), Text("Show the changes")), ui.Space(),
 			If(d.Checked, Button(Name("step"), Value("start"), Class("primary"), Text("Start the new run"))),
 		),
 	)
@@ -47,13 +49,13 @@ func (d rerunData) form(l *layout) Node {
 // program returns the fields of a program.
 func (d rerunData) program(p *contract.Program) Node {
 	return Group{
-		If(d.JobID == "", Label(label("Image"), Input(Name("image"), Value(d.NewImage), Required()))),
+		If(d.JobID == "", Label(ui.FieldName("Image"), Input(Name("image"), Value(d.NewImage), Required()))),
 		// Browsers remove the first line break of a text area.
-		If(d.HasCommand, Label(label("Command, an argument on each line"), Textarea(Name("command"), Rows("4"), attr("spellcheck", "false"), Text("\n"+d.Command)))),
-		If(!d.HasCommand && d.JobID == "", Div(label("Command"), Code(Class("quiet"), Text(short(200, joined(p.Command)))))),
-		Map(slices.Sorted(maps.Keys(d.NewInputs)), func(name string) Node { return inputField(name, job.Input{}, d.NewInputs[name]) }),
-		Map(d.Parameters, parameter.field),
-		Label(label("Other variables"), Textarea(Name("more"), Rows("2"), Placeholder("NAME=VALUE, one a line"), Text("\n"+d.More))),
+		If(d.HasCommand, Label(ui.FieldName("Command, an argument on each line"), Textarea(Name("command"), Rows("4"), ui.Attribute("spellcheck", "false"), Text("\n"+d.Command)))),
+		If(!d.HasCommand && d.JobID == "", Div(ui.FieldName("Command"), Code(Class("quiet"), Text(ui.Short(200, ui.Joined(p.Command)))))),
+		Map(slices.Sorted(maps.Keys(d.NewInputs)), func(name string) Node { return jobs.InputField(name, job.Input{}, d.NewInputs[name]) }),
+		Map(d.Parameters, jobs.Parameter.Field),
+		Label(ui.FieldName("Other variables"), Textarea(Name("more"), Rows("2"), Placeholder("NAME=VALUE, one a line"), Text("\n"+d.More))),
 	}
 }
 
@@ -61,10 +63,10 @@ func (d rerunData) program(p *contract.Program) Node {
 func (d rerunData) options() Node {
 	o := d.NewOptions
 	chosen := func(name, value string, values ...string) Node {
-		return Label(label(name), Select(Name(name), Map(values, func(v string) Node { return Option(If(v == value, Selected()), Text(v)) })))
+		return Label(ui.FieldName(name), Select(Name(name), Map(values, func(v string) Node { return Option(If(v == value, Selected()), Text(v)) })))
 	}
 	number := func(name string, value *int) Node {
-		return Label(label(name), Input(Type("number"), Name(name), Value(shown(value)), Required()))
+		return Label(ui.FieldName(name), Input(Type("number"), Name(name), Value(shown(value)), Required()))
 	}
 	return Group{
 		chosen("recursive", shown(o.Recursive), "false", "true"), number("maxDepth", o.MaxDepth), number("parallelBatchSize", o.ParallelBatchSize),

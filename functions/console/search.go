@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // searchPage finds a run, a job, an event or a webhook by its id or name.
-var searchPage = page{name: "search", path: "search", query: []string{"q"}, show: showSearch}
+var searchPage = page.Page{Name: "search", Path: "search", Query: []string{"q"}, Show: showSearch}
 
 // searchData is the content of the page.
 type searchData struct {
@@ -31,89 +33,89 @@ const (
 	searchLimit = 200
 )
 
-func showSearch(v *visit) (view, error) {
-	data := searchData{Query: strings.TrimSpace(v.r.URL.Query().Get("q"))}
-	shown := func() (view, error) {
-		return view{
-			Title: "Search", JSON: address("/v1/jobs", url.Values{"text": {data.Query}}), Command: command("jobs", "list", "--text", data.Query), Content: data.content,
+func showSearch(v *page.Visit) (page.View, error) {
+	data := searchData{Query: strings.TrimSpace(v.Request.URL.Query().Get("q"))}
+	shown := func() (page.View, error) {
+		return page.View{
+			Title: "Search", JSON: ui.WithQuery("/v1/jobs", url.Values{"text": {data.Query}}), Command: ui.Command("jobs", "list", "--text", data.Query), Content: data.content,
 		}, nil
 	}
 	if data.Query == "" || len(data.Query) > 512 {
 		return shown()
 	}
-	path, err := v.findByID(data.Query)
+	path, err := findByID(v, data.Query)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
 	if path != "" {
-		return view{}, seeOther(path)
+		return page.View{}, page.SeeOther(path)
 	}
-	if err := v.findJobs(&data); err != nil {
-		return view{}, err
+	if err := findJobs(v, &data); err != nil {
+		return page.View{}, err
 	}
-	if err := v.findWebhooks(&data); err != nil {
-		return view{}, err
+	if err := findWebhooks(v, &data); err != nil {
+		return page.View{}, err
 	}
 	return shown()
 }
 
 // findByID returns the page of the run, webhook or event with an id; empty without one.
-func (v *visit) findByID(id string) (string, error) {
+func findByID(v *page.Visit, id string) (string, error) {
 	found := func(path string, query url.Values) (bool, error) {
-		err := v.get(path, query, nil)
-		if p := problemOf(err); p != nil && (p.Body.Status == http.StatusNotFound || p.Body.Status == http.StatusBadRequest || p.Body.Status == http.StatusGone) {
+		err := v.Get(path, query, nil)
+		if p := page.ProblemOf(err); p != nil && (p.Body.Status == http.StatusNotFound || p.Body.Status == http.StatusBadRequest || p.Body.Status == http.StatusGone) {
 			return false, nil
 		}
 		return err == nil, err
 	}
-	if v.may(access.RunsRead) && isArtifact(id) {
+	if v.May(access.RunsRead) && isArtifact(id) {
 		if ok, err := found("/v1/artifacts/"+url.PathEscape(id), url.Values{"content": {"false"}}); ok || err != nil {
-			return artifactPath(id), err
+			return ui.ArtifactPath(id), err
 		}
 	}
-	if v.may(access.RunsRead) {
+	if v.May(access.RunsRead) {
 		if ok, err := found("/v1/runs/"+url.PathEscape(id), nil); ok || err != nil {
-			return runPath(id), err
+			return ui.RunPath(id), err
 		}
 	}
-	if !v.may(access.EventsRead) {
+	if !v.May(access.EventsRead) {
 		return "", nil
 	}
 	if strings.HasPrefix(id, "whk_") {
 		if ok, err := found("/v1/webhooks/"+url.PathEscape(id), nil); ok || err != nil {
-			return webhookPath(id), err
+			return ui.WebhookPath(id), err
 		}
 	}
-	end, err := v.endOfStream()
+	end, err := endOfStream(v)
 	if err != nil {
-		if unknown(err) {
+		if page.Unknown(err) {
 			err = nil
 		}
 		return "", err
 	}
 	if at, err := eventCursor(id, end); err == nil && at.Epoch == end.Epoch && at.Position <= end.Position {
-		return eventPath(id), nil
+		return ui.EventPath(id), nil
 	}
 	if !strings.HasPrefix(id, "urn:orch:event:") {
 		return "", nil
 	}
-	rows, _, err := v.eventsUpTo(end, searchWindow*searchWindows)
+	rows, _, err := eventsUpTo(v, end, searchWindow*searchWindows)
 	for _, row := range rows {
 		if row.Event.EventID == id {
-			return eventPath(row.Cursor.String()), nil
+			return ui.EventPath(row.Cursor.String()), nil
 		}
 	}
 	return "", err
 }
 
 // findJobs adds the jobs whose id or name has the text.
-func (v *visit) findJobs(data *searchData) error {
-	if !v.may(access.RunsRead) {
+func findJobs(v *page.Visit, data *searchData) error {
+	if !v.May(access.RunsRead) {
 		return nil
 	}
 	var list contract.JobList
-	if err := v.get("/v1/jobs", url.Values{"limit": {strconv.Itoa(foundJobs)}, "text": {data.Query}}, &list); err != nil {
-		if unknown(err) {
+	if err := v.Get("/v1/jobs", url.Values{"limit": {strconv.Itoa(foundJobs)}, "text": {data.Query}}, &list); err != nil {
+		if page.Unknown(err) {
 			return nil
 		}
 		return err
@@ -126,13 +128,13 @@ func (v *visit) findJobs(data *searchData) error {
 }
 
 // findWebhooks adds the webhooks whose address, description or job has the text.
-func (v *visit) findWebhooks(data *searchData) error {
-	if !v.may(access.EventsRead) {
+func findWebhooks(v *page.Visit, data *searchData) error {
+	if !v.May(access.EventsRead) {
 		return nil
 	}
 	var list contract.WebhookList
-	if err := v.get("/v1/webhooks", url.Values{"limit": {strconv.Itoa(searchLimit)}}, &list); err != nil {
-		if unknown(err) {
+	if err := v.Get("/v1/webhooks", url.Values{"limit": {strconv.Itoa(searchLimit)}}, &list); err != nil {
+		if page.Unknown(err) {
 			return nil
 		}
 		return err
@@ -140,7 +142,7 @@ func (v *visit) findWebhooks(data *searchData) error {
 	data.Cut = data.Cut || list.NextCursor != ""
 	for _, w := range list.Webhooks {
 		if contains(data.Query, w.ID, w.URL, w.Description, w.JobID) {
-			data.Results = append(data.Results, searchResult{Kind: "Webhook", Name: w.URL, Details: w.Description, Path: webhookPath(w.ID)})
+			data.Results = append(data.Results, searchResult{Kind: "Webhook", Name: w.URL, Details: w.Description, Path: ui.WebhookPath(w.ID)})
 		}
 	}
 	return nil

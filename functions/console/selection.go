@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	limits "github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -27,9 +28,9 @@ import (
 // selectionPage shows selected runs: before the action what it would do, afterwards a result for
 // each run. The selection is a record, so the page can be opened again for SelectionLife, and the
 // action changes no other runs.
-var selectionPage = page{
-	name: "selection", path: "selections/{selection_id}", scope: access.RunsRead, query: []string{"from"}, show: showSelection,
-	actions: []action{{path: "selections/{selection_id}/apply", scope: access.RunsWrite, do: applySelection}},
+var selectionPage = page.Page{
+	Name: "selection", Path: "selections/{selection_id}", Scope: access.RunsRead, Query: []string{"from"}, Show: showSelection,
+	Actions: []page.Action{{Path: "selections/{selection_id}/apply", Scope: access.RunsWrite, Do: applySelection}},
 }
 
 // SelectionLife is how long the page of a selection can be opened.
@@ -95,8 +96,8 @@ type selected struct {
 
 // add adds a run to those that the action changes, or to those that it cannot change.
 func (s *selection) add(t contract.Task) {
-	what, _ := whatOf(t)
-	one := selected{ID: t.RunID, What: short(40, what), State: t.State, Created: t.CreatedAt}
+	what, _ := page.WhatOf(t)
+	one := selected{ID: t.RunID, What: ui.Short(40, what), State: t.State, Created: t.CreatedAt}
 	ended := run.State(t.State).Terminal()
 	switch {
 	case s.Action == actionRerun && !ended:
@@ -131,39 +132,39 @@ func (s *selection) open() (ids []string) {
 
 // selectRuns stores the runs of a form, or all that match a filter, and shows what an action would
 // do.
-func selectRuns(v *visit) (string, error) {
-	form := v.r.PostForm
-	s := selection{Action: form.Get("action"), By: v.session.token.Name}
+func selectRuns(v *page.Visit) (string, error) {
+	form := v.Request.PostForm
+	s := selection{Action: form.Get("action"), By: v.Session.Token.Name}
 	if !slices.Contains([]string{actionCancel, actionRerun, actionLabel}, s.Action) {
 		return "", fault.Invalid("action", "unknown action, want cancel, rerun or label")
 	}
 	var err error
 	if form.Get("all") != "" {
-		err = v.selectAll(&s, form.Get("filter"), form.Get("cursor"))
+		err = selectAll(v, &s, form.Get("filter"), form.Get("cursor"))
 	} else {
-		err = v.selectThese(&s, form["run"])
+		err = selectThese(v, &s, form["run"])
 	}
 	if err != nil {
 		return "", err
 	}
-	id := make([]byte, 16)
-	if _, err := io.ReadFull(v.c.Sessions.random, id); err != nil {
-		return "", fmt.Errorf("cannot generate the id of a selection: %w", err)
-	}
-	now := v.now()
-	record := port.Resource{
-		ResourceRef: port.ResourceRef{Tenant: v.session.token.Tenant, Kind: kindSelection, ID: hex.EncodeToString(id)},
-		CreatedAt:   now, DueAt: now.Add(SelectionLife),
-	}
-	if err := v.saveSelection(&record, s); err != nil {
+	id, err := v.Config.Sessions.Secret(16)
+	if err != nil {
 		return "", err
 	}
-	v.c.Sessions.removeExpired(v.r.Context(), kindSelection, now)
+	now := v.Now()
+	record := port.Resource{
+		ResourceRef: port.ResourceRef{Tenant: v.Session.Token.Tenant, Kind: kindSelection, ID: hex.EncodeToString(id)},
+		CreatedAt:   now, DueAt: now.Add(SelectionLife),
+	}
+	if err := saveSelection(v, &record, s); err != nil {
+		return "", err
+	}
+	v.Config.Sessions.RemoveExpired(v.Request.Context(), kindSelection, now)
 	return selectionPath(record.ID), nil
 }
 
 // selectThese reads runs by their ids.
-func (v *visit) selectThese(s *selection, ids []string) error {
+func selectThese(v *page.Visit, s *selection, ids []string) error {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if len(ids) == 0 || len(ids) > limits.BulkPage {
@@ -172,19 +173,19 @@ func (v *visit) selectThese(s *selection, ids []string) error {
 	tasks, reads := make([]contract.Task, len(ids)), make([]func() error, len(ids))
 	for i, id := range ids {
 		reads[i] = func() error {
-			err := v.get("/v1/runs/"+url.PathEscape(id), nil, &tasks[i])
-			if unknown(err) {
+			err := v.Get("/v1/runs/"+url.PathEscape(id), nil, &tasks[i])
+			if page.Unknown(err) {
 				return nil
 			}
 			return err
 		}
 	}
-	if err := together(reads...); err != nil {
+	if err := page.Together(reads...); err != nil {
 		return err
 	}
 	for i, task := range tasks {
 		if task.RunID == "" {
-			s.refuse(selected{ID: short(100, ids[i]), Message: "is unknown, or has expired"})
+			s.refuse(selected{ID: ui.Short(100, ids[i]), Message: "is unknown, or has expired"})
 			continue
 		}
 		s.add(task)
@@ -194,14 +195,14 @@ func (v *visit) selectThese(s *selection, ids []string) error {
 }
 
 // selectAll reads the runs that match a filter, newest first.
-func (v *visit) selectAll(s *selection, query, cursor string) error {
+func selectAll(v *page.Visit, s *selection, query, cursor string) error {
 	asked, err := url.ParseQuery(query)
 	filter := runFilter(asked)
 	if err != nil || len(filter) == 0 {
 		return fault.Invalid("filter", "missing filter, want at least one; it would select every run")
 	}
 	s.Filter = filter.Encode()
-	if asked, err = apiFilter(filter, v.now()); err != nil {
+	if asked, err = apiFilter(filter, v.Now()); err != nil {
 		return err
 	}
 	asked.Set("limit", strconv.Itoa(selectionStep))
@@ -210,7 +211,7 @@ func (v *visit) selectAll(s *selection, query, cursor string) error {
 		if s.Next != "" {
 			asked.Set("cursor", s.Next)
 		}
-		list, err := v.listRuns(asked)
+		list, err := v.ListRuns(asked)
 		if err != nil {
 			return err
 		}
@@ -228,10 +229,10 @@ func (v *visit) selectAll(s *selection, query, cursor string) error {
 func selectionPath(id string) string { return "selections/" + url.PathEscape(id) }
 
 // readSelection reads the selection in the path, of the reader's tenant.
-func (v *visit) readSelection() (record port.Resource, s selection, err error) {
-	ref := port.ResourceRef{Tenant: v.session.token.Tenant, Kind: kindSelection, ID: v.r.PathValue("selection_id")}
-	record, err = v.c.Sessions.store.LoadResource(v.r.Context(), ref)
-	if errors.Is(err, port.ErrNotFound) || err == nil && !v.now().Before(record.DueAt) {
+func readSelection(v *page.Visit) (record port.Resource, s selection, err error) {
+	ref := port.ResourceRef{Tenant: v.Session.Token.Tenant, Kind: kindSelection, ID: v.Request.PathValue("selection_id")}
+	record, err = v.Config.Sessions.Records().LoadResource(v.Request.Context(), ref)
+	if errors.Is(err, port.ErrNotFound) || err == nil && !v.Now().Before(record.DueAt) {
 		return record, s, fault.New(fault.NotFound, "no such selection, or it has expired")
 	}
 	if err == nil {
@@ -244,11 +245,11 @@ func (v *visit) readSelection() (record port.Resource, s selection, err error) {
 }
 
 // saveSelection stores a selection and raises the version of its record.
-func (v *visit) saveSelection(record *port.Resource, s selection) (err error) {
+func saveSelection(v *page.Visit, record *port.Resource, s selection) (err error) {
 	if record.Document, err = json.Marshal(s); err != nil {
 		return fmt.Errorf("cannot encode a selection: %w", err)
 	}
-	if err := v.c.Sessions.store.WriteResources(v.r.Context(), []port.Resource{*record}, nil); err != nil {
+	if err := v.Config.Sessions.Records().WriteResources(v.Request.Context(), []port.Resource{*record}, nil); err != nil {
 		return fmt.Errorf("cannot store a selection: %w", err)
 	}
 	record.Version++
@@ -262,7 +263,7 @@ type selectionData struct {
 	// Shown are the runs of the page, from the number From.
 	Shown []selected
 	From  int
-	Pager pager
+	Pager ui.Pager
 	// Counts are the numbers of runs by result, and Open those without a result.
 	Counts []count
 	Open   int
@@ -274,15 +275,15 @@ type count struct {
 	Runs   int
 }
 
-func showSelection(v *visit) (view, error) {
-	record, s, err := v.readSelection()
+func showSelection(v *page.Visit) (page.View, error) {
+	record, s, err := readSelection(v)
 	if err != nil {
-		return view{}, err
+		return page.View{}, err
 	}
 	data := selectionData{selection: s, ID: record.ID, Open: len(s.open())}
-	if from := v.r.URL.Query().Get("from"); from != "" {
+	if from := v.Request.URL.Query().Get("from"); from != "" {
 		if data.From, err = strconv.Atoi(from); err != nil || data.From < 0 || data.From > len(s.Runs) {
-			return view{}, fault.Invalid("from", "malformed number, want 0 to %d", len(s.Runs))
+			return page.View{}, fault.Invalid("from", "malformed number, want 0 to %d", len(s.Runs))
 		}
 	}
 	end := min(data.From+selectionRows, len(s.Runs))
@@ -301,7 +302,7 @@ func showSelection(v *visit) (view, error) {
 			data.Counts[i].Runs++
 		}
 	}
-	return view{Title: data.title(), JSON: "/" + selectionPath(data.ID), Command: data.command(v.now()), Content: data.content}, nil
+	return page.View{Title: data.title(), JSON: "/" + selectionPath(data.ID), Command: data.command(v.Now()), Content: data.content}, nil
 }
 
 // selectionJSON serves the runs of a selection with their results.
@@ -310,10 +311,10 @@ func (c *console) selectionJSON(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.session.identity().Need(access.RunsRead, ""); err != nil {
+	if err := v.Session.Identity().Need(access.RunsRead, ""); err != nil {
 		return err
 	}
-	_, s, err := v.readSelection()
+	_, s, err := readSelection(v)
 	if err != nil {
 		return err
 	}
@@ -344,10 +345,10 @@ func (d selectionData) command(now time.Time) string {
 		for _, r := range d.Runs {
 			ids = append(ids, "--id", r.ID)
 		}
-		return command(ids...)
+		return ui.Command(ids...)
 	}
 	filter, _ := url.ParseQuery(d.Filter) //nolint:errcheck // selectAll has encoded it
-	return command(slices.Concat([]string{"runs"}, verb, []string{"--dry-run"}, runFlags(filter, now))...)
+	return ui.Command(slices.Concat([]string{"runs"}, verb, []string{"--dry-run"}, runFlags(filter, now))...)
 }
 
 // labelTexts returns the change of labels as arguments.

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/sortie-dev/sortie/functions/console/jobs"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	limits "github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	labels "github.com/sortie-dev/sortie/shared/domain/label"
@@ -15,26 +18,26 @@ import (
 
 // applySelection carries out the action, or continues it. Requests at the same time change each
 // run once: a cancel and labels are idempotent, and a rerun has a key.
-func applySelection(v *visit) (string, error) {
-	record, s, err := v.readSelection()
+func applySelection(v *page.Visit) (string, error) {
+	record, s, err := readSelection(v)
 	if err != nil {
 		return "", err
 	}
-	until := v.now().Add(applyTime)
+	until := v.Now().Add(applyTime)
 	if s.Applied.IsZero() {
-		if s.Labels, err = labelsOf(s, v.r.PostForm); err != nil {
+		if s.Labels, err = labelsOf(s, v.Request.PostForm); err != nil {
 			return "", err
 		}
-		s.Applied, s.AppliedBy, s.Reason = v.now(), v.session.token.Name, short(200, v.r.PostForm.Get("reason"))
-		err = v.saveSelection(&record, s)
+		s.Applied, s.AppliedBy, s.Reason = v.Now(), v.Session.Token.Name, ui.Short(200, v.Request.PostForm.Get("reason"))
+		err = saveSelection(v, &record, s)
 	}
-	for err == nil && v.now().Before(until) {
+	for err == nil && v.Now().Before(until) {
 		ids := s.open()
 		if len(ids) == 0 {
 			break
 		}
-		if err = v.applyTo(record.ID, &s, ids[:min(len(ids), limits.BulkPage)]); err == nil {
-			err = v.saveSelection(&record, s)
+		if err = applyTo(v, record.ID, &s, ids[:min(len(ids), limits.BulkPage)]); err == nil {
+			err = saveSelection(v, &record, s)
 		}
 	}
 	if err != nil && !errors.Is(err, port.ErrConflict) { // after a conflict, another request continues
@@ -44,7 +47,7 @@ func applySelection(v *visit) (string, error) {
 }
 
 // applyTo carries out the action for runs of a selection.
-func (v *visit) applyTo(id string, s *selection, ids []string) error {
+func applyTo(v *page.Visit, id string, s *selection, ids []string) error {
 	var answer contract.BulkAnswer
 	filter := contract.RunFilter{RunIDs: ids}
 	method, path, header := http.MethodPost, "/v1/runs:cancel", http.Header{}
@@ -56,11 +59,11 @@ func (v *visit) applyTo(id string, s *selection, ids []string) error {
 	case actionLabel:
 		method, path, request = http.MethodPatch, "/v1/runs", contract.BulkLabelRequest{Filter: filter, LabelRequest: contract.LabelRequest{Labels: s.Labels}}
 	}
-	response, err := v.call(method, path, nil, request, header)
+	response, err := v.Call(method, path, nil, request, header)
 	if err != nil {
 		return err
 	}
-	if err := read(response, &answer); err != nil {
+	if err := page.Read(response, &answer); err != nil {
 		return err
 	}
 	results := map[string]contract.BulkRun{}
@@ -78,7 +81,7 @@ func (v *visit) applyTo(id string, s *selection, ids []string) error {
 		}
 		one.State, one.Result, one.Message = r.State, r.Result, ""
 		if r.Result == contract.BulkRefused || r.Result == contract.CancelTooLate {
-			one.Message = short(80, r.Message)
+			one.Message = ui.Short(80, r.Message)
 		}
 		if r.Retry != nil {
 			one.New = r.Retry.RunID
@@ -92,7 +95,7 @@ func labelsOf(s selection, form url.Values) (labels.Change, error) {
 	if s.Action != actionLabel {
 		return nil, nil
 	}
-	change, err := formLabels(form)
+	change, err := jobs.FormLabels(form)
 	if err == nil && len(change) == 0 {
 		err = fault.Invalid("labels", "no labels, want KEY=VALUE, or KEY- to remove one")
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/jobs"
@@ -118,7 +120,7 @@ func setupWith(t *testing.T, tasksOf func(apitest.Parts) app.SystemTasks, more .
 	}}
 	parts := apitest.NewParts(t)
 	h := &home{tokens: source, reads: &counter{ResourceStore: parts.Store}}
-	h.calls = &calls{RoundTripper: console.InProcess(func() http.Handler { return h.Server.Config.Handler })}
+	h.calls = &calls{RoundTripper: page.InProcess(func() http.Handler { return h.Server.Config.Handler })}
 	h.Stage = apitest.New(t, parts, func(s *app.System) []httpkit.Route {
 		var further []httpkit.Route
 		for _, each := range more {
@@ -127,10 +129,10 @@ func setupWith(t *testing.T, tasksOf func(apitest.Parts) app.SystemTasks, more .
 		return slices.Concat(
 			further, runs.Routes(s.Definitions, s.Explanations), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), callback.Routes(s.Workers, s.Intake), download.Routes(s.Downloads), registry.Routes(s.Artifacts),
 			tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, ""),
-			console.Routes(console.Config{
-				Sessions: console.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",
+			console.Routes(page.Config{
+				Sessions: session.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",
 				API: h.calls, URL: "http://127.0.0.1",
-				Settings: []console.Setting{{Name: "SORTIE_REGION", Value: "ord <b>"}},
+				Settings: []page.Setting{{Name: "SORTIE_REGION", Value: "ord <b>"}},
 			}),
 		)
 	}, func(s *apitest.Settings) {

@@ -5,13 +5,16 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // pathTicket is the address of the page for a ticket.
-const pathTicket = Prefix + "ticket"
+const pathTicket = page.Prefix + "ticket"
 
 // signInData is the content of the page for the sign-in.
 type signInData struct {
@@ -24,29 +27,29 @@ type signInData struct {
 // showSignIn shows the form for a token. A browser that is signed in goes to the page that it
 // wants.
 func (c *console) showSignIn(w http.ResponseWriter, r *http.Request) error {
-	next := localPath(r.URL.Query().Get("next"))
+	next := page.LocalPath(r.URL.Query().Get("next"))
 	if _, err := c.session(r); err == nil {
 		return redirect(w, next)
 	} else if !fault.Is(err, fault.Unauthenticated) {
 		return err
 	}
-	setCookie(w, r, cookieSession, "", 0)
+	session.SetCookie(w, r, session.CookieSession, "", 0)
 	return c.signInPage(w, r, http.StatusOK, signInData{Next: next})
 }
 
 func (c *console) signInPage(w http.ResponseWriter, r *http.Request, status int, data signInData) error {
-	form, err := c.ensureForm(w, r)
+	form, err := c.Sessions.EnsureForm(w, r)
 	if err != nil {
 		return err
 	}
 	data.Local = httpkit.CalledOnLoopback(r)
-	return c.render(w, status, &layout{Title: "Sign in", Root: rootOf(r), Form: form}, data.content)
+	return c.render(w, status, &ui.Layout{Title: "Sign in", Root: page.RootOf(r), Form: form}, data.content)
 }
 
 // signIn opens a session for a client token.
 func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
-	next := localPath(r.PostForm.Get("next"))
-	opened, err := c.Sessions.create(r.Context(), kindSession, r.PostForm.Get("token"), SessionLife)
+	next := page.LocalPath(r.PostForm.Get("next"))
+	opened, err := c.Sessions.Create(r.Context(), session.KindSession, r.PostForm.Get("token"), session.SessionLife)
 	if fault.Is(err, fault.Unauthenticated) {
 		return c.signInPage(w, r, http.StatusUnauthorized, signInData{Next: next, Problem: "This token is unknown, was revoked or has expired."})
 	}
@@ -57,15 +60,15 @@ func (c *console) signIn(w http.ResponseWriter, r *http.Request) error {
 }
 
 // enter gives the browser the cookie of a new session.
-func (c *console) enter(w http.ResponseWriter, r *http.Request, opened session, next string) error {
+func (c *console) enter(w http.ResponseWriter, r *http.Request, opened session.Session, next string) error {
 	if earlier, err := c.session(r); err == nil {
-		if _, err := c.Sessions.end(r.Context(), earlier); err != nil {
+		if _, err := c.Sessions.End(r.Context(), earlier); err != nil {
 			return err
 		}
 	}
-	httpkit.Identify(r.Context(), opened.identity())
-	setCookie(w, r, cookieSession, opened.key, opened.until.Sub(c.Clock.Now()))
-	setCookie(w, r, cookieForm, "", 0)
+	httpkit.Identify(r.Context(), opened.Identity())
+	session.SetCookie(w, r, session.CookieSession, opened.Key, opened.Until.Sub(c.Clock.Now()))
+	session.SetCookie(w, r, session.CookieForm, "", 0)
 	return redirect(w, next)
 }
 
@@ -74,24 +77,24 @@ func (c *console) signOut(w http.ResponseWriter, r *http.Request) error {
 	opened, err := c.session(r)
 	switch {
 	case err == nil:
-		httpkit.Identify(r.Context(), opened.identity())
-		if _, err := c.Sessions.end(r.Context(), opened); err != nil {
+		httpkit.Identify(r.Context(), opened.Identity())
+		if _, err := c.Sessions.End(r.Context(), opened); err != nil {
 			return err
 		}
 	case !fault.Is(err, fault.Unauthenticated):
 		return err
 	}
-	setCookie(w, r, cookieSession, "", 0)
-	return redirect(w, pathSignIn)
+	session.SetCookie(w, r, session.CookieSession, "", 0)
+	return redirect(w, page.PathSignIn)
 }
 
 // session returns the session of the browser. It returns errSignedOut without one.
-func (c *console) session(r *http.Request) (session, error) {
-	key := cookie(r, cookieSession)
+func (c *console) session(r *http.Request) (session.Session, error) {
+	key := session.Cookie(r, session.CookieSession)
 	if key == "" {
-		return session{}, errSignedOut
+		return session.Session{}, session.ErrSignedOut
 	}
-	return c.Sessions.open(r.Context(), kindSession, key)
+	return c.Sessions.Open(r.Context(), session.KindSession, key)
 }
 
 // createTicket returns the address of a page that signs a browser in, once, with the token of the
@@ -102,12 +105,12 @@ func (c *console) createTicket(w http.ResponseWriter, r *http.Request) error {
 	if text == "" {
 		return fault.New(fault.Unauthenticated, "missing token, want Authorization: Bearer")
 	}
-	ticket, err := c.Sessions.create(r.Context(), kindTicket, text, TicketLife)
+	ticket, err := c.Sessions.Create(r.Context(), session.KindTicket, text, session.TicketLife)
 	if err != nil {
 		return err
 	}
-	httpkit.Identify(r.Context(), ticket.identity())
-	return httpkit.WriteJSON(w, http.StatusCreated, contract.ConsoleTicket{Path: TicketPath(ticket.key), ExpiresAt: ticket.until.Truncate(time.Second)})
+	httpkit.Identify(r.Context(), ticket.Identity())
+	return httpkit.WriteJSON(w, http.StatusCreated, contract.ConsoleTicket{Path: TicketPath(ticket.Key), ExpiresAt: ticket.Until.Truncate(time.Second)})
 }
 
 // TicketPath returns the path of the page for a ticket.
@@ -125,46 +128,46 @@ type ticketData struct {
 func (c *console) showTicket(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Referrer-Policy", "strict-origin") // the address of this page has the ticket
 	key := r.URL.Query().Get("ticket")
-	t, err := c.Sessions.open(r.Context(), kindTicket, key)
+	t, err := c.Sessions.Open(r.Context(), session.KindTicket, key)
 	if fault.Is(err, fault.Unauthenticated) {
 		return c.usedTicket(w, r)
 	}
 	if err != nil {
 		return err
 	}
-	form := formToken(r)
+	form := session.FormToken(r)
 	if form == "" {
-		if form, err = c.ensureForm(w, r); err != nil {
+		if form, err = c.Sessions.EnsureForm(w, r); err != nil {
 			return err
 		}
 	}
-	data := ticketData{Ticket: key, Tenant: t.token.Tenant, Project: t.token.Project, Subject: t.token.Subject(), Name: t.token.Name, Until: t.until}
-	return c.render(w, http.StatusOK, &layout{Title: "Sign in", Root: rootOf(r), Form: form}, data.content)
+	data := ticketData{Ticket: key, Tenant: t.Token.Tenant, Project: t.Token.Project, Subject: t.Token.Subject(), Name: t.Token.Name, Until: t.Until}
+	return c.render(w, http.StatusOK, &ui.Layout{Title: "Sign in", Root: page.RootOf(r), Form: form}, data.content)
 }
 
 // useTicket consumes a ticket and opens a session.
 func (c *console) useTicket(w http.ResponseWriter, r *http.Request) error {
-	t, err := c.Sessions.open(r.Context(), kindTicket, r.PostForm.Get("ticket"))
+	t, err := c.Sessions.Open(r.Context(), session.KindTicket, r.PostForm.Get("ticket"))
 	if fault.Is(err, fault.Unauthenticated) {
 		return c.usedTicket(w, r)
 	}
 	if err != nil {
 		return err
 	}
-	first, err := c.Sessions.end(r.Context(), t)
+	first, err := c.Sessions.End(r.Context(), t)
 	if err != nil {
 		return err
 	}
 	if !first {
 		return c.usedTicket(w, r)
 	}
-	opened, err := c.Sessions.create(r.Context(), kindSession, t.text, SessionLife)
+	opened, err := c.Sessions.Create(r.Context(), session.KindSession, t.Text, session.SessionLife)
 	if err != nil {
 		return err
 	}
-	return c.enter(w, r, opened, home)
+	return c.enter(w, r, opened, page.Home)
 }
 
 func (c *console) usedTicket(w http.ResponseWriter, r *http.Request) error {
-	return c.render(w, http.StatusGone, &layout{Title: "Link used", Root: rootOf(r)}, usedTicket)
+	return c.render(w, http.StatusGone, &ui.Layout{Title: "Link used", Root: page.RootOf(r)}, usedTicket)
 }

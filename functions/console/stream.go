@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
@@ -41,19 +43,19 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := v.untilSignOut()
+	ctx, end := c.untilSignOut(v)
 	defer end()
-	v.r = r.WithContext(ctx)
+	v.Request = r.WithContext(ctx)
 	header := http.Header{"Accept": {typeEventStream}}
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		header.Set("Last-Event-ID", last)
 	}
-	response, err := v.call(http.MethodGet, "/v1/events/stream", nil, nil, header)
+	response, err := v.Call(http.MethodGet, "/v1/events/stream", nil, nil, header)
 	if err != nil {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return read(response, nil)
+		return page.Read(response, nil)
 	}
 	defer func() { _ = response.Body.Close() }()
 	to := httpkit.NewEventStream(w, c.Clock)
@@ -68,20 +70,20 @@ func (c *console) stream(w http.ResponseWriter, r *http.Request) error {
 
 // untilSignOut returns the context of the request, which ends when the session has ended. The
 // caller calls end.
-func (v *visit) untilSignOut() (ctx context.Context, end func()) {
-	ctx, cancel := context.WithCancel(v.r.Context())
+func (c *console) untilSignOut(v *page.Visit) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancel(v.Request.Context())
 	checked := make(chan struct{})
-	due, stop := v.c.Clock.NewTimer(recheck)
+	due, stop := v.Config.Clock.NewTimer(recheck)
 	go func() {
 		defer close(checked)
-		v.c.endWithSession(ctx, v.session, cancel, due, stop)
+		c.endWithSession(ctx, v.Session, cancel, due, stop)
 	}()
 	return ctx, func() { cancel(); <-checked }
 }
 
 // endWithSession calls end when the session has ended. It checks the session when the timer due
 // expires, and again after each interval. A failure to read it ends nothing.
-func (c *console) endWithSession(ctx context.Context, of session, end func(), due <-chan time.Time, stop func()) {
+func (c *console) endWithSession(ctx context.Context, of session.Session, end func(), due <-chan time.Time, stop func()) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -90,7 +92,7 @@ func (c *console) endWithSession(ctx context.Context, of session, end func(), du
 		case <-due:
 			due, stop = c.Clock.NewTimer(recheck)
 		}
-		if _, err := c.Sessions.open(ctx, kindSession, of.key); fault.Is(err, fault.Unauthenticated) {
+		if _, err := c.Sessions.Open(ctx, session.KindSession, of.Key); fault.Is(err, fault.Unauthenticated) {
 			stop()
 			end()
 			return

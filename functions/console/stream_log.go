@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -28,16 +29,16 @@ func (c *console) followLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := v.untilSignOut()
+	ctx, end := c.untilSignOut(v)
 	defer end()
-	v.r = r.WithContext(ctx)
+	v.Request = r.WithContext(ctx)
 	query := url.Values{"follow": {"true"}, "attempt": {r.URL.Query().Get("attempt")}}
-	response, err := v.call(http.MethodGet, "/v1/tasks/"+url.PathEscape(r.PathValue("run_id"))+"/logs", query, nil, http.Header{"Accept": {"application/x-ndjson"}})
+	response, err := v.Call(http.MethodGet, "/v1/tasks/"+url.PathEscape(r.PathValue("run_id"))+"/logs", query, nil, http.Header{"Accept": {"application/x-ndjson"}})
 	if err != nil {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return read(response, nil)
+		return page.Read(response, nil)
 	}
 	defer func() { _ = response.Body.Close() }()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -25,7 +26,7 @@ type timelineRow struct {
 
 // bar is a state of a run.
 type bar struct {
-	State        look
+	State        ui.Look
 	Attempt      int
 	From, Until  time.Time
 	Seconds      float64
@@ -35,7 +36,7 @@ type bar struct {
 
 // Name describes the bar in words.
 func (b bar) Name() string {
-	return fmt.Sprintf("%s, attempt %d, %s", b.State.Word, b.Attempt, duration(time.Duration(b.Seconds*float64(time.Second))))
+	return fmt.Sprintf("%s, attempt %d, %s", b.State.Word, b.Attempt, ui.Duration(time.Duration(b.Seconds*float64(time.Second))))
 }
 
 type tick struct {
@@ -81,7 +82,7 @@ func timelineOf(task contract.Task, events []contract.TaskEvent, now time.Time) 
 	t.Bars, t.Height = bars, len(t.Rows)*rowHeight+axisHeight
 	step := tickStep(whole)
 	for at := 0.0; at <= whole+step/1000 && at*scale < timelineWidth-timelineLeft-tickText; at += step {
-		t.Ticks = append(t.Ticks, tick{X: timelineLeft + at*scale, Text: "+" + duration(time.Duration(at*float64(time.Second)))})
+		t.Ticks = append(t.Ticks, tick{X: timelineLeft + at*scale, Text: "+" + ui.Duration(time.Duration(at*float64(time.Second)))})
 	}
 	return t
 }
@@ -101,7 +102,7 @@ func barsOf(task contract.Task, events []contract.TaskEvent, now time.Time) (bar
 		if run.State(e.State).Terminal() {
 			break
 		}
-		bars = append(bars, bar{State: stateOf(e.State, false), Attempt: e.Attempt, From: e.OccurredAt, Open: true})
+		bars = append(bars, bar{State: ui.StateOf(e.State, false), Attempt: e.Attempt, From: e.OccurredAt, Open: true})
 	}
 	for i := range bars {
 		b := &bars[i]

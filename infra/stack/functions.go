@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/activity"
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
@@ -134,7 +135,7 @@ type function struct {
 var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil, nil)},
-	"console":   {kind: front, uses: []use{shares, streams, versioned, addressed, signsIn, clients}, routes: console.Routes(console.Config{})},
+	"console":   {kind: front, uses: []use{shares, streams, versioned, addressed, signsIn, clients}, routes: console.Routes(page.Config{})},
 	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},

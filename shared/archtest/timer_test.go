@@ -96,7 +96,7 @@ var timers = map[string]timerUse{
 	"shared/wire/httpkit/eventstream.go":             {1, bound},  //
 	"shared/wire/httpkit/revocation.go":              {2, period}, // checks the tokens of open requests
 	"shared/wire/httpkit/slowbody.go":                {2, bound},  //
-	"functions/console/playground.go":                {1, bound},  // waits for the rest of an answer
+	"functions/console/inference/playground.go":      {1, bound},  // waits for the rest of an answer
 	"functions/watch/agent.go":                       {1, period}, // reports of a cluster
 	"functions/worker/source/client.go":              {3, pause},  //
 	"functions/stream/watch.go":                      {1, bound},  //

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
@@ -14,8 +16,8 @@ import (
 func main() {
 	p := process.Start("console")
 	tokens := deployed.ClientTokens(p)
-	p.ServeStream(console.Routes(console.Config{
-		Sessions: console.NewSessions(deployed.Store(p), tokens, p.Clock(), rand.Reader),
+	p.ServeStream(console.Routes(page.Config{
+		Sessions: session.NewSessions(deployed.Store(p), tokens, p.Clock(), rand.Reader),
 		API:      http.DefaultTransport, URL: p.Need("SORTIE_PUBLIC_URL"), Clock: p.Clock(), Version: p.Version(),
 	}), tokens)
 }

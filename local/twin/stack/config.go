@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/shared/adapter/container"
 	"github.com/sortie-dev/sortie/shared/adapter/nats"
 	"github.com/sortie-dev/sortie/shared/app/runs"
-	"github.com/sortie-dev/sortie/shared/app/setting"
+	service "github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/setting"
 	"github.com/sortie-dev/sortie/shared/base/setting/local"
@@ -85,7 +85,7 @@ type Settings struct {
 	// Disk limits the disk space of the records.
 	Disk local.Disk
 	// Set are the variables of these parts that are set. None of them has a secret.
-	Set []console.Setting
+	Set []page.Setting
 }
 
 // SettingsFrom reads AUTH_TOKEN (tokens separated by commas), SORTIE_BUS and
@@ -114,10 +114,10 @@ func documented() []setting.Setting {
 }
 
 // setIn returns the settings that are set.
-func setIn(lookup func(string) (string, bool)) (found []console.Setting) {
+func setIn(lookup func(string) (string, bool)) (found []page.Setting) {
 	for _, s := range documented() {
 		if value, _ := lookup(s.Name); value != "" {
-			found = append(found, console.Setting{Name: s.Name, Value: value})
+			found = append(found, page.Setting{Name: s.Name, Value: value})
 		}
 	}
 	return found

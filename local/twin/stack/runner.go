@@ -7,7 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/fly"
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
-	"github.com/sortie-dev/sortie/shared/app/setting"
+	service "github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )

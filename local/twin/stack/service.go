@@ -21,6 +21,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/activity"
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/functions/console/page"
+	"github.com/sortie-dev/sortie/functions/console/session"
 	"github.com/sortie-dev/sortie/functions/control"
 	"github.com/sortie-dev/sortie/functions/download"
 	"github.com/sortie-dev/sortie/functions/events"
@@ -54,7 +56,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/app/runs"
-	"github.com/sortie-dev/sortie/shared/app/setting"
+	service "github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/base/hook"
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
@@ -182,9 +184,9 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		return nil, fmt.Errorf("cannot serve on %s: %w", bound, err)
 	}
 	var handler http.Handler
-	pages := console.Config{
-		Sessions: console.NewSessions(s.store, tokens, s.clock, rand.Reader), Clock: s.clock, Version: s.config.Version,
-		API: console.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL, Settings: s.config.Settings.Set,
+	pages := page.Config{
+		Sessions: session.NewSessions(s.store, tokens, s.clock, rand.Reader), Clock: s.clock, Version: s.config.Version,
+		API: page.InProcess(func() http.Handler { return handler }), URL: s.addresses.URL, Settings: s.config.Settings.Set,
 	}
 	routes := slices.Concat(
 		activity.Routes(s.tally), console.Routes(pages), console.DocsRoutes(), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),

@@ -1,0 +1,2 @@
+// Package inference has the pages of models, engines, sessions and budgets, and the playground.
+package inference

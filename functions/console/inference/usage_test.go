@@ -1,0 +1,52 @@
+package inference
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"maragu.dev/gomponents"
+
+	"github.com/sortie-dev/sortie/functions/console/ui"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+)
+
+func usageText(t testing.TB, node gomponents.Node) string {
+	t.Helper()
+	var text bytes.Buffer
+	if err := node.Render(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func TestUseOfTokensByHour(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 28, 9, 30, 0, 0, time.UTC)
+	task := func(ago time.Duration, in, out int) contract.Task {
+		return contract.Task{CreatedAt: now.Add(-ago), Inference: &contract.InferenceDetails{TokensIn: &in, TokensOut: &out}}
+	}
+	tasks := []contract.Task{task(0, 1, 2), task(20*time.Minute, 10, 20), task(40*time.Minute, 100, 200), task(23*time.Hour, 4, 4), task(25*time.Hour, 9, 9)}
+	text := usageText(t, usageOf(tasks, true, now).content(&ui.Layout{Root: "../", Now: now}))
+	for _, want := range []string{"09:00 to 10:00 UTC: 33 tokens of 2 tasks", "08:00 to 09:00 UTC: 300 tokens of 1 tasks", "10:00 to 11:00 UTC: 8 tokens", "at most 300 in an hour</span>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got no %q in %s", want, text)
+		}
+	}
+	limit := int64(1000)
+	u := usageOf(tasks[:3], true, now)
+	u.spend(contract.Budget{Limit: contract.BudgetLimit{Tokens: &limit}, Spent: contract.BudgetUse{Tokens: 500}}, tasks[2].CreatedAt)
+	if h := u.Hours; h[23].Spent != 500 || h[22].Spent != 467 || h[21].Spent != -1 || u.Limit != 1000 {
+		t.Errorf("got %+v, want the budget of the last two hours", h[20:])
+	}
+	if text := usageText(t, u.line()); !strings.Contains(text, `points="900,43 940,40"`) {
+		t.Errorf("got the line %s", text)
+	}
+	if u := usageOf(tasks[:4], true, now); !u.Partial {
+		t.Error("got the use of all tasks, want that there are more")
+	}
+	if u := usageOf(tasks[4:], false, now); u != nil {
+		t.Errorf("got %+v without a task of the last day", u)
+	}
+}

@@ -1,0 +1,2 @@
+// Package webhooks has the pages of webhooks, their deliveries and replays.
+package webhooks
