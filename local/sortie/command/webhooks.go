@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) webhooks() *cobra.Command {
-	return a.resources("webhooks", "Subscribe addresses to events, and look at deliveries",
+	c := a.resources("webhooks", "Subscribe addresses to events, and look at deliveries",
 		a.webhooksCreate(), a.webhooksList(),
 		&cobra.Command{
 			Use: "show WEBHOOK", Short: "Show a webhook and the progress of its deliveries", Example: "  sortie webhooks show whk_01KJM74XY0H3ZZ5T605S8SXKKV",
@@ -30,6 +30,11 @@ func (a *app) webhooks() *cobra.Command {
 			Use: "delete WEBHOOK", Short: "Delete a webhook with its log", Example: "  sortie webhooks delete whk_01KJM74XY0H3ZZ5T605S8SXKKV",
 		}, "deleted", (*client.Client).DeleteWebhook),
 		a.webhooksListen())
+	c.Long = `Subscribe addresses to the events of all runs and jobs, and look at deliveries.
+
+An action "type: webhook" of a job is no subscription: it calls its own address when a
+run of that job fails, succeeds or is skipped.`
+	return c
 }
 
 func (a *app) webhooksCreate() *cobra.Command {

@@ -37,3 +37,15 @@ func TestHelpSaysRunAndJob(t *testing.T) {
 	}
 	read(command.Tree())
 }
+
+// TestWebhooksAreNoActions checks that the help separates the subscriptions of events from the
+// action of the same name.
+func TestWebhooksAreNoActions(t *testing.T) {
+	t.Parallel()
+	got := sortie(t, nil, "", "webhooks", "--help")
+	for _, want := range []string{"events of all runs and jobs", `An action "type: webhook" of a job is no subscription`} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got\n%s\nwant %q", got.stdout, want)
+		}
+	}
+}
