@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -38,6 +39,8 @@ func cancel(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 // cancelled returns the result of a cancel request with an explanation.
 func cancelled(r run.Run) (result, message string) {
 	switch {
+	case r.State.Terminal() && r.CancelsRest && (r.State == run.Completed || r.Cancel == nil):
+		return contract.CancelRest, fmt.Sprintf("the task had already ended as %s; what comes after it is cancelled: job %s", r.State, strings.Join(r.Followers, ", "))
 	case r.State == run.Completed, r.State.Terminal() && r.Cancel == nil:
 		return contract.CancelTooLate, fmt.Sprintf("the task had already ended as %s", r.State)
 	case r.State.Terminal():
@@ -78,7 +81,7 @@ func retry(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 	again, existing, err := svc.Retry(r.Context(), runs.RetryRequest{
 		Identity: httpkit.CallerOf(r.Context()), TaskID: idOf(r),
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
-		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()),
+		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()), Downstream: request.Downstream,
 		Changes: job.RetryChanges{
 			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
 			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority), Labels: request.Labels,

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -116,6 +117,10 @@ func jobsAfterOthers(c *Case) {
 			c.T.Errorf("got the log %q, want %s", log, want)
 		}
 	}
+	c.rerunDownstream(failed, skipped, tidy)
+	if answer := c.cancel(root.TaskID, http.StatusOK); answer.Result != contract.CancelRest || !strings.Contains(answer.Message, jobID(fails)) {
+		c.T.Errorf("got %+v, want rest_cancelled with the jobs after the ended run", answer)
+	}
 	if answer := c.Call(http.MethodDelete, first, ""); answer.Status != http.StatusUnprocessableEntity {
 		c.T.Errorf("got %d %s, want a refused deletion of the first job", answer.Status, answer.Body)
 	}
@@ -123,6 +128,29 @@ func jobsAfterOthers(c *Case) {
 	if answer := c.Call(http.MethodPut, first, string(outside.Encode(c.T, circle))); answer.Status != http.StatusUnprocessableEntity || !strings.Contains(string(answer.Body), "in a circle") {
 		c.T.Errorf("got %d %s, want a refused circle", answer.Status, answer.Body)
 	}
+}
+
+// rerunDownstream reruns the failed run of jobsAfterOthers with the jobs after it, and explains one
+// of these.
+func (c *Case) rerunDownstream(failed contract.Task, skipped, tidy string) {
+	path := "/v1/runs/" + url.PathEscape(failed.RunID) + "/retry"
+	again, _ := send[contract.RetryAccepted](c, http.MethodPost, path, `{"downstream": true}`, http.StatusAccepted)
+	missed := c.runsThat(skipped, 2, hasEnded)[1].Missed
+	if missed == nil || missed.By == nil || missed.By.RunID != again.TaskID {
+		c.T.Errorf("got missed %+v after the rerun, want upstream_failed by %s", missed, again.TaskID)
+	}
+	if last := c.runsThat(tidy, 2, hasEnded)[1]; last.RunID != jobID(tidy)+":"+again.TaskID || last.State != "Completed" {
+		c.T.Errorf("got run %s, %s, want one after the rerun %s", last.RunID, last.State, again.TaskID)
+	}
+	x := outside.Get[contract.JobExplanation](c.Client, tidy+"/explain")
+	if x.Reason != "after_others" || len(x.Upstream) != 3 || x.Last == nil {
+		c.T.Errorf("got %+v, want the three jobs that it comes after", x)
+	}
+	why := outside.Get[contract.Explanation](c.Client, "/v1/runs/"+url.PathEscape(jobID(skipped)+":"+again.TaskID)+"/explain")
+	if why.Change == nil || why.Change.Kind != "rerun_downstream" || why.Change.Name != again.TaskID {
+		c.T.Errorf("got the change %+v, want a rerun of %s", why.Change, again.TaskID)
+	}
+	send[contract.Problem](c, http.MethodPost, "/v1/runs/"+url.PathEscape(jobID(tidy)+":"+again.TaskID)+"/retry", `{"downstream": true}`, http.StatusUnprocessableEntity)
 }
 
 // lineage runs a job that passes its output to another one.

@@ -19,7 +19,7 @@ func (a *app) cancel() *cobra.Command {
 		Short: "Cancel a run",
 		Long: `Cancel a run in any state. The request is final and idempotent; the output says
 what happens next. A run that has ended before is unchanged, and the exit code
-is 1.`,
+is 1, unless it began a graph: what comes after it is then cancelled.`,
 		Example:           `  sortie cancel export_mods_1704857234567_a3f8c2d1 --reason "wrong collection"`,
 		ValidArgsFunction: a.runIDs(),
 	}
@@ -83,7 +83,8 @@ func (a *app) retry() *cobra.Command {
 		Long: `Start a new run with the work of one that has ended, also with changes. Standard
 output has the id of the new run.`,
 		Example: `  sortie retry export_mods_1704857234567_a3f8c2d1
-  sortie retry job_01KAFYT2M3V5W7X9Z1B3D5F7H9 --param LEVEL=debug`,
+  sortie retry job_01KAFYT2M3V5W7X9Z1B3D5F7H9 --param LEVEL=debug
+  sortie retry prices:20270301T020000Z --downstream`,
 		ValidArgsFunction: a.runIDs(),
 	}
 	flags := c.Flags()
@@ -92,6 +93,7 @@ output has the id of the new run.`,
 	flags.StringArrayVar(&labels, "label", nil, "other label, KEY=VALUE, or KEY- to remove it (repeatable)")
 	flags.StringArrayVar(&inputs, "input", nil, "other value of an input, NAME=VALUE (repeatable)")
 	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
+	flags.BoolVar(&changes.Downstream, "downstream", false, "also rerun the jobs that come after the job of the run")
 	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
 	c.RunE = does(func(ctx context.Context, args []string) (err error) {
 		if changes.Parameters, err = argument.Assignments("param", given); err != nil {

@@ -88,6 +88,9 @@ func (z Times) JobExplanation(x contract.JobExplanation) *Table {
 	t.row("reason", x.Reason)
 	t.row("because", x.Message)
 	t.row("next firing", z.Moment(x.NextAt))
+	for _, u := range x.Upstream {
+		t.row("after "+u.JobID, upstream(u))
+	}
 	if f := x.Last; f != nil {
 		t.row("last firing", fmt.Sprintf("%s, %s: %s", f.RunID, f.State, f.Message))
 	}
@@ -96,6 +99,18 @@ func (z Times) JobExplanation(x contract.JobExplanation) *Table {
 	}
 	t.change(x.Change)
 	return t.Table
+}
+
+// upstream describes a job that another one comes after.
+func upstream(u contract.JobUpstream) string {
+	text := "no run is awaited"
+	if u.RunID != "" {
+		text = u.RunID + " is " + u.State
+	}
+	if u.Met != nil {
+		text += map[bool]string{true: ", as needed", false: ", not as needed"}[*u.Met]
+	}
+	return text + " (when: " + u.When + ")"
 }
 
 // Plan returns a table of the plan of a run.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -92,4 +94,77 @@ func (s *Jobs) checkUnfollowed(ctx context.Context, who port.Identity, j job.Job
 		return nil
 	}
 	return fault.New(fault.Unprocessable, "other jobs come after the job: %s; delete them first, or remove it from their after", strings.Join(followers, ", "))
+}
+
+// upstreamRuns is the number of newest runs of each job that the explanation of a job after it
+// reads.
+const upstreamRuns = 3
+
+// upstream returns the jobs that j comes after, and what j needs in the newest graph that it waits
+// in; no needs if it waits in none.
+func (s *Definitions) upstream(ctx context.Context, who port.Identity, j job.Job) (jobs map[string]job.Job, needs []run.Need, err error) {
+	jobs = map[string]job.Job{}
+	var begun []run.Run
+	for _, a := range j.Definition.After {
+		upstream, err := s.stored(ctx, who, a.Job)
+		if err != nil {
+			return nil, nil, err
+		}
+		if upstream == nil {
+			continue
+		}
+		jobs[a.Job] = *upstream
+		newest, _, err := s.store.List(ctx, who.Tenant, port.Page{JobID: a.Job, Limit: upstreamRuns})
+		if err != nil {
+			return nil, nil, fmt.Errorf("cannot list the runs of job %s: %w", a.Job, err)
+		}
+		for _, r := range newest {
+			if slices.Contains(r.Followers, j.ID) {
+				begun = append(begun, r)
+			}
+		}
+	}
+	needs, err = s.awaited(ctx, who, j, begun)
+	return jobs, needs, err
+}
+
+// awaited returns what j needs in the newest graph of the runs that has none of j; no needs without
+// such a graph.
+func (s *Definitions) awaited(ctx context.Context, who port.Identity, j job.Job, begun []run.Run) ([]run.Need, error) {
+	slices.SortStableFunc(begun, func(a, b run.Run) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	decided := map[string]bool{}
+	for _, r := range begun {
+		place := r.PlaceInGraph()
+		if decided[place.Key] {
+			continue
+		}
+		decided[place.Key] = true
+		own, err := s.runIn(ctx, who, place, j.ID)
+		if err != nil {
+			return nil, err
+		}
+		if own != nil {
+			continue
+		}
+		needs := j.Definition.Needs()
+		for i := range needs {
+			if needs[i].Run, err = s.runIn(ctx, who, place, needs[i].JobID); err != nil {
+				return nil, err
+			}
+		}
+		return needs, nil
+	}
+	return nil, nil
+}
+
+// runIn returns the run of a job in a graph; nil if it does not exist.
+func (s *Definitions) runIn(ctx context.Context, who port.Identity, place run.Graph, jobID string) (*run.Run, error) {
+	r, err := s.store.Load(ctx, run.Ref{Tenant: who.Tenant, ID: place.RunID(jobID)})
+	if errors.Is(err, port.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the run of job %s: %w", jobID, err)
+	}
+	return &r, nil
 }

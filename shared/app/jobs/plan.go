@@ -110,5 +110,8 @@ func (s *Explanations) ExplainJob(ctx context.Context, who port.Identity, id str
 	if err != nil {
 		return ExplainedJob{}, fmt.Errorf("cannot list the runs of the job: %w", err)
 	}
+	if facts.Jobs, facts.Needs, err = s.upstream(ctx, who, j); err != nil {
+		return ExplainedJob{}, err
+	}
 	return ExplainedJob{j, explain.Job(j, facts)}, nil
 }

@@ -103,6 +103,7 @@ func (s *Records) needs(ctx context.Context, r run.Run, next job.Job) ([]run.Nee
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the run of job %s: %w", needs[i].JobID, err)
 		}
+		upstream.CancelsRest = upstream.CancelsRest && !place.Gives(upstream.ID)
 		needs[i].Run = &upstream
 	}
 	return needs, nil

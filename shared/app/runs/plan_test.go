@@ -219,7 +219,7 @@ func TestJobExplanations(t *testing.T) {
 			}
 		})
 	}
-	if got := len(explain.JobReasons()); got != 6 {
+	if got := len(explain.JobReasons()); got != 8 { // TestExplainAwaitedJobs has two
 		t.Errorf("got %d reasons, want each in this test", got)
 	}
 }

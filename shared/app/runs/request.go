@@ -150,10 +150,7 @@ func cancelRequest(who port.Identity, reason string) run.CancelRequested {
 func (s *Requests) create(
 	ctx context.Context, r run.Run, key, digest string, prepare func(*run.Run) error,
 ) (created run.Run, existing bool, err error) {
-	var under *port.IdempotencyKey
-	if key != "" {
-		under = &port.IdempotencyKey{Key: key, Digest: digest}
-	}
+	under := under(key, digest)
 	if s.host.NeedsExec(r.Work) && !r.Exec {
 		return run.Run{}, false, host.MissingExec(port.Identity{}, "image")
 	}
@@ -205,6 +202,14 @@ func (s *Requests) create(
 		return *known, true, nil
 	}
 	return created, false, nil
+}
+
+// under returns the idempotency key of a request; nil without one.
+func under(key, digest string) *port.IdempotencyKey {
+	if key == "" {
+		return nil
+	}
+	return &port.IdempotencyKey{Key: key, Digest: digest}
 }
 
 // checkExports refuses an export in a deployment without an entity API. Fault: Unprocessable

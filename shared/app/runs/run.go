@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/rerun"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -36,11 +37,14 @@ type RetryRequest struct {
 	PayloadDigest string
 	// TraceParent is the W3C trace context of the request; empty without one.
 	TraceParent string
+	// Downstream also reruns the jobs that come after the job of the run; see package rerun.
+	Downstream bool
 }
 
 // Retry creates a run with the work of an ended task, whatever its outcome, and a copy of its
 // input; see run.Run.ForRetry. existing as for Submit. Faults: NotFound as for Queries.Task,
-// NotEnded, IdempotencyMismatch, AdmissionReject, and those of job.RetryChanges.Of and host.Programs.Check.
+// NotEnded, IdempotencyMismatch, AdmissionReject, and those of job.RetryChanges.Of, host.Programs.Check and
+// Runs.downstream.
 func (s *Runs) Retry(ctx context.Context, in RetryRequest) (r run.Run, existing bool, err error) {
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
@@ -79,12 +83,19 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	if err != nil {
 		return r, false, err
 	}
+	digest := in.Changes.Digest(old.TaskID)
+	if in.Downstream {
+		digest = rerun.Digest(digest)
+		if err := s.downstream(ctx, old, &r); err != nil {
+			return s.refuse(ctx, old.Tenant, under(in.IdempotencyKey, digest), err)
+		}
+	}
 	if !in.Changes.None() {
 		r.PayloadDigest = in.PayloadDigest
 	}
 	r.CorrelationID, r.CreatedBy = in.CorrelationID, in.Identity.Actor()
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
-	return s.createWithInput(ctx, r, in.IdempotencyKey, in.Changes.Digest(old.TaskID), input)
+	return s.createWithInput(ctx, r, in.IdempotencyKey, digest, input)
 }
 
 // changedInputs returns the inputs of a run of a job with other values. Faults: InvalidRequest for
@@ -146,6 +157,7 @@ func (s *Runs) createWithInput(
 ) (created run.Run, existing bool, err error) {
 	stored := ""
 	created, existing, err = s.create(ctx, r, key, digest, func(r *run.Run) error {
+		r.Graph = rerun.Begin(*r)
 		if r.Work.Program == nil {
 			return nil
 		}

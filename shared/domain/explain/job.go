@@ -25,11 +25,15 @@ const (
 	JobFiring JobReason = "firing_due"
 	// JobLate: the wake-up of the job is late. The sweep fires it.
 	JobLate JobReason = "wake_up_late"
+	// JobAwaits: runs of jobs that this one comes after have ended, and others have not.
+	JobAwaits JobReason = "awaits_upstream"
+	// JobFollows: the job comes after others, and waits for no run of a graph that has begun.
+	JobFollows JobReason = "after_others"
 )
 
 // JobReasons lists all reasons of jobs.
 func JobReasons() []JobReason {
-	return []JobReason{JobPaused, JobUnscheduled, JobOver, JobWaiting, JobFiring, JobLate}
+	return []JobReason{JobPaused, JobUnscheduled, JobOver, JobWaiting, JobFiring, JobLate, JobAwaits, JobFollows}
 }
 
 // JobFacts are the records about a job that the caller has read.
@@ -39,6 +43,10 @@ type JobFacts struct {
 	Slack time.Duration
 	// Runs are the newest runs of the job, the newest first.
 	Runs []run.Run
+	// Needs are what the job needs in the newest graph that it has no run in; empty without one.
+	Needs []run.Need
+	// Jobs are the jobs that it comes after, by id. An unknown job is missing.
+	Jobs map[string]job.Job
 }
 
 // JobExplanation says why a job has not fired.
@@ -46,10 +54,12 @@ type JobExplanation struct {
 	Reason JobReason
 	// Message is the reason in a sentence.
 	Message string
-	// Last is the last firing of the schedule in Runs. Skipped are the skipped firings in Runs,
+	// Last is the last firing of the schedule, or the last run after other jobs, in Runs. Skipped are the skipped firings in Runs,
 	// newest first.
 	Last    *FiringExplanation
 	Skipped []FiringExplanation
+	// Upstream are the jobs that the job comes after, with their runs in the graph that it waits in.
+	Upstream []run.Need
 	// Change is a single change after which the job fires again; nil if it will fire without a
 	// change.
 	Change *Change
@@ -69,6 +79,8 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 	}
 	late := f.Now.Sub(j.WakeAt)
 	switch {
+	case len(j.Definition.After) > 0:
+		x.follows(j, f)
 	case !j.Definition.Scheduled():
 		because(JobUnscheduled, "the job has no schedule; only requests run it")
 		x.Change = &Change{Kind: SetSchedule, Name: j.ID}
@@ -86,7 +98,7 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 		because(JobLate, "the wake-up of %s is %s late; the sweep fires the job", stamp(j.WakeAt), late.Round(time.Second))
 	}
 	for _, r := range f.Runs {
-		if r.Trigger != run.TriggerSchedule && r.Trigger != run.TriggerCatchUp {
+		if r.Trigger != run.TriggerSchedule && r.Trigger != run.TriggerCatchUp && r.Trigger != run.TriggerAfter {
 			continue
 		}
 		one := FiringExplanation{Run: r, Explanation: Run(r, Facts{Now: f.Now})}

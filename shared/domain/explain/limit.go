@@ -136,17 +136,19 @@ const (
 	EndRun      ChangeKind = "end_run"      // end a run that holds a slot
 	ResumeJob   ChangeKind = "resume_job"   // resume the paused job
 	SetSchedule ChangeKind = "set_schedule" // set a schedule with further times
+	// RerunDownstream is a rerun of a run with the jobs that come after it.
+	RerunDownstream ChangeKind = "rerun_downstream"
 )
 
 // ChangeKinds lists all kinds.
 func ChangeKinds() []ChangeKind {
-	return []ChangeKind{RaiseLimit, ResumePool, EndRun, ResumeJob, SetSchedule}
+	return []ChangeKind{RaiseLimit, ResumePool, EndRun, ResumeJob, SetSchedule, RerunDownstream}
 }
 
 // Change is a single change that would start the run, or make the job fire.
 type Change struct {
 	Kind ChangeKind
-	// Name is the pool, the job, or the run to end.
+	// Name is the pool, the job, or the run to end or to rerun.
 	Name string
 	// From and To are the values of a limit; zero for other changes.
 	From, To int
@@ -165,6 +167,8 @@ func (c Change) String() string {
 		return "resume job " + c.Name
 	case SetSchedule:
 		return "give job " + c.Name + " a schedule with a time ahead"
+	case RerunDownstream:
+		return "rerun run " + c.Name + " with the jobs that come after it"
 	}
 	return ""
 }

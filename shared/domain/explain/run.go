@@ -100,6 +100,9 @@ func Run(r run.Run, f Facts) Explanation {
 	if step, ok := r.LastStep(); ok && x.Reason != FallingBack {
 		x.Message += fmt.Sprintf("; the run is in pool %s because pool %s started no machine (%s): %s", step.To, step.From, step.Reason, step.Message)
 	}
+	if len(r.Followers) > 0 {
+		x.Message += "; its end is awaited by job " + strings.Join(r.Followers, ", ")
+	}
 	if by := r.EndBy(); !by.IsZero() {
 		x.Message += "; the deadline of the run is " + stamp(by)
 	}
@@ -336,6 +339,9 @@ func (x *Explanation) ended(r run.Run) {
 	switch {
 	case r.Missed != nil:
 		x.because(FiringsMissed, time.Time{}, "%s", r.Missed)
+		if r.Missed.Reason == run.SkipUpstreamFailed {
+			x.Change = &Change{Kind: RerunDownstream, Name: r.Missed.By.RunID}
+		}
 	case r.Overflowed != nil:
 		x.because(KeyOverflowed, time.Time{}, "the run was skipped: %s", r.Overflowed)
 	case r.Skipped:

@@ -41,6 +41,10 @@ type Graph struct {
 	Depth int `json:"depth,omitempty"`
 	// Upstream are the runs that the run came after, ordered by job.
 	Upstream []Parent `json:"upstream,omitempty"`
+	// Origin is the Key of the first graph if the graph is a rerun of a part of it; empty otherwise.
+	// Given are the runs of other graphs that jobs of the rerun come after. They have ended.
+	Origin string   `json:"origin,omitempty"`
+	Given  []JobRun `json:"given,omitempty"`
 }
 
 // keyFormat is the form of a scheduled time in a key and in the id of a firing.
@@ -59,15 +63,37 @@ func (r Run) PlaceInGraph() Graph {
 	return g
 }
 
+// OriginalGraph returns the key of the first graph of the run, if the run is a rerun in it.
+func (r Run) OriginalGraph() string {
+	place := r.PlaceInGraph()
+	switch {
+	case place.Origin != "":
+		return place.Origin
+	case r.Graph == nil && r.RetryOf != "" && !r.RetriedAt.IsZero():
+		return r.RetriedAt.UTC().Format(keyFormat) // a retry of the first run
+	}
+	return place.Key
+}
+
 // BeginsGraph reports whether the run is the first of its graph.
 func (r Run) BeginsGraph() bool { return r.Graph == nil || r.Graph.Root.RunID == r.ID }
 
 // RunID returns the id of the run of a job in the graph. So each job has at most one.
 func (g Graph) RunID(jobID string) string {
+	for _, given := range g.Given {
+		if given.JobID == jobID {
+			return given.RunID
+		}
+	}
 	if g.Key == g.Root.RunID && jobID == g.Root.JobID {
 		return g.Root.RunID
 	}
 	return jobID + ":" + g.Key
+}
+
+// Gives reports whether the run is one of another graph that jobs of this one come after.
+func (g Graph) Gives(runID string) bool {
+	return slices.ContainsFunc(g.Given, func(given JobRun) bool { return given.RunID == runID })
 }
 
 // ScheduledAt returns the scheduled time of a graph; zero if a request began it.

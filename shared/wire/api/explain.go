@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/jobs"
@@ -98,6 +99,16 @@ func JobExplanation(x jobs.ExplainedJob) contract.JobExplanation {
 	}
 	for _, f := range x.Skipped {
 		shown.Skipped = append(shown.Skipped, firingOf(f))
+	}
+	for _, n := range x.Upstream {
+		one := contract.JobUpstream{JobID: n.JobID, When: string(cmp.Or(n.When, run.WhenSuccess))}
+		if n.Run != nil {
+			one.RunID, one.State = n.Run.ID, string(n.Run.State)
+		}
+		if met, known := explain.Met(n); known {
+			one.Met = &met
+		}
+		shown.Upstream = append(shown.Upstream, one)
 	}
 	return shown
 }

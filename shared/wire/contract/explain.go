@@ -133,7 +133,20 @@ type JobExplanation struct {
 	// Last is the last firing. Skipped are the skipped firings among those of the newest runs.
 	Last    *JobFiring  `json:"last,omitempty"`
 	Skipped []JobFiring `json:"skipped"`
-	Change  *Change     `json:"change,omitempty"`
+	// Upstream are the jobs that the job comes after.
+	Upstream []JobUpstream `json:"upstream,omitempty"`
+	Change   *Change       `json:"change,omitempty"`
+}
+
+// JobUpstream is a job that another one comes after.
+type JobUpstream struct {
+	JobID string `json:"jobId"`
+	When  string `json:"when"`
+	// RunID and State are absent if the job has no run that the other one waits for.
+	RunID string `json:"runId,omitempty"`
+	State string `json:"state,omitempty"`
+	// Met is absent until the run ends.
+	Met *bool `json:"met,omitempty"`
 }
 
 // JobFiring is a firing of a job.

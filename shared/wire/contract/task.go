@@ -275,6 +275,8 @@ type RetryRequest struct {
 	Priority string                     `json:"priority,omitempty"`
 	// Labels replace those with the same keys. null removes a label.
 	Labels map[string]*string `json:"labels,omitempty"`
+	// Downstream also reruns the jobs that come after the job of the run.
+	Downstream bool `json:"downstream,omitempty"`
 }
 
 // CancelRequest is the optional body of POST /v1/tasks/{task_id}/cancel.
@@ -292,6 +294,9 @@ const (
 	// CancelTooLate means that the task had already ended in another way, or that its worker
 	// had reported success, which overrides the request.
 	CancelTooLate = "too_late"
+	// CancelRest means that the task had already ended, and that the jobs that come after its job
+	// are cancelled.
+	CancelRest = "rest_cancelled"
 )
 
 // CancelAnswer is the response to a cancel request.

@@ -912,7 +912,7 @@ type CancelRequest struct {
 type CancelAnswer struct {
 	TaskID string `json:"taskId"`
 	State  State  `json:"state"`
-	// One of requested, cancelled, too_late; later servers may add values.
+	// One of requested, cancelled, rest_cancelled, too_late; later servers may add values.
 	Result string `json:"result"`
 	// Explanation for a person.
 	Message string `json:"message"`
@@ -1082,8 +1082,8 @@ type Prediction struct {
 // Change is an object of the API. A single change that lets the run start, or the job fire.
 // Absent if no single one does.
 type Change struct {
-	// One of raise_limit, resume_pool, end_run, resume_job, set_schedule; later servers may add
-	// values.
+	// One of raise_limit, resume_pool, end_run, resume_job, set_schedule, rerun_downstream; later
+	// servers may add values.
 	Kind string `json:"kind"`
 	// The pool, the job, or the run to end.
 	Name    string `json:"name"`
@@ -1143,8 +1143,8 @@ type Plan struct {
 // JobExplanation is an object of the API.
 type JobExplanation struct {
 	JobID string `json:"jobId"`
-	// One of paused, no_schedule, schedule_over, next_firing, firing_due, wake_up_late; later
-	// servers may add values.
+	// One of paused, no_schedule, schedule_over, next_firing, firing_due, wake_up_late,
+	// awaits_upstream, after_others; later servers may add values.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	// Nominal time of the next firing. Absent for a paused job.
@@ -1154,7 +1154,21 @@ type JobExplanation struct {
 	Last   *JobFiring `json:"last,omitzero"`
 	// Skipped firings, newest first.
 	Skipped []JobFiring `json:"skipped"`
-	Change  *Change     `json:"change,omitzero"`
+	// Jobs that the job comes after.
+	Upstream []JobUpstream `json:"upstream,omitzero"`
+	Change   *Change       `json:"change,omitzero"`
+}
+
+// JobUpstream is an object of the API. A job that another one comes after, with its run in the
+// graph that the other one waits in.
+type JobUpstream struct {
+	JobID string `json:"jobId"`
+	// One of success, failure, always; later servers may add values.
+	When  string `json:"when"`
+	RunID string `json:"runId,omitzero"`
+	State State  `json:"state,omitzero"`
+	// Whether the run ended as needed. Absent until it ends.
+	Met *bool `json:"met,omitzero"`
 }
 
 // JobFiring is an object of the API. A firing of a schedule.
@@ -1213,6 +1227,9 @@ type RetryRequest struct {
 	Priority string             `json:"priority,omitzero"`
 	Labels   map[string]*string `json:"labels,omitzero"`
 	Inputs   map[string]any     `json:"inputs,omitzero"`
+	// Runs the jobs again that come after the job of the run, each once and after the new run.
+	// They must have ended. The runs of other jobs that they come after count as they are.
+	Downstream *bool `json:"downstream,omitzero"`
 }
 
 // RunFilter is an object of the API. Selects the runs that match each field. At least one field
@@ -1292,11 +1309,11 @@ type BulkAnswerRunsItem struct {
 	TaskID string `json:"taskId"`
 	JobID  string `json:"jobId,omitzero"`
 	State  State  `json:"state"`
-	// selected in a dry run; requested, cancelled and too_late as for the cancel of one run;
-	// created for a new run and existing for one that an earlier request created; changed for new
-	// labels and unchanged for a run that has them; refused if the run was not changed. One of
-	// selected, requested, cancelled, too_late, created, existing, changed, unchanged, refused;
-	// later servers may add values.
+	// selected in a dry run; requested, cancelled, rest_cancelled and too_late as for the cancel
+	// of one run; created for a new run and existing for one that an earlier request created;
+	// changed for new labels and unchanged for a run that has them; refused if the run was not
+	// changed. One of selected, requested, cancelled, rest_cancelled, too_late, created, existing,
+	// changed, unchanged, refused; later servers may add values.
 	Result string `json:"result"`
 	// Explanation for a person.
 	Message string `json:"message,omitzero"`

@@ -204,7 +204,7 @@ func (s Runs) LabelMany(ctx context.Context, body *api.BulkLabelRequest, options
 // Requests the end of each selected run that has not ended, newest first. states are of runs
 // that have not ended; absent selects all of those. A run that leaves the filter meanwhile is
 // not cancelled and not listed. With runIds and no states, a run that has ended is listed with
-// the result too_late or cancelled.
+// the result too_late, rest_cancelled or cancelled.
 //
 // One request handles a page and takes at most about 10 s; a page may be short, and even empty,
 // although more runs follow. Repeat the request with cursor set to nextCursor until it is
@@ -383,8 +383,9 @@ func (s Tasks) Events(taskID string, query TasksEventsQuery, options ...Option) 
 //
 // Requests the cancellation of a task in any state. The request cannot be withdrawn. The call
 // is idempotent; the first reason is stored. Returns 202 if the task is still ending by the
-// request. Returns 200 with result cancelled if it has ended by a request, and too_late if it
-// ended in another way first or its worker has already reported success.
+// request. Returns 200 with result cancelled if it has ended by a request, rest_cancelled if it
+// ended before and the jobs after it are cancelled, and too_late if it ended in another way
+// first or its worker has already reported success.
 func (s Tasks) Cancel(ctx context.Context, taskID string, body *api.CancelRequest, options ...Option) (*api.CancelAnswer, error) {
 	return sendJSON[api.CancelAnswer](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/tasks/{task_id}/cancel", taskID), body: bodyOf(body)}, options)
 }

@@ -127,6 +127,7 @@ __all__ = [
     "JobState",
     "JobSummary",
     "JobUnavailable",
+    "JobUpstream",
     "JobVersion",
     "KeySet",
     "LabelChange",
@@ -1671,7 +1672,7 @@ class CancelAnswer(Object):
 
     task_id: str
     state: State
-    result: Literal["requested", "cancelled", "too_late"] | str
+    result: Literal["requested", "cancelled", "rest_cancelled", "too_late"] | str
     #: Explanation for a person.
     message: str
 
@@ -1851,7 +1852,10 @@ class Change(Object):
 
     _names = {"from_": "from"}
 
-    kind: Literal["raise_limit", "resume_pool", "end_run", "resume_job", "set_schedule"] | str
+    kind: (
+        Literal["raise_limit", "resume_pool", "end_run", "resume_job", "set_schedule", "rerun_downstream"]
+        | str
+    )
     #: The pool, the job, or the run to end.
     name: str
     message: str
@@ -1924,7 +1928,17 @@ class JobExplanation(Object):
 
     job_id: str
     reason: (
-        Literal["paused", "no_schedule", "schedule_over", "next_firing", "firing_due", "wake_up_late"] | str
+        Literal[
+            "paused",
+            "no_schedule",
+            "schedule_over",
+            "next_firing",
+            "firing_due",
+            "wake_up_late",
+            "awaits_upstream",
+            "after_others",
+        ]
+        | str
     )
     message: str
     #: Skipped firings, newest first.
@@ -1934,7 +1948,23 @@ class JobExplanation(Object):
     #: When it is committed.
     wake_at: Time | None = None
     last: JobFiring | None = None
+    #: Jobs that the job comes after.
+    upstream: list[JobUpstream] | None = None
     change: Change | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobUpstream(Object):
+    """A job that another one comes after, with its run in the graph that the other one waits in."""
+
+    _names = {"job_id": "jobId", "run_id": "runId"}
+
+    job_id: str
+    when: Literal["success", "failure", "always"] | str
+    run_id: str | None = None
+    state: State | None = None
+    #: Whether the run ended as needed. Absent until it ends.
+    met: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2018,6 +2048,9 @@ class RetryRequest(Object):
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     labels: LabelChange | None = None
     inputs: InputValues | None = None
+    #: Runs the jobs again that come after the job of the run, each once and after the new run.
+    #: They must have ended. The runs of other jobs that they come after count as they are.
+    downstream: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2128,15 +2161,16 @@ class BulkAnswerRunsItem(Object):
     run_id: str
     task_id: str
     state: State
-    #: `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one
-    #: run; `created` for a new run and `existing` for one that an earlier request created;
-    #: `changed` for new labels and `unchanged` for a run that has them; `refused` if the run was
-    #: not changed.
+    #: `selected` in a dry run; `requested`, `cancelled`, `rest_cancelled` and `too_late` as for
+    #: the cancel of one run; `created` for a new run and `existing` for one that an earlier
+    #: request created; `changed` for new labels and `unchanged` for a run that has them; `refused`
+    #: if the run was not changed.
     result: (
         Literal[
             "selected",
             "requested",
             "cancelled",
+            "rest_cancelled",
             "too_late",
             "created",
             "existing",

@@ -36,10 +36,10 @@ pub struct BulkAnswerRunsItem {
     /// Explanation for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one
-    /// run; `created` for a new run and `existing` for one that an earlier request created;
-    /// `changed` for new labels and `unchanged` for a run that has them; `refused` if the run was
-    /// not changed.
+    /// `selected` in a dry run; `requested`, `cancelled`, `rest_cancelled` and `too_late` as for
+    /// the cancel of one run; `created` for a new run and `existing` for one that an earlier
+    /// request created; `changed` for new labels and `unchanged` for a run that has them;
+    /// `refused` if the run was not changed.
     pub result: BulkAnswerRunsItemResult,
     /// The new run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,14 +56,15 @@ pub struct BulkAnswerRunsItem {
 }
 
 values! {
-    /// `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one
-    /// run; `created` for a new run and `existing` for one that an earlier request created;
-    /// `changed` for new labels and `unchanged` for a run that has them; `refused` if the run was
-    /// not changed.
+    /// `selected` in a dry run; `requested`, `cancelled`, `rest_cancelled` and `too_late` as for
+    /// the cancel of one run; `created` for a new run and `existing` for one that an earlier
+    /// request created; `changed` for new labels and `unchanged` for a run that has them;
+    /// `refused` if the run was not changed.
     BulkAnswerRunsItemResult {
         Selected = "selected",
         Requested = "requested",
         Cancelled = "cancelled",
+        RestCancelled = "rest_cancelled",
         TooLate = "too_late",
         Created = "created",
         Existing = "existing",
@@ -160,6 +161,7 @@ values! {
     CancelAnswerResult {
         Requested = "requested",
         Cancelled = "cancelled",
+        RestCancelled = "rest_cancelled",
         TooLate = "too_late",
     }
 }
@@ -217,6 +219,7 @@ values! {
         EndRun = "end_run",
         ResumeJob = "resume_job",
         SetSchedule = "set_schedule",
+        RerunDownstream = "rerun_downstream",
     }
 }
 
@@ -1413,6 +1416,10 @@ pub struct RetryRequest {
     /// Arguments of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
+    /// Runs the jobs again that come after the job of the run, each once and after the new run.
+    /// They must have ended. The runs of other jobs that they come after count as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub downstream: Option<bool>,
     /// The member `image`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,

@@ -948,7 +948,7 @@ export interface components {
             taskId: string;
             state: components["schemas"]["State"];
             /** @enum {string} */
-            result: "requested" | "cancelled" | "too_late";
+            result: "requested" | "cancelled" | "rest_cancelled" | "too_late";
             /** @description Explanation for a person. */
             message: string;
         };
@@ -1075,7 +1075,7 @@ export interface components {
         /** @description A single change that lets the run start, or the job fire. Absent if no single one does. */
         Change: {
             /** @enum {string} */
-            kind: "raise_limit" | "resume_pool" | "end_run" | "resume_job" | "set_schedule";
+            kind: "raise_limit" | "resume_pool" | "end_run" | "resume_job" | "set_schedule" | "rerun_downstream";
             /** @description The pool, the job, or the run to end. */
             name: string;
             from?: number;
@@ -1128,7 +1128,7 @@ export interface components {
         JobExplanation: {
             jobId: string;
             /** @enum {string} */
-            reason: "paused" | "no_schedule" | "schedule_over" | "next_firing" | "firing_due" | "wake_up_late";
+            reason: "paused" | "no_schedule" | "schedule_over" | "next_firing" | "firing_due" | "wake_up_late" | "awaits_upstream" | "after_others";
             message: string;
             /** @description Nominal time of the next firing. Absent for a paused job. */
             nextAt?: components["schemas"]["Time"];
@@ -1137,7 +1137,19 @@ export interface components {
             last?: components["schemas"]["JobFiring"];
             /** @description Skipped firings, newest first. */
             skipped: components["schemas"]["JobFiring"][];
+            /** @description Jobs that the job comes after. */
+            upstream?: components["schemas"]["JobUpstream"][];
             change?: components["schemas"]["Change"];
+        };
+        /** @description A job that another one comes after, with its run in the graph that the other one waits in. */
+        JobUpstream: {
+            jobId: string;
+            /** @enum {string} */
+            when: "success" | "failure" | "always";
+            runId?: string;
+            state?: components["schemas"]["State"];
+            /** @description Whether the run ended as needed. Absent until it ends. */
+            met?: boolean;
         };
         /** @description A firing of a schedule. */
         JobFiring: {
@@ -1195,6 +1207,12 @@ export interface components {
             priority?: "interactive" | "normal" | "batch";
             labels?: components["schemas"]["LabelChange"];
             inputs?: components["schemas"]["InputValues"];
+            /**
+             * @description Runs the jobs again that come after the job of the run, each once and after the new run. They must have
+             *     ended. The runs of other jobs that they come after count as they are.
+             * @default false
+             */
+            downstream?: boolean;
         };
         /** @description Values of the inputs that the job declares, of the declared types, or strings with such values. At most 16 KiB. */
         InputValues: {
@@ -1291,12 +1309,12 @@ export interface components {
                 jobId?: string;
                 state: components["schemas"]["State"];
                 /**
-                 * @description `selected` in a dry run; `requested`, `cancelled` and `too_late` as for the cancel of one run; `created` for a new run and
+                 * @description `selected` in a dry run; `requested`, `cancelled`, `rest_cancelled` and `too_late` as for the cancel of one run; `created` for a new run and
                  *     `existing` for one that an earlier request created; `changed` for new labels and `unchanged` for a run that has them;
                  *     `refused` if the run was not changed.
                  * @enum {string}
                  */
-                result: "selected" | "requested" | "cancelled" | "too_late" | "created" | "existing" | "changed" | "unchanged" | "refused";
+                result: "selected" | "requested" | "cancelled" | "rest_cancelled" | "too_late" | "created" | "existing" | "changed" | "unchanged" | "refused";
                 /** @description Explanation for a person. */
                 message?: string;
                 /** @description Code of a refusal. */
@@ -4665,7 +4683,7 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CancelAnswer"] & {
                         /** @enum {string} */
-                        result?: "cancelled" | "too_late";
+                        result?: "cancelled" | "rest_cancelled" | "too_late";
                     };
                 };
             };
@@ -5140,7 +5158,7 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CancelAnswer"] & {
                         /** @enum {string} */
-                        result?: "cancelled" | "too_late";
+                        result?: "cancelled" | "rest_cancelled" | "too_late";
                     };
                 };
             };

@@ -69,6 +69,7 @@ export type Change = components["schemas"]["Change"];
 export type PlanJobRequest = components["schemas"]["PlanJobRequest"];
 export type Plan = components["schemas"]["Plan"];
 export type JobExplanation = components["schemas"]["JobExplanation"];
+export type JobUpstream = components["schemas"]["JobUpstream"];
 export type JobFiring = components["schemas"]["JobFiring"];
 export type RunUpdates = components["schemas"]["RunUpdates"];
 export type RunUpdate = components["schemas"]["RunUpdate"];

@@ -139,7 +139,7 @@ class RunsCalls(Resource):
         Requests the end of each selected run that has not ended, newest first. `states` are of runs
         that have not ended; absent selects all of those. A run that leaves the filter meanwhile is
         not cancelled and not listed. With `runIds` and no `states`, a run that has ended is listed
-        with the result `too_late` or `cancelled`.
+        with the result `too_late`, `rest_cancelled` or `cancelled`.
 
         One request handles a page and takes at most about 10 s; a page may be short, and even
         empty, although more runs follow. Repeat the request with `cursor` set to `nextCursor` until
@@ -453,8 +453,9 @@ class TasksCalls(Resource):
 
         Requests the cancellation of a task in any state. The request cannot be withdrawn. The call
         is idempotent; the first reason is stored. Returns 202 if the task is still ending by the
-        request. Returns 200 with `result` `cancelled` if it has ended by a request, and `too_late`
-        if it ended in another way first or its worker has already reported success.
+        request. Returns 200 with `result` `cancelled` if it has ended by a request,
+        `rest_cancelled` if it ended before and the jobs after it are cancelled, and `too_late` if
+        it ended in another way first or its worker has already reported success.
         """
         return self._json(
             "POST", self._path("/v1/tasks/{}/cancel", task_id), m.CancelAnswer, body=body, timeout=timeout
@@ -1881,7 +1882,7 @@ class AsyncRunsCalls(AsyncResource):
         Requests the end of each selected run that has not ended, newest first. `states` are of runs
         that have not ended; absent selects all of those. A run that leaves the filter meanwhile is
         not cancelled and not listed. With `runIds` and no `states`, a run that has ended is listed
-        with the result `too_late` or `cancelled`.
+        with the result `too_late`, `rest_cancelled` or `cancelled`.
 
         One request handles a page and takes at most about 10 s; a page may be short, and even
         empty, although more runs follow. Repeat the request with `cursor` set to `nextCursor` until
@@ -2203,8 +2204,9 @@ class AsyncTasksCalls(AsyncResource):
 
         Requests the cancellation of a task in any state. The request cannot be withdrawn. The call
         is idempotent; the first reason is stored. Returns 202 if the task is still ending by the
-        request. Returns 200 with `result` `cancelled` if it has ended by a request, and `too_late`
-        if it ended in another way first or its worker has already reported success.
+        request. Returns 200 with `result` `cancelled` if it has ended by a request,
+        `rest_cancelled` if it ended before and the jobs after it are cancelled, and `too_late` if
+        it ended in another way first or its worker has already reported success.
         """
         return await self._json(
             "POST", self._path("/v1/tasks/{}/cancel", task_id), m.CancelAnswer, body=body, timeout=timeout
