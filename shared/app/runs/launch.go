@@ -60,6 +60,9 @@ type Assignment struct {
 	ParentOutputURL string
 	// UpstreamURLs are presigned URLs of the outputs of the runs that this one came after, by job.
 	UpstreamURLs map[string]string
+	// StoreUpstream stores the description of these runs and returns a presigned URL. It is nil for
+	// one that fits into a variable.
+	StoreUpstream func(text []byte) (url string, err error)
 	// Bucket is zero for a worker that gets only presigned URLs.
 	Bucket      WorkerBucket
 	CallbackURL string
@@ -227,6 +230,11 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	if assignment.UpstreamURLs, err = s.upstreamURLs(ctx, r, assignment.Grant.ExpiresAt.Sub(s.now())); err != nil {
 		return port.LaunchSpec{}, err
 	}
+	if r.StoresUpstream() {
+		assignment.StoreUpstream = func(text []byte) (string, error) {
+			return s.storeUpstream(ctx, r, text, assignment.Grant.ExpiresAt.Sub(s.now()))
+		}
+	}
 	if s.givesKeys(r.Work) {
 		if assignment.Bucket, err = s.bucket(ctx); err != nil {
 			return port.LaunchSpec{}, fmt.Errorf("cannot read the worker's bucket keys: %w", err)
@@ -264,6 +272,19 @@ func (s *Launches) upstreamURLs(ctx context.Context, r run.Run, ttl time.Duratio
 		urls[u.JobID] = url
 	}
 	return urls, nil
+}
+
+// storeUpstream stores the description of the runs that r came after. The URL is valid for ttl.
+func (s *Launches) storeUpstream(ctx context.Context, r run.Run, text []byte, ttl time.Duration) (string, error) {
+	key := limit.UpstreamKey(r.Tenant, r.TaskID)
+	if err := s.outputs.outputs.Put(ctx, port.Accepted, key, inputType, text); err != nil {
+		return "", fmt.Errorf("cannot store the upstream runs: %w", err)
+	}
+	url, err := s.outputs.outputs.PresignGet(ctx, key, "inline", inputType, ttl)
+	if err != nil {
+		return "", fmt.Errorf("cannot sign the URL of the upstream runs: %w", err)
+	}
+	return url, nil
 }
 
 // lifeMargin is the time that maxLife adds to the limits of an attempt.

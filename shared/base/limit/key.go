@@ -33,7 +33,11 @@ func AttemptLog(taskID string, attempt int) string { return AttemptPrefix(taskID
 // logs, because it is kept as long as they are.
 func InputKey(tenant, taskID string) string { return LogPrefix(tenant, taskID) + "input" }
 
-// LogPrefix returns the prefix of the stored logs and the input of a task.
+// UpstreamKey returns the key of the description of the runs that a task came after. It is kept as
+// long as the input.
+func UpstreamKey(tenant, taskID string) string { return LogPrefix(tenant, taskID) + "upstream" }
+
+// LogPrefix returns the prefix of the stored logs, the input and the upstream runs of a task.
 func LogPrefix(tenant, taskID string) string { return tenant + "/logs/" + taskID + "/" }
 
 // LiveLogHead returns the key of the newest output that the worker of an attempt has sent.

@@ -129,6 +129,29 @@ func (r Run) After(upstream []Run) (g *Graph, lineage []string) {
 	return &place, append(slices.Clone(r.Lineage), r.JobID)
 }
 
+// UpstreamText is the size in bytes of the description of Graph.Upstream that fits into an
+// environment variable. Linux refuses a variable of 128 KiB; platforms also limit all together.
+const UpstreamText = 32 << 10
+
+// storesUpstream reports whether the description of Graph.Upstream is stored as an object, because
+// it may exceed UpstreamText. A presigned URL has at most 2 KiB.
+func (g *Graph) storesUpstream() bool {
+	size := 0
+	if g != nil {
+		for _, u := range g.Upstream {
+			size += 256 + len(u.Result)
+			if u.Output != nil {
+				size += 2 << 10
+			}
+		}
+	}
+	return size > UpstreamText
+}
+
+// StoresUpstream reports whether the launches of the run's program store the description of the
+// runs that it came after.
+func (r Run) StoresUpstream() bool { return r.Work.Program != nil && r.Graph.storesUpstream() }
+
 // Need is a job that another one comes after.
 type Need struct {
 	JobID string

@@ -45,9 +45,9 @@ func (r Run) BytesLeft() bool {
 }
 
 // RecordBytesLeft reports whether bytes are stored that are kept as long as the record: the
-// input, or logs.
+// input, logs, or the description of the runs that the run came after.
 func (r Run) RecordBytesLeft() bool {
-	return r.LogsLeft() || r.Input() != nil
+	return r.LogsLeft() || r.Input() != nil || r.Attempt.Number > 0 && r.StoresUpstream()
 }
 
 // LogsLeft reports whether logs of the run are stored.
@@ -157,6 +157,10 @@ func (RecordBytesDeleted) apply(d *draft) error {
 		program := *d.Work.Program
 		program.Input = &Input{Key: input.Key, Size: input.Size, Deleted: true}
 		d.Work.Program = &program
+	}
+	if d.StoresUpstream() {
+		place := *d.Graph
+		place.Upstream, d.Graph = nil, &place
 	}
 	d.Logs, d.Attempt.SendsOutput, d.Deletion, d.changed = nil, false, Deletion{}, true
 	return nil

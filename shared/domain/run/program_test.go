@@ -54,3 +54,36 @@ func TestInputIsKeptAsLongAsTheRecord(t *testing.T) {
 		t.Errorf("got changed %t (%v) for a repeated deletion, want false", d.Changed, err)
 	}
 }
+
+// TestLargeUpstreamIsStored keeps the stored description of upstream runs as long as the record.
+func TestLargeUpstreamIsStored(t *testing.T) {
+	t.Parallel()
+	of := func(n, outputs int) run.Run {
+		r := run.Run{Work: run.Work{Program: &run.Program{}}, Graph: &run.Graph{}, State: run.Completed, Attempt: run.Attempt{Number: 1}}
+		for i := range n {
+			p := run.Parent{Result: []byte(`{}`)}
+			if i < outputs {
+				p.Output = &run.Upload{}
+			}
+			r.Graph.Upstream = append(r.Graph.Upstream, p)
+		}
+		return r
+	}
+	for n, want := range map[int]bool{0: false, 10: false, 20: true, 50: true} {
+		if got := of(n, n).StoresUpstream(); got != want {
+			t.Errorf("%d outputs: got %v, want %v", n, got, want)
+		}
+	}
+	if of(50, 0).StoresUpstream() {
+		t.Error("got an object for 50 runs without an output, want a variable")
+	}
+	large := of(50, 50)
+	d, err := run.Decide(large, run.RecordBytesDeleted{}, epoch)
+	if !large.RecordBytesLeft() || err != nil || d.Run.RecordBytesLeft() || len(large.Graph.Upstream) != 50 {
+		t.Errorf("got %v, bytes %v, then %v; want bytes until they are deleted", err, large.RecordBytesLeft(), d.Run.RecordBytesLeft())
+	}
+	large.Attempt.Number = 0
+	if large.RecordBytesLeft() {
+		t.Error("got bytes of a run that never started, want none")
+	}
+}

@@ -28,6 +28,9 @@ func Environment(a runs.Assignment) (map[string]string, error) {
 	env := exportVariables(a)
 	if a.Run.Work.Program != nil {
 		env = jobVariables(a)
+		if err := addUpstream(env, a); err != nil {
+			return nil, err
+		}
 	}
 	addBucket(env, a.Bucket)
 	env["TASK_ID"], env[contract.EnvelopeVariable] = a.Run.TaskID, string(envelope)
@@ -79,11 +82,25 @@ func jobVariables(a runs.Assignment) map[string]string {
 		env[contract.InputsVariable] = string(text)
 	}
 	addParent(env, a)
-	if g := a.Run.Graph; g != nil && len(g.Upstream) > 0 {
-		text, _ := json.Marshal(upstreamOf(g.Upstream, a.UpstreamURLs)) //nolint:errchkjson // the results are valid JSON
-		env[contract.UpstreamVariable] = string(text)
-	}
 	return env
+}
+
+// addUpstream adds the variable about the runs that a run came after, if any.
+func addUpstream(env map[string]string, a runs.Assignment) error {
+	g := a.Run.Graph
+	if g == nil || len(g.Upstream) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(upstreamOf(g.Upstream, a.UpstreamURLs))
+	if err != nil {
+		return fmt.Errorf("cannot encode the upstream runs: %w", err)
+	}
+	if a.StoreUpstream == nil {
+		env[contract.UpstreamVariable] = string(text)
+		return nil
+	}
+	env[contract.UpstreamURLVariable], err = a.StoreUpstream(text)
+	return err
 }
 
 // upstreamOf returns the runs that a run came after, by job.

@@ -67,7 +67,13 @@ const (
 
 // UpstreamVariable is the environment variable of a run that came after runs of other jobs: a JSON
 // object with an UpstreamRun for each of these jobs, by id. Other runs do not have it.
-const UpstreamVariable = "SORTIE_UPSTREAM"
+// If it may exceed 32 KiB, UpstreamURLVariable has the presigned URL of that object instead.
+// sortie-exec writes both to the file UpstreamFileVariable.
+const (
+	UpstreamVariable     = "SORTIE_UPSTREAM"
+	UpstreamURLVariable  = "SORTIE_UPSTREAM_URL"
+	UpstreamFileVariable = "SORTIE_UPSTREAM_FILE"
+)
 
 // UpstreamRun is a run that another one came after.
 type UpstreamRun struct {

@@ -35,7 +35,20 @@ func (t *Task) Input(ctx context.Context) ([]byte, error) {
 	return content, err
 }
 
-// get reads an object once.
+// Fetch reads an object of at most 8 MiB at a presigned URL, with the retries and the Failure of
+// Input. what names it in messages.
+func (t *Task) Fetch(ctx context.Context, what, url string) (content []byte, err error) {
+	err = t.retry(ctx, t.options.Clock.Now().Add(inputTimeout), "download of "+what, func(ctx context.Context) (err error) {
+		content, err = t.get(ctx, contract.Download{URL: url, Size: -1})
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		return nil, Fail(contract.CategoryInfrastructure, true, fmt.Errorf("cannot read %s: %w", what, err))
+	}
+	return content, err
+}
+
+// get reads an object once. A negative size means that it is not known.
 func (t *Task) get(ctx context.Context, from contract.Download) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxCall)
 	defer cancel()
@@ -54,7 +67,7 @@ func (t *Task) get(ctx context.Context, from contract.Download) ([]byte, error) 
 		return nil, a.err()
 	case err != nil:
 		return nil, &retryableError{err: fmt.Errorf("truncated answer: %w", err)}
-	case int64(len(content)) != from.Size:
+	case from.Size >= 0 && int64(len(content)) != from.Size:
 		return nil, &retryableError{err: errors.New("it has another size than the envelope says")}
 	}
 	return content, nil

@@ -228,3 +228,26 @@ func TestInputsAreAFile(t *testing.T) {
 		t.Errorf("got %v and %v, want no file after the end", err, gone)
 	}
 }
+
+// TestUpstreamIsAFile gives a program the runs that it came after as a file, whether they are in a
+// variable or at a URL.
+func TestUpstreamIsAFile(t *testing.T) {
+	t.Parallel()
+	const upstream = `{"extract":{"runId":"r","state":"Completed"}}`
+	calls := 0
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte(upstream))
+	}))
+	t.Cleanup(bucket.Close)
+	for _, variable := range []string{contract.UpstreamVariable + "=" + upstream, contract.UpstreamURLVariable + "=" + bucket.URL + "/?X-Amz-Signature=secret"} {
+		s := setupJob(t, contract.EnvelopeProgram{SuccessCodes: []int{0}})
+		s.env = append(s.env, variable)
+		if got := s.run("sh", "-c", `cat "$SORTIE_UPSTREAM_FILE"`); got.stdout != upstream {
+			t.Errorf("%s: got %q, want %q", variable, got.stdout, upstream)
+		}
+	}
+}

@@ -230,6 +230,14 @@ func (w *wrapper) work(ctx context.Context, t *worker.Task) (worker.Result, erro
 		defer func() { _ = os.Remove(file) }()
 		env = append(env, contract.InputsFileVariable+"="+file)
 	}
+	file, err := w.upstreamFile(ctx, t)
+	if err != nil {
+		return worker.Result{}, err
+	}
+	if file != "" {
+		defer func() { _ = os.Remove(file) }()
+		env = append(env, contract.UpstreamFileVariable+"="+file)
+	}
 	p, err := w.start(w.settings.command, env, to)
 	if err != nil {
 		w.code = exitOf(err)
@@ -361,28 +369,6 @@ func (w *wrapper) environment(t *worker.Task) []string {
 		env = append(env, "SORTIE_OUTPUT="+w.settings.output)
 	}
 	return env
-}
-
-// inputsFile writes the inputs of the run to a file that only this user can read. It returns the
-// path; empty without inputs, or if the file cannot be written.
-func (w *wrapper) inputsFile() string {
-	for _, entry := range w.environ {
-		text, ok := strings.CutPrefix(entry, contract.InputsVariable+"=")
-		if !ok {
-			continue
-		}
-		file, err := os.CreateTemp("", "sortie-inputs-*.json")
-		if err == nil {
-			_, err = file.WriteString(text)
-			err = errors.Join(err, file.Close())
-		}
-		if err != nil {
-			w.fail("no file with the inputs, which are also in %s: %v", contract.InputsVariable, err)
-			return ""
-		}
-		return file.Name()
-	}
-	return ""
 }
 
 // lenient ignores the errors of a writer, so that a closed standard output does not
