@@ -25,6 +25,8 @@ func TestOneVersion(t *testing.T) {
 		"local/sortie/Dockerfile":                  `image.version="(.*)"`,
 		"shared/sdk/go/sortie-exec/Dockerfile":     `image.version="(.*)"`,
 		"local/sortie/compose.yaml":                `image: sortie:(.*)`,
+		"shared/sdk/go/worker/README.md":           `github.com/sortie-dev/sortie@v([0-9.]+) `,
+		"shared/sdk/typescript/README.md":          `sortie-sdk-([0-9.]+)\.tgz`,
 		"CHANGELOG.md":                             `(?m)^## ([0-9.]+)`,
 		"README.md":                                `(?m)^Version ([0-9.]+),`,
 	} {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -210,6 +211,10 @@ func TestInitAsksFiveQuestions(t *testing.T) {
 	}
 	if got := sortie(t, nil, "", "jobs", "validate", folder); got.code != 0 || got.stdout != "valid my-report, "+file+"\n" {
 		t.Errorf("got %+v, want a valid file", got)
+	}
+	whole := written(t, regexp.MustCompile(`(?m)^# (\w+:|  \w+:)`).ReplaceAllString(string(text), "$1"))
+	if got := sortie(t, nil, "", "jobs", "validate", whole); got.code != 0 || !strings.Contains(string(text), "\n# retention: ") {
+		t.Errorf("got %+v, want the fields of the comments valid", got)
 	}
 	if got := sortie(t, nil, answers, "jobs", "init", "--folder", folder); got.code != 1 || !strings.Contains(got.stderr, "exists") {
 		t.Errorf("again: got %+v, want the file kept", got)

@@ -232,8 +232,8 @@ func TestSimulateIsOffline(t *testing.T) {
 	name := written(t, jobFile)
 	args := []string{"jobs", "simulate", name, "--from", "2027-01-01T00:00:00Z", "--until", "2027-01-01T01:00:00Z", "--json"}
 	got := sortie(t, nil, "", args...)
-	want := `{"scheduledAt":"2027-01-01T00:30:00Z","localTime":"2027-01-01T00:30:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"],"firedAt":"2027-01-01T00:30:00Z","trigger":"schedule"}
-{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T01:00:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts while less than 1 of the job's runs are under way; otherwise it waits for at most 1m30s"],"firedAt":"2027-01-01T01:00:00Z","trigger":"schedule"}
+	want := `{"scheduledAt":"2027-01-01T00:30:00Z","localTime":"2027-01-01T00:30:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts if no other run of the job is under way; otherwise it waits for at most 1m30s"],"firedAt":"2027-01-01T00:30:00Z","trigger":"schedule"}
+{"scheduledAt":"2027-01-01T01:00:00Z","localTime":"2027-01-01T01:00:00Z","decision":"depends","reasons":["maxConcurrentRuns: starts if no other run of the job is under way; otherwise it waits for at most 1m30s"],"firedAt":"2027-01-01T01:00:00Z","trigger":"schedule"}
 `
 	if got.code != 0 || got.stdout != want {
 		t.Errorf("got %+v, want %s", got, want)

@@ -2,6 +2,7 @@ package display
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -75,7 +76,7 @@ func (z Times) Explanation(x contract.Explanation) *Table {
 	if p := x.Prediction; p != nil {
 		t.row("predicted", z.between(p.P50, p.P90))
 		if p.ErrorSeconds != nil {
-			t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", z.Moment(p.StartedAt), *p.ErrorSeconds))
+			t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", z.Moment(p.StartedAt), math.Round(10**p.ErrorSeconds)/10+0))
 		}
 	}
 	return t.Table

@@ -26,7 +26,7 @@ func ProposeID(command []string) string {
 
 // jobText is the file that Create writes. JSON strings are strings of YAML.
 const jobText = `# yaml-language-server: $schema=./%[1]s
-# The job %[2]s. Every field is in shared/domain/job/README.md; an editor completes them.
+# The job %[2]s. An editor completes the fields; /docs/shared-domain-job.html of a server explains them.
 id: %[2]s
 
 # A name in PATH, or a path. It and arguments that name files are relative to this folder.
@@ -41,7 +41,7 @@ timeZone: %[6]s
 retryConfig: {maxRetries: %[7]s, initialDelay: 30s}
 
 constraints:
-  # A run waits for the end of the one before it.
+  # A time to run is skipped while the run before it has not ended.
   maxConcurrentRuns: 1
   # A longer run is stopped, and fails.
   maxAllowedRunTime: 1h
@@ -49,12 +49,14 @@ constraints:
 # What the program has in its environment.
 # env: {LEVEL: info}
 
-# The file that the program writes is kept and can be downloaded.
+# The file that the program writes can be downloaded, for a day or as long as retention says.
 # output: {path: report.csv, contentType: text/csv}
+# retention: {outputs: 720h}
 
-# Each end of a run can call an address.
+# An end of a run can call an address; {type: notify} sends messages to Slack and others.
 # actions:
 #   onFailure: {type: webhook, parameters: {url: "https://example.org/alert"}}
+#   onSkip: {type: webhook, parameters: {url: "https://example.org/alert"}}
 `
 
 // Create writes a new file of a job, with comments about what else it can say, and the schema

@@ -105,7 +105,11 @@ func (d Definition) demands(at time.Time) []string {
 		reasons = append(reasons, string(name)+": "+fmt.Sprintf(format, args...)+"; otherwise "+d.response(name))
 	}
 	if c.MaxConcurrentRuns != nil {
-		demand(run.MaxConcurrentRuns, "starts while less than %d of the job's runs are under way", *c.MaxConcurrentRuns)
+		if *c.MaxConcurrentRuns == 1 {
+			demand(run.MaxConcurrentRuns, "starts if no other run of the job is under way")
+		} else {
+			demand(run.MaxConcurrentRuns, "starts while fewer than %d of the job's runs are under way", *c.MaxConcurrentRuns)
+		}
 	}
 	if given(c.RequirePreviousSuccess) {
 		demand(run.RequirePreviousSuccess, "starts if the last run before %s succeeded", at.UTC().Format(time.RFC3339))

@@ -56,7 +56,7 @@ func TestSimulateNamesConstraints(t *testing.T) {
 	monday := time.Date(2026, 3, 2, 12, 50, 0, 0, time.UTC)
 	firings := job.Simulate(d, monday, monday.Add(time.Hour), 1)
 	want := "2026-03-02 08:00:00 -0500 EST depends [" +
-		"maxConcurrentRuns: starts while less than 2 of the job's runs are under way; otherwise older runs are cancelled first " +
+		"maxConcurrentRuns: starts while fewer than 2 of the job's runs are under way; otherwise older runs are cancelled first " +
 		"requirePreviousSuccess: starts if the last run before 2026-03-02T13:00:00Z succeeded; otherwise the firing is skipped " +
 		"catchUpWindow: starts until 2026-03-02T14:30:00Z; otherwise it waits for at most 10m " +
 		"preRunHook: starts if https://example.org/may-start allows it; otherwise it is checked every 30s for at most 10m]"
