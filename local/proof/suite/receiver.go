@@ -37,7 +37,8 @@ import (
 
 // receiver receives the hooks of the suite's jobs. It shares no code with Sortie and verifies
 // signatures as shared/base/hook/README.md describes. The path of a hook is /TOPIC/STATUS or
-// /TOPIC/STATUS/unsigned; the answer has that status. The path of a webhook is /events/TOPIC.
+// /TOPIC/STATUS/unsigned; the answer has that status. The path of a webhook is /events/TOPIC,
+// that of a notice /notices/TOPIC.
 type receiver struct {
 	*httptest.Server
 	t *testing.T
@@ -45,6 +46,8 @@ type receiver struct {
 	mu sync.Mutex
 	// calls are the requests of each topic, in order of arrival.
 	calls map[string][]hookCall
+	// notices are the messages of notify actions, by topic.
+	notices map[string][]notice
 	// inboxes are the inboxes of webhooks, by topic.
 	inboxes map[string]*inbox
 }
@@ -62,7 +65,7 @@ const refusal = "frozen until Monday"
 // newReceiver starts a receiver. With a certificate it serves HTTPS.
 func newReceiver(t *testing.T, certificate *tls.Certificate) *receiver {
 	t.Helper()
-	h := &receiver{t: t, calls: map[string][]hookCall{}, inboxes: map[string]*inbox{}}
+	h := &receiver{t: t, calls: map[string][]hookCall{}, notices: map[string][]notice{}, inboxes: map[string]*inbox{}}
 	h.Server = httptest.NewUnstartedServer(h)
 	if certificate == nil {
 		h.Start()
@@ -79,6 +82,10 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	topic, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if topic == inboxFolder {
 		h.serveEvent(rest, w, r)
+		return
+	}
+	if topic == noticeFolder {
+		h.serveNotice(rest, w, r)
 		return
 	}
 	answer, unsigned := strings.CutSuffix(rest, "/unsigned")

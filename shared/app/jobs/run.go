@@ -114,13 +114,10 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 	return r, nil
 }
 
-// BackfillLabel is the key of the label with the name of a run's backfill.
-const BackfillLabel = "backfill"
-
 // backfill returns the request of a backfill with its label, and with a low priority unless it
 // has one.
 func (in RunRequest) backfill() RunRequest {
-	labels := map[string]string{BackfillLabel: in.Backfill}
+	labels := map[string]string{run.BackfillLabel: in.Backfill}
 	maps.Copy(labels, in.Labels)
 	in.Labels, in.Override.Priority = labels, cmp.Or(in.Override.Priority, run.PriorityBatch)
 	return in

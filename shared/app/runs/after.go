@@ -145,6 +145,7 @@ func (s *Actions) createNext(ctx context.Context, from run.Run, next job.Job, ne
 	r.TaskID = run.FiringTaskID(r.Ref(), from.Scheduled())
 	r.CorrelationID, r.Workspace, r.Trigger = from.CorrelationID, from.Workspace, run.TriggerAfter
 	r.ParentRun, r.Parent = from.ID, from.AsParent()
+	r = r.JoinBackfill(from)
 	r.CancelsRest = turn.Reason == run.SkipUpstreamCancelled
 	switch {
 	case turn.Skip:

@@ -1,12 +1,9 @@
 package job_test
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // TestNotifyParameters checks what each service needs and takes.
@@ -86,24 +83,6 @@ func TestNewAddresses(t *testing.T) {
 	} {
 		if got := row.after.NewAddress(row.before); got != row.want {
 			t.Errorf("got the new address %q, want %q", got, row.want)
-		}
-	}
-}
-
-// TestNightlyScenario reads a whole job: retries, notifications, retention, a deadline.
-func TestNightlyScenario(t *testing.T) {
-	t.Parallel()
-	document := sample(t, "nightly-scenario.yaml")
-	r := parseJob(t, document).Run(deployment().Policy)
-	if lines := strings.Count(document, "\n"); lines > 25 {
-		t.Errorf("got %d lines, want at most 25", lines)
-	}
-	if r.Policy.Retry.MaxAttempts != 4 || r.Policy.Deadline != 4*time.Hour || r.Policy.OutputRetention != 90*24*time.Hour || r.Policy.RecordRetention != 90*24*time.Hour {
-		t.Errorf("got policy %+v, want 4 attempts in 4h, kept for 90 days", r.Policy)
-	}
-	for end, want := range map[run.EndAction]run.Service{run.OnFailure: run.ServiceSlack, "onFailure-2": run.ServicePagerDuty, run.OnSkip: run.ServiceSlack, run.OnLate: run.ServiceEmail} {
-		if action, ok := r.ActionOf(end); !ok || action.Hook.Notice.Service != want {
-			t.Errorf("%s: got %+v, want %s", end, action, want)
 		}
 	}
 }

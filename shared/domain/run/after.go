@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -151,6 +152,30 @@ func (g *Graph) storesUpstream() bool {
 // StoresUpstream reports whether the launches of the run's program store the description of the
 // runs that it came after.
 func (r Run) StoresUpstream() bool { return r.Work.Program != nil && r.Graph.storesUpstream() }
+
+// BackfillLabel is the key of the label with the name of a run's backfill.
+const BackfillLabel = "backfill"
+
+// Backfills reports whether the run belongs to a backfill: of its own job, or of the first job of
+// its graph.
+func (r Run) Backfills() bool {
+	return r.Trigger == TriggerBackfill || r.Trigger == TriggerAfter && r.Labels[BackfillLabel] != ""
+}
+
+// JoinBackfill returns r with the label and the priority of from, if that run belongs to a backfill.
+func (r Run) JoinBackfill(from Run) Run {
+	name := from.Labels[BackfillLabel]
+	if !from.Backfills() || name == "" {
+		return r
+	}
+	labels := maps.Clone(r.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[BackfillLabel] = name
+	r.Labels, r.Priority = labels, from.Priority
+	return r
+}
 
 // Need is a job that another one comes after.
 type Need struct {

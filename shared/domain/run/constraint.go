@@ -91,7 +91,7 @@ func (v ConstraintViolation) String() string { return fmt.Sprintf("%s: %s", v.Co
 // windowEnd returns the latest start that the catchUpWindow allows; zero without a window or a
 // scheduled time, and for a backfill.
 func (r Run) windowEnd() time.Time {
-	if c := r.Constraints; c != nil && c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && r.Trigger != TriggerBackfill {
+	if c := r.Constraints; c != nil && c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && !r.Backfills() {
 		return r.ScheduledAt.Add(c.CatchUpWindow)
 	}
 	return time.Time{}

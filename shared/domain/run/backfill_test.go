@@ -1,0 +1,40 @@
+package run_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+)
+
+// TestJobAfterABackfillBelongsToIt checks the label, the priority and the window of a run after one
+// of a backfill.
+func TestJobAfterABackfillBelongsToIt(t *testing.T) {
+	t.Parallel()
+	name := map[string]string{run.BackfillLabel: "week"}
+	for what, row := range map[string]struct {
+		from run.Run
+		want bool
+	}{
+		"a backfill":             {run.Run{Trigger: run.TriggerBackfill, Labels: name, Priority: run.PriorityBatch}, true},
+		"a job after a backfill": {run.Run{Trigger: run.TriggerAfter, Labels: name, Priority: run.PriorityBatch}, true},
+		"a schedule":             {run.Run{Trigger: run.TriggerSchedule, Labels: name, Priority: run.PriorityInteractive}, false},
+		"a job after another":    {run.Run{Trigger: run.TriggerAfter, Priority: run.PriorityInteractive}, false},
+	} {
+		at := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+		r := run.Run{
+			Trigger: run.TriggerAfter, Labels: map[string]string{"team": "data"}, ScheduledAt: at,
+			Constraints: &run.Constraints{CatchUpWindow: time.Hour},
+		}
+		own := maps.Clone(r.Labels)
+		got := r.JoinBackfill(row.from)
+		_, late := got.Lateness(at.AddDate(1, 0, 0))
+		if got.Backfills() != row.want || (got.Priority == run.PriorityBatch) != row.want || late == row.want || got.Labels["team"] != "data" {
+			t.Errorf("after %s: got labels %v, priority %q, late %v; want the backfill %v", what, got.Labels, got.Priority, late, row.want)
+		}
+		if !maps.Equal(r.Labels, own) {
+			t.Errorf("after %s: the labels of the job changed to %v", what, r.Labels)
+		}
+	}
+}
