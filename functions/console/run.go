@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/sortie-dev/sortie/functions/console/graph"
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
@@ -36,6 +37,8 @@ type runData struct {
 	Output    *preview
 	Artifacts []contract.ArtifactSummary
 	Lineage   *lineage
+	// Graph is nil for a run without dependencies.
+	Graph *graph.Drawing
 	// Definition is nil for a run that is of no job.
 	Definition *definition
 	// RerunKey makes a form that is sent twice start one run.
@@ -72,13 +75,20 @@ func showRun(v *page.Visit) (page.View, error) {
 	}, nil
 }
 
-// readWhy reads the explanation of a run that has not ended.
+// readWhy reads the explanation of a run that has not ended, and the graph of a job's run.
 func (d *runData) readWhy(v *page.Visit) error {
-	if d.Ended {
+	if d.Ended && d.JobID == "" {
 		return nil
 	}
-	d.Why = &contract.Explanation{}
-	return v.Get("/v1/runs/"+url.PathEscape(d.RunID)+"/explain", nil, d.Why)
+	var why contract.Explanation
+	if err := v.Get("/v1/runs/"+url.PathEscape(d.RunID)+"/explain", nil, &why); err != nil {
+		return err
+	}
+	d.Graph = graph.Of(why.Graph, d.JobID, true)
+	if !d.Ended {
+		d.Why = &why
+	}
+	return nil
 }
 
 // readEvents reads a page of events. The timeline is drawn from the first page.

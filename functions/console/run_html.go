@@ -28,6 +28,7 @@ func (d runData) content(l *ui.Layout) Node {
 		ui.With(d.Log, func(log *logView) Node { return d.log(l, log) }),
 		Div(Class("cards"), ID("cards"), ui.Flag("data-part"), d.input(), d.output(l), d.metrics(), d.machine(l)),
 		Div(ID("artifacts"), ui.Flag("data-part"), d.artifacts(l)),
+		Div(ID("graph"), ui.Flag("data-part"), d.Graph.Content(l)),
 		Div(ID("lineage"), ui.Flag("data-part"), ui.With(d.Lineage, func(g *lineage) Node { return g.content(l) })),
 		Div(ID("definition"), ui.Flag("data-part"), d.definition(l)),
 		d.events(l),

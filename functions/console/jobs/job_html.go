@@ -6,6 +6,7 @@ import (
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
+	"github.com/sortie-dev/sortie/functions/console/graph"
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -16,7 +17,7 @@ func (d jobData) content(l *ui.Layout) Node {
 	return Group{
 		topOf(l, d.Head), d.facts(l),
 		Div(Class("cards"), d.schedule(l), d.results(), If(l.May("runs:write"), d.form(l))),
-		d.skipped(l), d.runs(l),
+		graph.Of(d.Why.Graph, d.Job.ID, false).Content(l), d.skipped(l), d.runs(l),
 	}
 }
 

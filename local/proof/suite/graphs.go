@@ -65,6 +65,9 @@ func (c *Case) rerunDownstream(failed contract.Task, skipped, tidy string) {
 		c.T.Errorf("got %+v, want the three jobs that it comes after", x)
 	}
 	why := outside.Get[contract.Explanation](c.Client, "/v1/runs/"+url.PathEscape(jobID(skipped)+":"+again.TaskID)+"/explain")
+	if g := why.Graph; len(g) != 4 || g[0].RunID == "" || g[3].JobID != jobID(tidy) || g[3].State == "" || len(x.Graph) != 4 || x.Graph[3].RunID != "" {
+		c.T.Errorf("got the graphs %+v and %+v, want four jobs, with the runs of the explained one", why.Graph, x.Graph)
+	}
 	if why.Change == nil || why.Change.Kind != "rerun_downstream" || why.Change.Name != again.TaskID {
 		c.T.Errorf("got the change %+v, want a rerun of %s", why.Change, again.TaskID)
 	}

@@ -79,6 +79,9 @@ func (z Times) Explanation(x contract.Explanation) *Table {
 			t.row("started", fmt.Sprintf("%s, %+.1f s from the prediction", z.Moment(p.StartedAt), math.Round(10**p.ErrorSeconds)/10+0))
 		}
 	}
+	for _, g := range x.Graph {
+		t.row("graph", graphJob(g))
+	}
 	return t.Table
 }
 
@@ -98,8 +101,23 @@ func (z Times) JobExplanation(x contract.JobExplanation) *Table {
 	for _, f := range x.Skipped {
 		t.row("skipped", f.RunID+": "+f.Message)
 	}
+	for _, g := range x.Graph {
+		t.row("graph", graphJob(g))
+	}
 	t.change(x.Change)
 	return t.Table
+}
+
+// graphJob describes a job of a graph: what it comes after, and its run.
+func graphJob(g contract.GraphJob) string {
+	text := g.JobID
+	for i, a := range g.After {
+		text += map[bool]string{true: " after ", false: ", "}[i == 0] + a.JobID + " (" + a.When + ")"
+	}
+	if g.RunID != "" {
+		text += ": " + g.RunID + " is " + g.State
+	}
+	return text
 }
 
 // upstream describes a job that another one comes after.

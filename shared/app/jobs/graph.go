@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -167,4 +168,18 @@ func (s *Definitions) runIn(ctx context.Context, who port.Identity, place run.Gr
 		return nil, fmt.Errorf("cannot read the run of job %s: %w", jobID, err)
 	}
 	return &r, nil
+}
+
+// graphOf returns the jobs of the graph of a run with their runs; nil for a run that is in none.
+func (s *Definitions) graphOf(ctx context.Context, who port.Identity, r run.Run) ([]explain.GraphJob, error) {
+	if r.Graph == nil && len(r.Followers) == 0 {
+		return nil, nil
+	}
+	j, err := s.stored(ctx, who, r.JobID)
+	if err != nil || j == nil {
+		return nil, err
+	}
+	return explain.Graph(*j, &r, s.loader(ctx, who), func(place run.Graph, jobID string) (*run.Run, error) {
+		return s.runIn(ctx, who, place, jobID)
+	})
 }

@@ -40,7 +40,9 @@ func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id str
 			return ExplainedRun{}, err
 		}
 		if after.Version == r.Version {
-			return ExplainedRun{r, explain.Run(r, facts)}, nil
+			x := explain.Run(r, facts)
+			x.Graph, err = s.graphOf(ctx, who, r)
+			return ExplainedRun{r, x}, err
 		}
 		r = after // the run changed meanwhile; the facts may be of another state
 	}
@@ -113,5 +115,7 @@ func (s *Explanations) ExplainJob(ctx context.Context, who port.Identity, id str
 	if facts.Jobs, facts.Needs, err = s.upstream(ctx, who, j); err != nil {
 		return ExplainedJob{}, err
 	}
-	return ExplainedJob{j, explain.Job(j, facts)}, nil
+	x := explain.Job(j, facts)
+	x.Graph, err = explain.Graph(j, nil, s.loader(ctx, who), nil)
+	return ExplainedJob{j, x}, err
 }

@@ -60,6 +60,8 @@ type JobExplanation struct {
 	Skipped []FiringExplanation
 	// Upstream are the jobs that the job comes after, with their runs in the graph that it waits in.
 	Upstream []run.Need
+	// Graph are the jobs of the graph, each after those that it comes after; nil for a job alone.
+	Graph []GraphJob
 	// Change is a single change after which the job fires again; nil if it will fire without a
 	// change.
 	Change *Change

@@ -54,6 +54,9 @@ type Explanation struct {
 	FellBack []run.DetourStep
 	// Fallbacks are the fallbacks that a refused start can still use.
 	Fallbacks []platform.Fallback
+	// Graph are the jobs of the run's graph, each after those that it comes after; nil for a run
+	// that is in no graph.
+	Graph []GraphJob
 }
 
 // Expected is an expected time, as a range.

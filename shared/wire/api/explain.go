@@ -14,7 +14,7 @@ import (
 func Explanation(x jobs.ExplainedRun) contract.Explanation {
 	r := x.Run
 	shown := contract.Explanation{
-		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), RunReasons: runReasons(x.Explanation),
+		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: string(r.State), RunReasons: runReasons(x.Explanation), Graph: graphOf(x.Graph),
 	}
 	// A run that ended without a start has no prediction to show. For other runs the prediction
 	// shows how accurate it was.
@@ -89,7 +89,7 @@ func Plan(p explain.Planned) contract.Plan {
 func JobExplanation(x jobs.ExplainedJob) contract.JobExplanation {
 	shown := contract.JobExplanation{
 		JobID: x.Job.ID, Reason: string(x.Reason), Message: x.Message, WakeAt: x.Job.WakeAt,
-		Skipped: make([]contract.JobFiring, 0, len(x.Skipped)), Change: changeOf(x.Change),
+		Skipped: make([]contract.JobFiring, 0, len(x.Skipped)), Change: changeOf(x.Change), Graph: graphOf(x.JobExplanation.Graph),
 	}
 	if !x.Job.Paused {
 		shown.NextAt = x.Job.NextAt
@@ -109,6 +109,20 @@ func JobExplanation(x jobs.ExplainedJob) contract.JobExplanation {
 			one.Met = &met
 		}
 		shown.Upstream = append(shown.Upstream, one)
+	}
+	return shown
+}
+
+func graphOf(graph []explain.GraphJob) (shown []contract.GraphJob) {
+	for _, g := range graph {
+		one := contract.GraphJob{JobID: g.Job.ID, Name: g.Job.Definition.Name, Paused: g.Job.Paused, After: make([]contract.GraphAfter, 0, len(g.Job.Definition.After))}
+		for _, a := range g.Job.Definition.After {
+			one.After = append(one.After, contract.GraphAfter{JobID: a.Job, When: string(cmp.Or(a.When, run.WhenSuccess))})
+		}
+		if g.Run != nil {
+			one.RunID, one.State, one.Skipped = g.Run.ID, string(g.Run.State), g.Run.Skipped
+		}
+		shown = append(shown, one)
 	}
 	return shown
 }

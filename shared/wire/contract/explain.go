@@ -12,6 +12,9 @@ type Explanation struct {
 	JobID  string `json:"jobId,omitempty"`
 	State  string `json:"state"`
 	RunReasons
+	// Graph are the jobs of the graph of the run, each after those that it comes after, with
+	// the runs of the graph.
+	Graph []GraphJob `json:"graph,omitempty"`
 	// Prediction is the prediction that was made at the admission of the present attempt.
 	Prediction *Prediction `json:"prediction,omitempty"`
 }
@@ -135,7 +138,28 @@ type JobExplanation struct {
 	Skipped []JobFiring `json:"skipped"`
 	// Upstream are the jobs that the job comes after.
 	Upstream []JobUpstream `json:"upstream,omitempty"`
-	Change   *Change       `json:"change,omitempty"`
+	// Graph are the jobs of the graph of the job, each after those that it comes after.
+	Graph  []GraphJob `json:"graph,omitempty"`
+	Change *Change    `json:"change,omitempty"`
+}
+
+// GraphJob is a job of a graph: of jobs that come after each other.
+type GraphJob struct {
+	JobID  string       `json:"jobId"`
+	Name   string       `json:"name,omitempty"`
+	Paused bool         `json:"paused"`
+	After  []GraphAfter `json:"after"`
+	// RunID and the following members are absent if the job has no run in the graph.
+	RunID   string `json:"runId,omitempty"`
+	State   string `json:"state,omitempty"`
+	Skipped bool   `json:"skipped,omitempty"`
+}
+
+// GraphAfter is a job that another one of the graph comes after.
+type GraphAfter struct {
+	JobID string `json:"jobId"`
+	// When is success, failure or always.
+	When string `json:"when"`
 }
 
 // JobUpstream is a job that another one comes after.

@@ -91,7 +91,8 @@ if (page && dot) {
   const concerns = (change) => {
     const run = page.dataset.live;
     if (!change.runId) return change.type !== "";
-    return run === "" || run === change.runId || Boolean(page.querySelector(`[href$="${CSS.escape(change.runId)}"]`));
+    const graph = run.slice(run.indexOf(":")); // runs of jobs that come after each other have the same end of their ids
+    return run === "" || run === change.runId || change.runId.endsWith(graph[0] === ":" ? graph : `:${run}`) || Boolean(page.querySelector(`[href$="${CSS.escape(change.runId)}"]`));
   };
 
   /** schedule reads the page again, at most once a second, and not while it is hidden. */

@@ -1031,6 +1031,9 @@ type Explanation struct {
 	// The pools that the run can still use if the platform starts no machine for it.
 	Fallback   []PoolFallback `json:"fallback,omitzero"`
 	Prediction *Prediction    `json:"prediction,omitzero"`
+	// The jobs of the run's graph with their runs in it, each after those that it comes after.
+	// Absent for a run in no graph.
+	Graph []GraphJob `json:"graph,omitzero"`
 }
 
 // ExplainLimit is an object of the API. A limit that applies to a run.
@@ -1156,7 +1159,29 @@ type JobExplanation struct {
 	Skipped []JobFiring `json:"skipped"`
 	// Jobs that the job comes after.
 	Upstream []JobUpstream `json:"upstream,omitzero"`
-	Change   *Change       `json:"change,omitzero"`
+	// The jobs of the job's graph, each after those that it comes after, without runs. Absent for
+	// a job alone.
+	Graph  []GraphJob `json:"graph,omitzero"`
+	Change *Change    `json:"change,omitzero"`
+}
+
+// GraphJob is an object of the API. A job of a graph of jobs that come after each other.
+type GraphJob struct {
+	JobID  string       `json:"jobId"`
+	Name   string       `json:"name,omitzero"`
+	Paused bool         `json:"paused"`
+	After  []GraphAfter `json:"after"`
+	// The run of the job in the graph. Absent without one.
+	RunID   string `json:"runId,omitzero"`
+	State   State  `json:"state,omitzero"`
+	Skipped *bool  `json:"skipped,omitzero"`
+}
+
+// GraphAfter is an object of the API. A job that another one of the graph comes after.
+type GraphAfter struct {
+	JobID string `json:"jobId"`
+	// One of success, failure, always; later servers may add values.
+	When string `json:"when"`
 }
 
 // JobUpstream is an object of the API. A job that another one comes after, with its run in the

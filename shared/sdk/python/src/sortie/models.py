@@ -83,6 +83,8 @@ __all__ = [
     "ExportWebhook",
     "Fault",
     "FellBack",
+    "GraphAfter",
+    "GraphJob",
     "Health",
     "HeartbeatAnswer",
     "Holder",
@@ -1782,6 +1784,9 @@ class Explanation(Object):
     #: The pools that the run can still use if the platform starts no machine for it.
     fallback: list[PoolFallback] | None = None
     prediction: Prediction | None = None
+    #: The jobs of the run's graph with their runs in it, each after those that it comes after.
+    #: Absent for a run in no graph.
+    graph: list[GraphJob] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1950,7 +1955,36 @@ class JobExplanation(Object):
     last: JobFiring | None = None
     #: Jobs that the job comes after.
     upstream: list[JobUpstream] | None = None
+    #: The jobs of the job's graph, each after those that it comes after, without runs. Absent for
+    #: a job alone.
+    graph: list[GraphJob] | None = None
     change: Change | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphJob(Object):
+    """A job of a graph of jobs that come after each other."""
+
+    _names = {"job_id": "jobId", "run_id": "runId"}
+
+    job_id: str
+    paused: bool
+    after: list[GraphAfter]
+    name: str | None = None
+    #: The run of the job in the graph. Absent without one.
+    run_id: str | None = None
+    state: State | None = None
+    skipped: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphAfter(Object):
+    """A job that another one of the graph comes after."""
+
+    _names = {"job_id": "jobId"}
+
+    job_id: str
+    when: Literal["success", "failure", "always"] | str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1028,6 +1028,8 @@ export interface components {
             /** @description The pools that the run can still use if the platform starts no machine for it. */
             fallback?: components["schemas"]["PoolFallback"][];
             prediction?: components["schemas"]["Prediction"];
+            /** @description The jobs of the run's graph with their runs in it, each after those that it comes after. Absent for a run in no graph. */
+            graph?: components["schemas"]["GraphJob"][];
         };
         /** @description A limit that applies to a run. */
         ExplainLimit: {
@@ -1139,7 +1141,26 @@ export interface components {
             skipped: components["schemas"]["JobFiring"][];
             /** @description Jobs that the job comes after. */
             upstream?: components["schemas"]["JobUpstream"][];
+            /** @description The jobs of the job's graph, each after those that it comes after, without runs. Absent for a job alone. */
+            graph?: components["schemas"]["GraphJob"][];
             change?: components["schemas"]["Change"];
+        };
+        /** @description A job of a graph of jobs that come after each other. */
+        GraphJob: {
+            jobId: string;
+            name?: string;
+            paused: boolean;
+            after: components["schemas"]["GraphAfter"][];
+            /** @description The run of the job in the graph. Absent without one. */
+            runId?: string;
+            state?: components["schemas"]["State"];
+            skipped?: boolean;
+        };
+        /** @description A job that another one of the graph comes after. */
+        GraphAfter: {
+            jobId: string;
+            /** @enum {string} */
+            when: "success" | "failure" | "always";
         };
         /** @description A job that another one comes after, with its run in the graph that the other one waits in. */
         JobUpstream: {
