@@ -93,6 +93,12 @@ test-sdks: ## build and test the SDKs with the conformance kit and a live server
 	@shared/sdk/rust/test.sh
 	@shared/sdk/examples/test.sh
 
+# Without the SDK for Rust, which takes minutes to compile.
+.PHONY: test-sdks-quick
+test-sdks-quick: ## test the archives of the SDKs for Python and TypeScript without a server
+	@shared/sdk/python/test.sh quick
+	@shared/sdk/typescript/test.sh quick
+
 # The validators need Node, Java, Maven and Python 3.13 beside Go, as LocalStack
 # does; "validate" also synthesises the template. They are installed once for each
 # state of the lock files in local/proof/validate, with hashes, under
