@@ -22,12 +22,6 @@ var ListPage = page.Page{
 	Actions: []page.Action{{Path: "inference/budget", Scope: access.Quota, Do: putBudget}},
 }
 
-// SessionPage shows a session of inference tasks.
-var SessionPage = page.Page{
-	Name: "session", Path: "inference/sessions/{session_id}", Scope: access.RunsRead, Show: showSession,
-	Actions: []page.Action{{Path: "inference/sessions/{session_id}/close", Scope: access.RunsWrite, Do: closeSession}},
-}
-
 // poolReads is the largest number of pools whose state a page reads.
 const poolReads = 20
 
@@ -45,7 +39,7 @@ type inferenceData struct {
 	Models   []contract.Model
 	Budgets  []BudgetView
 	Tasks    []inferenceRow
-	Sessions []string
+	Sessions []sessionUse
 	// Spending is nil if no use of the budget is known.
 	Spending *spending
 	// Usage is nil without a task of the last day.
@@ -127,13 +121,11 @@ func showInference(v *page.Visit) (page.View, error) {
 	if data.Usage = usageOf(tasks.Tasks, tasks.NextCursor != "", v.Now()); data.Usage != nil {
 		data.Usage.spend(data.Budgets[0].Budget, tasks.Tasks[len(tasks.Tasks)-1].CreatedAt)
 	}
+	data.Sessions = sessionsOf(tasks.Tasks, tasks.NextCursor != "", v.Now())
 	for _, t := range tasks.Tasks[:min(len(tasks.Tasks), tasksShown)] {
 		row := inferenceRow{RunRow: page.RowOf(t, v.Now())}
 		if d := t.Inference; d != nil {
 			row.Rate = rateOf(d.TokensOut, d.DecodeMS)
-			if d.SessionID != "" && !slices.Contains(data.Sessions, d.SessionID) {
-				data.Sessions = append(data.Sessions, d.SessionID)
-			}
 		}
 		data.Tasks = append(data.Tasks, row)
 	}
@@ -248,32 +240,4 @@ func putBudget(v *page.Visit) (string, error) {
 		return "", err
 	}
 	return "inference?done=budget", page.Read(response, nil)
-}
-
-// sessionData is the content of the page for a session.
-type sessionData struct {
-	contract.Session
-	Budget BudgetView
-}
-
-// Expires returns the seconds until the session expires.
-func (d sessionData) Expires() float64 { return float64(d.TTLMS) / 1000 }
-
-func showSession(v *page.Visit) (page.View, error) {
-	id := v.Request.PathValue("session_id")
-	path := "/v1/sessions/" + url.PathEscape(id)
-	var data sessionData
-	if err := v.Get(path, nil, &data.Session); err != nil {
-		return page.View{}, err
-	}
-	var err error
-	if data.Budget, err = ReadBudget(v, "session:"+id); err != nil {
-		return page.View{}, err
-	}
-	return page.View{Title: "Session " + ui.Short(60, id), JSON: path, Command: ui.Command("sessions", "show", id), Content: data.content}, nil
-}
-
-// closeSession deletes a session.
-func closeSession(v *page.Visit) (string, error) {
-	return "inference?done=session", v.Remove("/v1/sessions/" + url.PathEscape(v.Request.PathValue("session_id")))
 }

@@ -18,8 +18,8 @@ func (d inferenceData) content(l *ui.Layout) Node {
 	return Group{
 		ui.Top(Text("Inference"), ui.Actions(l.Button("artifacts", Text("Artifacts")), ui.Space(), If(l.May("runs:write"), l.Button("inference/playground", Text("Playground"))))),
 		ui.Block("engines", "Engines", engines), ui.Block("models", "Models", d.models()),
-		ui.Block("budgets", "Budgets", Div(Class("cards"), Map(d.Budgets, func(b BudgetView) Node { return BudgetCard(l, b) })), ui.With(d.Spending, func(s *spending) Node { return s.content(l) }), ui.With(d.Usage, func(u *usage) Node { return u.content(l) })),
-		ui.Block("tasks", "Newest tasks", d.sessions(l), d.tasks(l)),
+		ui.Block("budgets", "Budgets", Div(Class("cards"), Map(d.Budgets, func(b BudgetView) Node { return BudgetCard(l, b) })), ui.With(d.Spending, func(s *spending) Node { return s.content(l) }), ui.With(d.Usage, func(u *usage) Node { return u.content(l, "tenant") })),
+		d.sessions(l), ui.Block("tasks", "Newest tasks", d.tasks(l)),
 	}
 }
 
@@ -108,15 +108,6 @@ func orDash(n int) Node {
 	return ui.Texts(n)
 }
 
-func (d inferenceData) sessions(l *ui.Layout) Node {
-	if len(d.Sessions) == 0 {
-		return nil
-	}
-	return ui.Quiet(Text("Sessions of these tasks: "), ui.Commas(d.Sessions, func(id string) Node {
-		return l.A("inference/sessions/"+ui.Segment(id), ui.Bdi(ui.Short(60, id)))
-	}))
-}
-
 func (d inferenceData) tasks(l *ui.Layout) Node {
 	if len(d.Tasks) == 0 {
 		return ui.Quiet(Text("No task yet."))
@@ -151,20 +142,4 @@ func (r inferenceRow) row(l *ui.Layout) Node {
 		ui.Labelled("out", tokens(func(i *contract.InferenceDetails) *int { return i.TokensOut })),
 		ui.Labelled("rate", Text(ui.Choose(r.Rate != 0, fmt.Sprintf("%.0f", r.Rate), "–"))), ui.Wide(ui.Bdi(ui.Short(110, r.Reason))),
 	)
-}
-
-func (d sessionData) content(l *ui.Layout) Node {
-	cache := ui.Choose(d.KVWarmth, "warm", "cold")
-	if d.KVBytes != 0 {
-		cache += ", " + ui.Size(d.KVBytes)
-	}
-	return Group{
-		ui.Top(
-			Group{Text("Session "), ui.Bdi(ui.Short(90, d.SessionID))},
-			If(l.May("runs:write"), ui.Actions(l.Post("inference/sessions/"+ui.Segment(d.SessionID)+"/close", Button(Class("danger"), Text("Close the session"))))),
-		),
-		ui.Facts(ui.Fact("Turns", ui.Texts(d.Turns)), ui.Fact("Expires in", Text(ui.Seconds(d.Expires()))), ui.Fact("Cache", Text(cache))),
-		ui.Block("budget", "Budget", Div(Class("cards"), BudgetCard(l, d.Budget))),
-		P(l.A("inference", Text("Models and engines"))),
-	}
 }

@@ -53,11 +53,7 @@ func usageOf(tasks []contract.Task, more bool, now time.Time) *usage {
 		found = true
 		h := &u.Hours[i]
 		h.Tasks++
-		for _, n := range []*int{t.Inference.TokensIn, t.Inference.TokensOut} {
-			if n != nil {
-				h.Tokens += *n
-			}
-		}
+		h.Tokens += tokensOf(t)
 		u.Most = max(u.Most, h.Tokens)
 	}
 	if !found {
@@ -65,6 +61,16 @@ func usageOf(tasks []contract.Task, more bool, now time.Time) *usage {
 	}
 	u.Partial = more && !tasks[len(tasks)-1].CreatedAt.Before(u.Hours[0].From)
 	return u
+}
+
+// tokensOf returns the tokens of an inference task, as far as they are known.
+func tokensOf(t contract.Task) (tokens int) {
+	for _, n := range []*int{t.Inference.TokensIn, t.Inference.TokensOut} {
+		if n != nil {
+			tokens += *n
+		}
+	}
+	return tokens
 }
 
 // spend adds what a budget had spent at the end of each hour: what it has spent now, without the

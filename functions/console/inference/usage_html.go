@@ -16,11 +16,11 @@ const (
 )
 
 // content returns the use by hour, as a picture with links and as a table.
-func (u *usage) content(l *ui.Layout) Node {
+func (u *usage) content(l *ui.Layout, of string) Node {
 	hour := func(h usageHour) string {
 		text := ui.Joined(h.From.Format("15:04"), " to ", h.Until.Format("15:04"), " UTC: ", h.Tokens, " tokens of ", h.Tasks, " tasks")
 		if h.Spent >= 0 {
-			text += ui.Joined("; the budget of the tenant had spent ", h.Spent)
+			text += ui.Joined("; the budget of the ", of, " had spent ", h.Spent)
 		}
 		return text
 	}
@@ -36,7 +36,7 @@ func (u *usage) content(l *ui.Layout) Node {
 		bars = append(bars, l.A(h.Path, Aria("label", hour(h)), El("title", Text(hour(h))), column("back", usageHeight), column("run", high)))
 	}
 	return Div(
-		Class("card"), H3(Text("Tokens in the last day, and the budget of the tenant")),
+		Class("card"), H3(Text("Tokens in the last day, and the budget of the "+of)),
 		Div(Class("scroll"), SVG(
 			Class("histogram"), ui.Attribute("viewBox", "0 0 ", usageColumn*usageHours, " ", usageHeight), Role("group"), Aria("label", "Tokens by hour"), bars, u.line(),
 		)),

@@ -21,7 +21,7 @@ func (r RunRow) ShownReason() gomponents.Node {
 	if r.Reason == "" {
 		return nil
 	}
-	return gomponents.El("bdi", html.TitleAttr(ui.Short(400, r.Reason)), gomponents.Text(ui.Short(110, r.Reason)))
+	return gomponents.El("bdi", html.Title(ui.Short(400, r.Reason)), gomponents.Text(ui.Short(110, r.Reason)))
 }
 
 // ToChange returns what would change a reason.

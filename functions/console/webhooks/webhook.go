@@ -140,7 +140,7 @@ func rotateSecret(v *page.Visit) (string, page.View, error) {
 	if body.RevokeOlder {
 		done = "The webhook has a new secret. The older ones no longer sign."
 	}
-	return showSecret(v, changed, done)
+	return showSecret(changed, done)
 }
 
 // attemptData is the content of the page that shows the result of a test.

@@ -109,7 +109,7 @@ func createWebhook(v *page.Visit) (string, page.View, error) {
 	if err := page.Read(response, &created); err != nil {
 		return "", page.View{}, err
 	}
-	return showSecret(v, created, "The webhook is created.")
+	return showSecret(created, "The webhook is created.")
 }
 
 // secretData is the content of the page that shows a secret.
@@ -119,7 +119,7 @@ type secretData struct {
 }
 
 // showSecret returns the page that shows the secret of a webhook.
-func showSecret(v *page.Visit, w contract.WebhookDetail, done string) (string, page.View, error) {
+func showSecret(w contract.WebhookDetail, done string) (string, page.View, error) {
 	return "secret", page.View{
 		Title: "Secret of a webhook", JSON: "/v1/webhooks/" + url.PathEscape(w.ID), Command: ui.Command("webhooks", "show", w.ID), Content: secretData{Webhook: w, Done: done}.content,
 	}, nil
