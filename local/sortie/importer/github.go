@@ -32,6 +32,9 @@ type workflow struct {
 	zones []string
 	crons map[string][]string
 	notes []*Error
+	// inputs are those of workflow_dispatch by name. lost are those without a counterpart.
+	inputs map[string]job.Input
+	lost   []string
 }
 
 // github converts each job of a workflow, for each time zone of the schedules.
@@ -57,6 +60,7 @@ func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
 			for _, cron := range w.crons[zone] {
 				again.schedule(cron, zone, false)
 			}
+			w.declare(&again)
 			jobs = append(jobs, again)
 		}
 	}
@@ -71,13 +75,13 @@ func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	return jobs, w.notes, nil
 }
 
-// triggers reads the schedules. Every job can be run on request, so workflow_dispatch without
-// inputs has a counterpart.
+// triggers reads the schedules, and the inputs of workflow_dispatch. Every job can be run on
+// request.
 func (w *workflow) triggers() {
 	w.crons = map[string][]string{}
 	on := w.root.get("on")
 	if on != nil && on.kind == kindObject {
-		on.get("workflow_dispatch")
+		w.dispatch(on.get("workflow_dispatch"))
 		for _, m := range on.get("schedule").all(kindList) {
 			zone := m.value.get("timezone").str()
 			if w.crons[zone] == nil {
@@ -95,6 +99,7 @@ func (w *workflow) triggers() {
 
 // rest returns the fields of the workflow outside of its jobs without a counterpart.
 func (w *workflow) rest() (lost []string) {
+	lost = slices.Clone(w.lost)
 	for _, m := range w.root.members {
 		if m.name != "jobs" {
 			lost = append(lost, m.value.unread()...)
@@ -117,12 +122,12 @@ func (w *workflow) job(m member) (j Job, ok bool) {
 		j.lose("%s: %s", n.get("name").path, name)
 	}
 	shell := cmp.Or(n.get("defaults", "run", "shell").str(), w.root.get("defaults", "run", "shell").str())
-	container := n.get("container")
+	container, exports := n.get("container"), map[string]string{}
 	if container != nil {
 		image := container
 		if container.kind == kindObject {
 			image = container.get("image")
-			j.environment(container.get("env"))
+			j.environment(w, container.get("env"), exports)
 		}
 		d.Image = image.str()
 		shell = cmp.Or(shell, "sh")
@@ -132,13 +137,16 @@ func (w *workflow) job(m member) (j Job, ok bool) {
 	if container == nil && n.get("runs-on") != nil {
 		n.get("runs-on").seen = false
 	}
-	j.environment(w.root.get("env"))
-	j.environment(n.get("env"))
+	j.environment(w, w.root.get("env"), exports)
+	j.environment(w, n.get("env"), exports)
 	folder := cmp.Or(n.get("defaults", "run", "working-directory").str(), w.root.get("defaults", "run", "working-directory").str())
-	script, count := j.script(n.get("steps"), shell, folder)
+	script, count := j.script(w, n.get("steps"), shell, folder)
 	if count == 0 {
 		w.notes = append(w.notes, wrong(n.line, "%s: no step that a shell can run, and left out", n.path))
 		return j, false
+	}
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(exports))) {
+		script = "export " + name + "=" + exports[name] + "\n" + script
 	}
 	d.Command = []string{"-e", "-c", script}
 	if container != nil {
@@ -155,16 +163,23 @@ func (w *workflow) job(m member) (j Job, ok bool) {
 	return j, true
 }
 
-// environment adds variables. Those with expressions are lost.
-func (j *Job) environment(n *node) {
+// environment adds variables. Those with inputs are exports of the script, by name; those with
+// other expressions are lost.
+func (j *Job) environment(w *workflow, n *node, exports map[string]string) {
 	if n == nil || n.kind == kindScalar {
 		return
 	}
 	for _, m := range n.all(kindObject) {
-		if text := m.value.str(); expression.MatchString(text) {
-			m.value.seen = false
-		} else {
+		text := m.value.str()
+		word, ok := w.word(text)
+		switch {
+		case !expression.MatchString(text):
 			j.variable(m.name, text)
+			delete(exports, m.name)
+		case ok && variableName.MatchString(m.name):
+			exports[m.name] = word
+		default:
+			m.value.seen = false
 		}
 	}
 }
@@ -195,11 +210,11 @@ func (j *Job) concurrency(n *node, w *workflow, suffix string) {
 
 // script returns one script of the steps, each in a subshell, because the folder and the
 // variables of a step are not those of the next. count is the number of steps with a script.
-func (j *Job) script(steps *node, shell, folder string) (script string, count int) {
+func (j *Job) script(w *workflow, steps *node, shell, folder string) (script string, count int) {
 	var text strings.Builder
 	list := steps.all(kindList)
 	for _, m := range list {
-		body, ok := j.step(m.value, shell, folder)
+		body, ok := j.step(w, m.value, shell, folder)
 		if m.value.seen = ok; ok {
 			count++
 		}
@@ -212,7 +227,7 @@ func (j *Job) script(steps *node, shell, folder string) (script string, count in
 }
 
 // step converts a step. One that a shell cannot run alone becomes a comment.
-func (j *Job) step(n *node, shell, folder string) (body string, ok bool) {
+func (j *Job) step(w *workflow, n *node, shell, folder string) (body string, ok bool) {
 	n.get("id")
 	n.get("name")
 	script, condition := n.get("run"), n.get("if")
@@ -228,7 +243,7 @@ func (j *Job) step(n *node, shell, folder string) (body string, ok bool) {
 	if condition.is("always()") { // not after a failure
 		condition.seen = false
 	}
-	text := environment.ReplaceAllString(script.str(), "$${$1}")
+	text := w.fill(environment.ReplaceAllString(script.str(), "$${$1}"))
 	for _, found := range slices.Compact(slices.Sorted(slices.Values(append(expression.FindAllString(text, -1), provided.FindAllString(text, -1)...)))) {
 		j.lose("%s: %s is copied, not provided", script.path, shown(found))
 	}
@@ -237,10 +252,10 @@ func (j *Job) step(n *node, shell, folder string) (body string, ok bool) {
 		lines += "cd " + quoted(environment.ReplaceAllString(folder, "$${$1}")) + "\n"
 	}
 	for _, m := range n.get("env").all(kindObject) {
-		if value := m.value.str(); expression.MatchString(value) {
+		if word, ok := w.word(m.value.str()); !ok {
 			m.value.seen = false
 		} else if variableName.MatchString(m.name) {
-			lines += "export " + m.name + "=" + quoted(value) + "\n"
+			lines += "export " + m.name + "=" + word + "\n"
 		}
 	}
 	lines += strings.TrimRight(text, "\n") + "\n)"
