@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -148,9 +149,9 @@ func workName(kind, jobID string) string {
 	switch {
 	case jobID != "":
 		return jobID
-	case kind == run.KindJob:
+	case kind == spec.KindJob:
 		return "programs without a job"
-	case kind == run.KindInference:
+	case kind == spec.KindInference:
 		return "inference tasks"
 	}
 	return kind + "s"

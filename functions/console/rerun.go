@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	labels "github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -124,7 +125,7 @@ func readRerun(v *page.Visit) (d rerunData, err error) {
 }
 
 // priority returns the priority of the old run.
-func (d rerunData) priority() string { return cmp.Or(d.Priority, string(run.PriorityNormal)) }
+func (d rerunData) priority() string { return cmp.Or(d.Priority, string(spec.PriorityNormal)) }
 
 // rerunChanged shows the changes of a form. If the form has shown them before, it starts the run.
 func rerunChanged(v *page.Visit) (string, page.View, error) {

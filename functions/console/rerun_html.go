@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	limits "github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -27,7 +27,7 @@ func (d rerunData) content(l *ui.Layout) Node {
 }
 
 func (d rerunData) form(l *ui.Layout) Node {
-	priorities := Map(run.Priorities(), func(p run.Priority) Node {
+	priorities := Map(spec.Priorities(), func(p spec.Priority) Node {
 		return Option(If(d.NewPriority == string(p), Selected()), Text(string(p)))
 	})
 	return l.Post(

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 var shownField = regexp.MustCompile(`name="(key|shown)" value="([^"]*)"`)
@@ -59,7 +59,7 @@ func TestRunIsRepeatedWithChanges(t *testing.T) {
 	made := h.Run(t, strings.TrimSuffix(strings.TrimPrefix(to, "/console/runs/"), "?done=changed"))
 	p := made.Work.Program
 	if made.RetryOf != id || made.Work.Image != "a:2" || !slices.Equal(p.Command, []string{"-y", "<i>"}) || p.Env["LEVEL"].Value != "debug" || p.Env["NEW"].Value != "<script>" ||
-		p.Env["KEY"].SecretRef != "key" || p.Input.Size != 3 || made.Priority != run.PriorityBatch {
+		p.Env["KEY"].SecretRef != "key" || p.Input.Size != 3 || made.Priority != spec.PriorityBatch {
 		t.Errorf("got %+v with %+v, want the changes and the rest of the old run", made, p)
 	}
 	if r := h.Run(t, id); r.Work.Image != "a:1" || !slices.Equal(r.Work.Program.Command, []string{"-x", "<b>"}) {

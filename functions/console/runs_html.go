@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func (d runsData) content(l *ui.Layout) Node {
@@ -44,7 +45,7 @@ func (d runsData) filters(l *ui.Layout) Node {
 	return l.Get(
 		"runs", Class("filters"), Role("search"), Aria("label", "Filter the runs"),
 		chosen("state", "any", "State", options("state", states...)),
-		chosen("kind", "any", "Kind", options("kind", run.FilterKinds()...)),
+		chosen("kind", "any", "Kind", options("kind", spec.FilterKinds()...)),
 		chosen("trigger", "any", "Trigger", options("trigger", triggers...)),
 		chosen("since", "any time", "Created", Map(page.Spans, func(s page.Span) Node {
 			return Option(Value(s.Value), If(d.Filter.Get("since") == s.Value, Selected()), Text(s.Text))

@@ -25,6 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -54,7 +55,7 @@ func TestTaskCosts(t *testing.T) {
 		}
 		objects := fake.NewOutputs(clock.System{}, nil)
 		settings := runs.Config{
-			Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
+			Policy: spec.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour}, Pool: "default", MockEngine: true, MostWithin: dispatch.MostWithin,
 		}
 		discard := slog.New(slog.DiscardHandler)
 		// process returns the records and the streams of a process, and its request units.

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -47,7 +47,7 @@ func start(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	}
 	created, existing, err := svc.RunJob(r.Context(), jobs.RunRequest{
 		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, Labels: request.Labels, Inputs: api.Inputs(request.Inputs), ScheduledAt: request.ScheduledAt, Backfill: request.Backfill,
-		Override:       run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
+		Override:       spec.Override{Priority: spec.Priority(request.Priority), Key: request.ConcurrencyKey},
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r),
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -117,7 +118,7 @@ func TestRunsOfAnExportJob(t *testing.T) {
 	}
 	accepted, _ := apitest.Decoded[contract.RunAccepted](t, stage, "POST", path+"/runs", "", 202)
 	shown, _ := apitest.Decoded[contract.Task](t, stage, "GET", "/v1/runs/"+accepted.RunID, "", 200)
-	if shown.Kind != run.KindExport || shown.Format != "dc" || shown.JobID != "nightly" || shown.JobVersion != 1 || shown.Program != nil {
+	if shown.Kind != spec.KindExport || shown.Format != "dc" || shown.JobID != "nightly" || shown.JobVersion != 1 || shown.Program != nil {
 		t.Errorf("got %+v, want an export of the job", shown)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
@@ -127,7 +128,7 @@ func (m *minutes) append(n int) {
 	for i := range n {
 		id := fmt.Sprintf("%s-%d", m.clock.Now(), i)
 		changes = append(changes, delivery.Change{ID: id, Change: port.Change{
-			Run:    run.Run{Tenant: tenantNumber(i), ID: id, TaskID: id, Work: run.Work{Kind: run.KindExport}},
+			Run:    run.Run{Tenant: tenantNumber(i), ID: id, TaskID: id, Work: spec.Work{Kind: spec.KindExport}},
 			Events: []run.Event{{ID: run.EventID(m.clock.Now(), id), Seq: 1, Type: run.EventAccepted, At: m.clock.Now(), State: run.Pending}},
 		}})
 	}

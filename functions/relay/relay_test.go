@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
@@ -148,7 +149,7 @@ func decode(image json.RawMessage) (port.Change, error) {
 	if err := json.Unmarshal(image, &content); err != nil {
 		return port.Change{}, err
 	}
-	c := port.Change{Run: run.Run{Tenant: "default", ID: content.Run, TaskID: "task-" + content.Run, CorrelationID: "c", Work: run.Work{Kind: run.KindExport}}}
+	c := port.Change{Run: run.Run{Tenant: "default", ID: content.Run, TaskID: "task-" + content.Run, CorrelationID: "c", Work: spec.Work{Kind: spec.KindExport}}}
 	if content.Run == "poison" {
 		return c, errors.New("it is poison")
 	}

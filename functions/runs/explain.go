@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/app/jobs"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -43,7 +43,7 @@ func planOf(svc *jobs.Explanations, r *http.Request, body []byte) (contract.Plan
 		}
 		planned, err := svc.PlanJob(r.Context(), jobs.RunRequest{
 			Identity: who, JobID: request.JobID, Parameters: request.Parameters, Inputs: api.Inputs(request.Inputs), ScheduledAt: request.ScheduledAt,
-			Override: run.Override{Priority: run.Priority(request.Priority), Key: request.ConcurrencyKey},
+			Override: spec.Override{Priority: spec.Priority(request.Priority), Key: request.ConcurrencyKey},
 		})
 		return api.Plan(planned), err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -82,7 +83,7 @@ func TestInputIsStoredWithTheRun(t *testing.T) {
 	body := `{"image":"a","command":["-x"],"input":"` + base64.StdEncoding.EncodeToString([]byte(input)) + `","env":{"A":"b","K":{"secretRef":"key"}}}`
 	one := accepted(t, post(t, stage, "/v1/runs", body, "Idempotency-Key", "k"), http.StatusAccepted)
 	r := stage.Run(t, one.TaskID)
-	if r.Work.Kind != run.KindJob || r.Trigger != run.TriggerRequest || r.ID != r.TaskID || r.Work.Program.Input.Size != int64(len(input)) {
+	if r.Work.Kind != spec.KindJob || r.Trigger != run.TriggerRequest || r.ID != r.TaskID || r.Work.Program.Input.Size != int64(len(input)) {
 		t.Errorf("got %+v, want a run of a job by a request with an input", r)
 	}
 	if got := stored(t, stage, r); got != input {

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -163,7 +164,7 @@ func checkFilter(f runs.Filter, in string) error {
 			return fault.Invalid(in+name, "malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", limit.Cut(text, limit.FileName))
 		}
 	}
-	if kinds := run.FilterKinds(); f.Kind != "" && !slices.Contains(kinds, f.Kind) {
+	if kinds := spec.FilterKinds(); f.Kind != "" && !slices.Contains(kinds, f.Kind) {
 		return fault.Invalid(in+"kind", "unknown kind, want one of %v", kinds)
 	}
 	if triggers := run.Triggers(); f.Trigger != "" && !slices.Contains(triggers, f.Trigger) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -159,7 +160,7 @@ func TestSkippedRunsAreSelected(t *testing.T) {
 	d := run.NewSkipped(run.Run{
 		Tenant: apitest.Tenant, Workspace: "main", ID: "nightly:20270101T000000Z", TaskID: "job_skipped", CorrelationID: "c", Trigger: run.TriggerSchedule,
 		JobID: "nightly", JobVersion: 1, Policy: stage.Run(t, task).Policy, Missed: &run.Missed{Reason: run.SkipNoPool, Count: 1, Until: stage.Clock.Now()},
-		Work: run.Work{Kind: run.KindJob, Image: "a", Program: &run.Program{Completion: run.CompletionExit}}, Priority: run.PriorityNormal,
+		Work: spec.Work{Kind: spec.KindJob, Image: "a", Program: &spec.Program{Completion: spec.CompletionExit}}, Priority: spec.PriorityNormal,
 	}, stage.Clock.Now())
 	if _, err := stage.Store.Create(t.Context(), port.WriteOf(d), nil); err != nil {
 		t.Fatal(err)

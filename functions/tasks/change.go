@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -84,7 +85,7 @@ func retry(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 		TraceParent: httpkit.TraceParent(r), PayloadDigest: httpkit.PayloadDigest(r.Context()), Downstream: request.Downstream,
 		Changes: job.RetryChanges{
 			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
-			Options: (*job.ExportOptions)(request.Options), Priority: run.Priority(request.Priority), Labels: request.Labels,
+			Options: (*job.ExportOptions)(request.Options), Priority: spec.Priority(request.Priority), Labels: request.Labels,
 			Inputs: api.Inputs(request.Inputs),
 		},
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -106,7 +107,7 @@ func TestRetryOfAnExportHasOtherOptions(t *testing.T) {
 	before := stage.Run(t, old)
 	again := post[contract.RetryAccepted](t, stage, "/v1/runs/"+old+"/retry", `{"options":{"maxDepth":2},"priority":"batch"}`, 202)
 	r := stage.Run(t, again.TaskID)
-	if !strings.Contains(string(r.Work.Options), `"maxDepth":2`) || r.Work.PI != before.Work.PI || r.Priority != run.PriorityBatch || r.PayloadDigest == before.PayloadDigest {
+	if !strings.Contains(string(r.Work.Options), `"maxDepth":2`) || r.Work.PI != before.Work.PI || r.Priority != spec.PriorityBatch || r.PayloadDigest == before.PayloadDigest {
 		t.Errorf("got %+v, want the changes", r)
 	}
 	if now := stage.Run(t, old); string(now.Work.Options) != string(before.Work.Options) || now.Priority != before.Priority {

@@ -9,8 +9,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/warm"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -80,7 +80,7 @@ func Definitions(all *runs.Runs, c runs.Config) *jobs.Definitions {
 	creations := runs.NewJobRuns(all)
 	return jobs.NewDefinitions(creations, creations.Store(), jobs.Config{
 		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, CheckImage: c.CheckImage,
-		NoBucketKeys: c.BucketCredentials == run.BucketEnvelope,
+		NoBucketKeys: c.BucketCredentials == spec.BucketEnvelope,
 	})
 }
 

@@ -108,7 +108,7 @@ type LeaseStore interface {
 	// QueueState returns the state of the queue for a run that joins it with the slot's pool,
 	// priority and key. A commit that enqueues a slot with a key and a round is conditional on
 	// Slot.Behind: if another run of the key has joined since QueueState, the error is a *Conflict.
-	QueueState(ctx context.Context, tenant string, slot run.Slot) (run.QueueState, error)
+	QueueState(ctx context.Context, tenant string, slot platform.Slot) (platform.QueueState, error)
 	// Holders returns at most limit runs that hold a slot of the pool, in any order.
 	Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error)
 	// QueueLength returns the number of queued runs of the pool, but at most most (at least 1).
@@ -116,7 +116,7 @@ type LeaseStore interface {
 	QueueLength(ctx context.Context, tenant, pool string, most int) (int, error)
 	// QueueAhead returns the number of queued runs of the slot's pool before the slot in
 	// Slot.Order, but at most most (at least 1). It may be eventually consistent.
-	QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error)
+	QueueAhead(ctx context.Context, tenant string, slot platform.Slot, most int) (int, error)
 	// Pools returns the use of each pool with a lease or a queue.
 	Pools(ctx context.Context) ([]PoolUse, error)
 	// Reconcile makes the leases and the queue of one pool match the records. It returns the

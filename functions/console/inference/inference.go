@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -113,7 +113,7 @@ func showInference(v *page.Visit) (page.View, error) {
 		return page.View{}, err
 	}
 	data.Spending = spendingOf(figures, data.Budgets[0].Budget)
-	asked := url.Values{"kind": {run.KindInference}, "limit": {strconv.Itoa(tasksRead)}}
+	asked := url.Values{"kind": {spec.KindInference}, "limit": {strconv.Itoa(tasksRead)}}
 	tasks, err := v.ListRuns(asked)
 	if err != nil {
 		return page.View{}, err

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/console/ui"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -41,7 +41,7 @@ func usageOf(tasks []contract.Task, more bool, now time.Time) *usage {
 	for i := range usageHours {
 		from := end.Add(time.Duration(i-usageHours) * time.Hour)
 		h := usageHour{From: from, Until: from.Add(time.Hour)}
-		h.Path = ui.WithQuery("runs", url.Values{"kind": {run.KindInference}, "createdAfter": {h.From.Format(time.RFC3339)}, "createdBefore": {h.Until.Format(time.RFC3339)}})
+		h.Path = ui.WithQuery("runs", url.Values{"kind": {spec.KindInference}, "createdAfter": {h.From.Format(time.RFC3339)}, "createdBefore": {h.Until.Format(time.RFC3339)}})
 		u.Hours = append(u.Hours, h)
 	}
 	found := false

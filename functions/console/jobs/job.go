@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -53,7 +53,7 @@ type jobData struct {
 	Pager   ui.Pager
 	// Parameters are the variables of the form that runs the job.
 	Parameters []Parameter
-	Priorities []run.Priority
+	Priorities []spec.Priority
 	Key        string
 }
 
@@ -82,7 +82,7 @@ const fieldLimit = 1000
 func showJob(v *page.Visit) (page.View, error) {
 	id := v.Request.PathValue("job_id")
 	path := "/v1/jobs/" + url.PathEscape(id)
-	data := jobData{Key: v.FormKey(id), Priorities: run.Priorities()}
+	data := jobData{Key: v.FormKey(id), Priorities: spec.Priorities()}
 	if err := v.Get(path, nil, &data.Job); err != nil {
 		return page.View{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/graph"
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -80,7 +80,7 @@ func (d jobData) form(l *ui.Layout) Node {
 			Label(ui.FieldName("Other parameters"), Textarea(Name("more"), Rows("2"), Placeholder("NAME=VALUE, one a line"))),
 		)
 	}
-	priorities := Map(d.Priorities, func(p run.Priority) Node { return Option(Text(string(p))) })
+	priorities := Map(d.Priorities, func(p spec.Priority) Node { return Option(Text(string(p))) })
 	return Section(
 		Class("card"), ID("run"), Aria("labelledby", "h-run"), H2(ID("h-run"), Text("Run now")),
 		l.Post(

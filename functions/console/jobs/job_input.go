@@ -14,7 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // inputFields returns the fields of the inputs of a job, with their defaults.
@@ -74,4 +74,4 @@ func FormInputs(form url.Values) (map[string]json.RawMessage, error) {
 }
 
 // InputText returns the value of an input of a run as a text.
-func InputText(value json.RawMessage) string { return run.Value(value).Text() }
+func InputText(value json.RawMessage) string { return spec.Value(value).Text() }

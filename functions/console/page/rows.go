@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -78,7 +79,7 @@ func SecondsOf(started, ended, now time.Time) float64 {
 // WhatOf returns what a run does: its job, program or export, and a detail.
 func WhatOf(t contract.Task) (what, detail string) {
 	switch {
-	case t.Kind == run.KindExport:
+	case t.Kind == spec.KindExport:
 		return "export " + t.Format, t.PI
 	case t.Inference != nil:
 		return t.Inference.Model, t.Inference.Engine

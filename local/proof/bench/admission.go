@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -106,9 +107,9 @@ func (s *queueStore) create(ctx context.Context, key, round int) (run.Run, error
 	now := time.Now().UTC()
 	r := run.Run{
 		Tenant: "default", ID: fmt.Sprintf("run-%d-%d", key, round), Workspace: "default", CorrelationID: "c",
-		Concurrency: &run.Concurrency{Key: fmt.Sprintf("customer-%d", key), Limit: admissionRounds * 10},
-		Work:        run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Completion: run.CompletionExit}},
-		Policy:      run.Policy{QueueTimeout: time.Hour, StartTimeout: time.Hour, TimeLimit: time.Hour, RecordRetention: time.Hour, Retry: run.Retry{MaxAttempts: 1}},
+		Concurrency: &spec.Concurrency{Key: fmt.Sprintf("customer-%d", key), Limit: admissionRounds * 10},
+		Work:        spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{Completion: spec.CompletionExit}},
+		Policy:      spec.Policy{QueueTimeout: time.Hour, StartTimeout: time.Hour, TimeLimit: time.Hour, RecordRetention: time.Hour, Retry: spec.Retry{MaxAttempts: 1}},
 	}
 	r.TaskID = r.ID
 	d := run.New(r, now)

@@ -28,7 +28,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -114,7 +116,7 @@ func livingRun(i int) port.Write {
 	m := livingMachine(i)
 	w := port.WriteOf(run.New(run.Run{
 		Tenant: m.Owner.Tenant, ID: m.Owner.RunID, TaskID: m.Owner.RunID, Workspace: "default", CorrelationID: "0f8fad5b-d9cb-469f-a165-70867728950e",
-		Work: run.Work{Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: json.RawMessage(`{"recursive":true}`), Image: "registry.fly.io/worker:v1"},
+		Work: spec.Work{Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: json.RawMessage(`{"recursive":true}`), Image: "registry.fly.io/worker:v1"},
 	}, now))
 	w.Run.Execution.ActBy = now.Add(time.Hour)
 	if i%100 == 0 {
@@ -122,11 +124,11 @@ func livingRun(i int) port.Write {
 	}
 	w.Run.Execution.Pending = nil
 	if i%2 == 0 {
-		w.Run.State, w.Run.Slot = run.Running, run.Slot{Pool: "default", State: run.SlotHeld}
+		w.Run.State, w.Run.Slot = run.Running, platform.Slot{Pool: "default", State: platform.SlotHeld}
 		w.Run.Attempt = run.Attempt{Number: 1, MachineName: m.Name, Machine: m.Machine, StartedAt: now}
 		return w
 	}
-	w.Run.Slot = run.Slot{Pool: "default", Limit: 10, State: run.SlotQueued, Since: now}
+	w.Run.Slot = platform.Slot{Pool: "default", Limit: 10, State: platform.SlotQueued, Since: now}
 	w.Lease = run.LeaseEnqueue
 	return w
 }

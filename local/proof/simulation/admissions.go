@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // admitting reports whether the jobs of the world have constraints that refuse runs for a
@@ -42,7 +43,7 @@ func (w *world) drawAdmission(d map[string]any) {
 	if w.chance(0.2) {
 		constraints["catchUpWindow"] = w.between(max(10*time.Second, w.precision()), max(time.Minute, 2*w.precision())).String()
 	}
-	d["completion"], d["constraints"] = run.CompletionExit, constraints
+	d["completion"], d["constraints"] = spec.CompletionExit, constraints
 	draw := func() map[string]any {
 		kind := []run.ActionType{
 			run.ActionWait, run.ActionWait, run.ActionWait, run.ActionKillOld, run.ActionKillOld, run.ActionRetryLater, run.ActionSkip, run.ActionWebhook,

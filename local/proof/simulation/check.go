@@ -10,7 +10,9 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -62,14 +64,14 @@ type use struct{ held, queued int }
 func (w *world) poolUse() map[string]use {
 	pools := map[string]use{}
 	for _, r := range w.records.ordered {
-		for _, s := range []run.Slot{r.Slot, r.JobSlot, r.KeySlot} {
+		for _, s := range []platform.Slot{r.Slot, r.JobSlot, r.KeySlot} {
 			of := pools[s.Pool]
 			switch {
 			case r.State.Terminal():
 				continue
-			case s.State == run.SlotQueued:
+			case s.State == platform.SlotQueued:
 				of.queued++
-			case s.State == run.SlotHeld && s.Limit > 0:
+			case s.State == platform.SlotHeld && s.Limit > 0:
 				of.held++
 			default:
 				continue
@@ -118,7 +120,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	records := w.records.ordered
 	exports := 0
 	for _, r := range records {
-		if r.Work.Kind == run.KindExport {
+		if r.Work.Kind == spec.KindExport {
 			exports++
 		}
 	}

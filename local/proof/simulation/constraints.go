@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -23,7 +24,7 @@ func (w *world) checkJobRun(before, r *run.Run) {
 		w.checkLineage(r)
 	} else {
 		w.checkDefinition(before, r)
-		if r.JobSlot.State == run.SlotHeld && before.JobSlot.State != run.SlotHeld {
+		if r.JobSlot.State == platform.SlotHeld && before.JobSlot.State != platform.SlotHeld {
 			w.checkJobGrant(before, r)
 		}
 		if admitted(r) && !admitted(before) {
@@ -53,7 +54,7 @@ func (w *world) checkAdmitted(r *run.Run) {
 	}
 	facts := w.factsOf(r)
 	facts.admittedAt = w.time.now
-	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != run.SlotHeld && !r.State.Terminal() {
+	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != platform.SlotHeld && !r.State.Terminal() {
 		w.fail("%s is to start without a slot of its job", r.ID)
 	}
 	if late := w.time.now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.plan.skew+w.limitSlack() {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // contended reports whether the jobs of the world compete for a few slots of the pool, of their
@@ -40,7 +41,7 @@ func (w *world) drawContended(d map[string]any) {
 	times := nominal{every: w.between(4*time.Second, 20*time.Second)}
 	d["schedule"] = "@every " + times.every.String()
 	w.schedules[scheduleKey{"@every " + times.every.String(), ""}] = times
-	d["priority"] = []run.Priority{run.PriorityInteractive, run.PriorityNormal, run.PriorityNormal, run.PriorityBatch}[w.random.IntN(4)]
+	d["priority"] = []spec.Priority{spec.PriorityInteractive, spec.PriorityNormal, spec.PriorityNormal, spec.PriorityBatch}[w.random.IntN(4)]
 	constraints := map[string]any{"maxAllowedRunTime": w.between(20*time.Second, time.Minute).String()}
 	d["constraints"] = constraints
 	keyed, limited := 0.5, 0.4

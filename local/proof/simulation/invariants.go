@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -48,7 +49,7 @@ func (w *world) factsOf(r *run.Run) *runFacts {
 // checkChange compares a record with its previous version. before is nil for a new run.
 func (w *world) checkChange(before, r *run.Run) {
 	facts := w.factsOf(r)
-	w.throttled = w.throttled || r.Attempt.Throttles > 0 && !r.Attempt.MaybeCreated || r.State == run.ContainerCreating && r.Slot.State == run.SlotQueued
+	w.throttled = w.throttled || r.Attempt.Throttles > 0 && !r.Attempt.MaybeCreated || r.State == run.ContainerCreating && r.Slot.State == platform.SlotQueued
 	if before != nil {
 		w.checkOrder(before, r)
 		w.checkAttempt(before, r)
@@ -65,7 +66,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {
 		facts.terminatingAt = w.time.now
 	}
-	if r.Slot.State == run.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
+	if r.Slot.State == platform.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
 		w.fail("%s holds a slot in %s", r.ID, r.State)
 	}
 	if m := w.machines.byID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || !m.served(r) && !m.gaveUp(r)) {
@@ -106,13 +107,13 @@ func (w *world) uncounted(r *run.Run) int {
 
 // noteWaits records when the run entered its state, its queues and its action.
 func (f *runFacts) noteWaits(now time.Time, before, r *run.Run) {
-	if r.Slot.State == run.SlotQueued && (before == nil || before.Slot.State != run.SlotQueued || rejoined(before, r)) {
+	if r.Slot.State == platform.SlotQueued && (before == nil || before.Slot.State != platform.SlotQueued || rejoined(before, r)) {
 		f.queuedAt = now
 	}
-	if r.JobSlot.State == run.SlotQueued && (before == nil || before.JobSlot.State != run.SlotQueued) {
+	if r.JobSlot.State == platform.SlotQueued && (before == nil || before.JobSlot.State != platform.SlotQueued) {
 		f.jobQueuedAt = now
 	}
-	if r.KeySlot.State == run.SlotQueued && (before == nil || before.KeySlot.State != run.SlotQueued) {
+	if r.KeySlot.State == platform.SlotQueued && (before == nil || before.KeySlot.State != platform.SlotQueued) {
 		f.keyQueuedAt = now
 	}
 	if before == nil || before.State != r.State {
@@ -156,7 +157,7 @@ func (w *world) checkOrder(before, r *run.Run) {
 // checkAttempt checks that known facts of an attempt do not change, and that slots are granted
 // in the order of the queue.
 func (w *world) checkAttempt(before, r *run.Run) {
-	if r.Slot.State == run.SlotHeld && before.Slot.State != run.SlotHeld {
+	if r.Slot.State == platform.SlotHeld && before.Slot.State != platform.SlotHeld {
 		w.checkGrant(before, r)
 		w.checkDrained(r)
 		w.checkLimit(r)

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // maxJobs limits the jobs of a world.
@@ -198,7 +199,7 @@ func (w *world) runJob(id string) {
 func (w *world) drawDefinition(id string) map[string]any {
 	d := map[string]any{
 		"id": id, "image": "worker", "command": []string{"work"},
-		"completion": []run.Completion{run.CompletionExit, run.CompletionExit, run.CompletionCallback}[w.random.IntN(3)],
+		"completion": []spec.Completion{spec.CompletionExit, spec.CompletionExit, spec.CompletionCallback}[w.random.IntN(3)],
 	}
 	if w.severalPools() && !w.serves() {
 		d["pool"] = w.pools[w.random.IntN(len(w.pools))].id
@@ -227,7 +228,7 @@ func (w *world) drawDefinition(id string) map[string]any {
 		d["actions"] = w.drawActions(id, constraints)
 	}
 	if w.chance(0.5) {
-		d["priority"] = []run.Priority{run.PriorityInteractive, run.PriorityNormal, run.PriorityBatch}[w.random.IntN(3)]
+		d["priority"] = []spec.Priority{spec.PriorityInteractive, spec.PriorityNormal, spec.PriorityBatch}[w.random.IntN(3)]
 	}
 	if w.chance(0.4) {
 		w.drawKey(d)
@@ -237,7 +238,7 @@ func (w *world) drawDefinition(id string) map[string]any {
 	}
 	if w.chance(0.3) {
 		d["exitCodes"] = map[string]any{"retry": []int{75}, "fail": []int{2}}
-		if d["completion"] == run.CompletionCallback {
+		if d["completion"] == spec.CompletionCallback {
 			delete(d, "exitCodes")
 		}
 	}
@@ -260,7 +261,7 @@ func (w *world) drawKey(d map[string]any) {
 	limits := map[string]any{"limit": 1 + w.random.IntN(2)}
 	if w.chance(0.6) || w.contended() {
 		limits["queueLimit"] = 1 + w.random.IntN(3)
-		limits["overflow"] = []run.Overflow{run.OverflowReject, run.OverflowKeepNewest, run.OverflowKeepOldest}[w.random.IntN(3)]
+		limits["overflow"] = []spec.Overflow{spec.OverflowReject, spec.OverflowKeepNewest, spec.OverflowKeepOldest}[w.random.IntN(3)]
 	}
 	d["concurrency"] = limits
 }

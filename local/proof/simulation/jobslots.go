@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -123,12 +124,12 @@ func needsPrevious(r *run.Run) bool {
 
 // holdsJobSlot reports whether a run counts against the limit of its job.
 func holdsJobSlot(r *run.Run) bool {
-	return !r.State.Terminal() && r.JobSlot.State == run.SlotHeld && r.JobSlot.Limit > 0
+	return !r.State.Terminal() && r.JobSlot.State == platform.SlotHeld && r.JobSlot.Limit > 0
 }
 
 // contends reports whether a run holds or queues for a slot of its job.
 func contends(r *run.Run) bool {
-	return holdsJobSlot(r) || !r.State.Terminal() && r.JobSlot.State == run.SlotQueued
+	return holdsJobSlot(r) || !r.State.Terminal() && r.JobSlot.State == platform.SlotQueued
 }
 
 // noteUse records how many slots of the job are used, including those used since the last
@@ -165,7 +166,7 @@ func (w *world) tookJobAfter(r, other *run.Run) bool {
 // queuedForJob reports whether a run with a slot of its job was in the job's queue before. It
 // can leave the queue in the commit after the one in which it joined.
 func queuedForJob(before, r *run.Run) bool {
-	if before.JobSlot.State == run.SlotQueued {
+	if before.JobSlot.State == platform.SlotQueued {
 		return true
 	}
 	if r.Acting == nil || !r.Acting.Done && !r.Acting.Due {
@@ -230,7 +231,7 @@ func (w *world) checkJobOrder(before, r *run.Run) {
 	queued := queuedForJob(before, r)
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
-		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != run.SlotQueued || was == nil || was.JobSlot.State != run.SlotQueued {
+		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != platform.SlotQueued || was == nil || was.JobSlot.State != platform.SlotQueued {
 			continue
 		}
 		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).jobQueuedAt) < 2*slowest {

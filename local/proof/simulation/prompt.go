@@ -3,6 +3,7 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -70,10 +71,10 @@ func (w *world) checkPrompt() {
 func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	switch r.State {
 	case run.Pending:
-		if r.Slot.State == run.SlotQueued || r.KeySlot.State == run.SlotQueued {
+		if r.Slot.State == platform.SlotQueued || r.KeySlot.State == platform.SlotQueued {
 			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
-		if r.Slot.State == run.SlotHeld {
+		if r.Slot.State == platform.SlotHeld {
 			return "its constraints", r.Slot.Since, hookTime + 2*time.Second
 		}
 		return "its admission", r.EnteredAt, 2 * time.Second
@@ -84,7 +85,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	case run.ActionPending, run.ActionRunning:
 		return w.actionLimitOf(r)
 	case run.ContainerCreating:
-		if r.Slot.State == run.SlotQueued { // its start was throttled or deferred
+		if r.Slot.State == platform.SlotQueued { // its start was throttled or deferred
 			w.attempt(r.TaskID, r.Attempt.Number).longStart = true
 			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
@@ -155,7 +156,7 @@ func (w *world) queueEnd(r *run.Run) time.Time {
 func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
 	facts := w.factsOf(r)
 	switch {
-	case r.Slot.State == run.SlotQueued:
+	case r.Slot.State == platform.SlotQueued:
 		return "the queue timeout", w.queueEnd(r), 3 * time.Second
 	case r.Acting == nil || !r.Acting.Waits && !r.Acting.Done:
 		since := facts.enteredAt
@@ -286,9 +287,9 @@ func (w *world) checkIdle() {
 			continue
 		}
 		switch r.PoolState() {
-		case run.SlotHeld:
+		case platform.SlotHeld:
 			held++
-		case run.SlotQueued:
+		case platform.SlotQueued:
 			queued++
 		}
 	}

@@ -3,7 +3,9 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // turnKey returns the key that shares a pool's queue fairly: the concurrency key of a run, or
@@ -21,9 +23,9 @@ func turnKey(r *run.Run) string {
 // urgency returns the rank of a run's priority; 0 is the most urgent.
 func urgency(r *run.Run) int {
 	switch r.Priority {
-	case run.PriorityInteractive:
+	case spec.PriorityInteractive:
 		return 0
-	case run.PriorityBatch:
+	case spec.PriorityBatch:
 		return 2
 	}
 	return 1
@@ -45,7 +47,7 @@ func (w *world) checkKey(before, r *run.Run) {
 	if c == nil {
 		return
 	}
-	now := run.SlotState("")
+	now := platform.SlotState("")
 	if before != nil {
 		now = before.KeySlot.State
 	}
@@ -53,24 +55,24 @@ func (w *world) checkKey(before, r *run.Run) {
 	for _, other := range w.records.ordered {
 		switch {
 		case other.Concurrency == nil || other.Concurrency.Key != c.Key || other.State.Terminal():
-		case other.KeySlot.State == run.SlotHeld && w.tookKeyAfter(other, r.KeySlot.Limit):
-		case other.KeySlot.State == run.SlotHeld:
+		case other.KeySlot.State == platform.SlotHeld && w.tookKeyAfter(other, r.KeySlot.Limit):
+		case other.KeySlot.State == platform.SlotHeld:
 			held++
-		case other.KeySlot.State == run.SlotQueued && w.joinedKeyAfter(other, c.QueueLimit):
-		case other.KeySlot.State == run.SlotQueued:
+		case other.KeySlot.State == platform.SlotQueued && w.joinedKeyAfter(other, c.QueueLimit):
+		case other.KeySlot.State == platform.SlotQueued:
 			queued++
 		}
 	}
-	if !r.State.Terminal() && r.KeySlot.State == run.SlotHeld && now != run.SlotHeld {
+	if !r.State.Terminal() && r.KeySlot.State == platform.SlotHeld && now != platform.SlotHeld {
 		if most := min(r.KeySlot.Limit, w.keyLimitOf(r)); held > most {
 			w.fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, most)
 		}
 		w.checkKeyGrant(before, r)
 	}
-	if r.KeySlot.State == run.SlotQueued && now == "" && c.QueueLimit > 0 && queued > c.QueueLimit && r.KeySlot.QueueLimit > 0 {
+	if r.KeySlot.State == platform.SlotQueued && now == "" && c.QueueLimit > 0 && queued > c.QueueLimit && r.KeySlot.QueueLimit > 0 {
 		w.fail("%s joined the queue of key %s with %d others, want at most %d in all", r.ID, c.Key, queued-1, c.QueueLimit)
 	}
-	if r.KeySlot.State == run.SlotQueued && now == "" && c.QueueLimit > 0 && r.KeySlot.QueueLimit == 0 {
+	if r.KeySlot.State == platform.SlotQueued && now == "" && c.QueueLimit > 0 && r.KeySlot.QueueLimit == 0 {
 		w.checkReplaces(r)
 	}
 	if r.Overflowed != nil && (before == nil || before.Overflowed == nil) {
@@ -83,7 +85,7 @@ func (w *world) checkKey(before, r *run.Run) {
 // larger limit.
 func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
 	was := w.last[r.ID]
-	return (was == nil || was.KeySlot.State != run.SlotHeld) && r.KeySlot.Limit > limit
+	return (was == nil || was.KeySlot.State != platform.SlotHeld) && r.KeySlot.Limit > limit
 }
 
 // joinedKeyAfter reports whether a run may have joined the key's queue after a run whose job
@@ -91,7 +93,7 @@ func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
 // larger limit or no limit.
 func (w *world) joinedKeyAfter(r *run.Run, limit int) bool {
 	was, own := w.last[r.ID], r.Concurrency.QueueLimit
-	return (was == nil || was.KeySlot.State != run.SlotQueued) && (own > limit || own == 0)
+	return (was == nil || was.KeySlot.State != platform.SlotQueued) && (own > limit || own == 0)
 }
 
 // checkKeyGrant checks that a run does not take a slot of its key before a queued run that is
@@ -100,14 +102,14 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 	place := w.time.now
 	switch {
 	case before == nil:
-	case before.KeySlot.State == run.SlotQueued:
+	case before.KeySlot.State == platform.SlotQueued:
 		place = before.KeySlot.Since
 	case before.State == run.Pending:
 		place = before.EnteredAt
 	}
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
-		if other.ID == r.ID || other.KeySlot.Pool != r.KeySlot.Pool || other.KeySlot.State != run.SlotQueued || was == nil || was.KeySlot.State != run.SlotQueued {
+		if other.ID == r.ID || other.KeySlot.Pool != r.KeySlot.Pool || other.KeySlot.State != platform.SlotQueued || was == nil || was.KeySlot.State != platform.SlotQueued {
 			continue
 		}
 		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).keyQueuedAt) < 2*slowest {
@@ -126,24 +128,24 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 func (w *world) checkOverflow(before, r *run.Run) {
 	o, c := r.Overflowed, r.Concurrency
 	by := w.records.byID[o.By]
-	joins := before == nil || before.KeySlot.State != run.SlotQueued
+	joins := before == nil || before.KeySlot.State != platform.SlotQueued
 	switch {
 	case !r.Skipped || o.Key != c.Key:
 		w.fail("%s was skipped for key %s in %s, want Completed, skipped for %s", r.ID, o.Key, r.State, c.Key)
-	case o.By == "" && o.Rule != run.OverflowKeepNewest: // the queue was empty when it was read
+	case o.By == "" && o.Rule != spec.OverflowKeepNewest: // the queue was empty when it was read
 	case by == nil || by.Concurrency == nil || by.Concurrency.Key != c.Key || by.ID == r.ID:
 		w.fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
-	case o.Rule == run.OverflowKeepNewest && w.last[by.ID] != nil && w.last[by.ID].KeySlot.State == run.SlotQueued:
+	case o.Rule == spec.OverflowKeepNewest && w.last[by.ID] != nil && w.last[by.ID].KeySlot.State == platform.SlotQueued:
 		w.fail("%s was replaced by %s, which was queued before", r.ID, by.ID)
-	case o.Rule == run.OverflowKeepNewest && by.Concurrency.Overflow != run.OverflowKeepNewest:
+	case o.Rule == spec.OverflowKeepNewest && by.Concurrency.Overflow != spec.OverflowKeepNewest:
 		w.fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
-	case o.Rule != run.OverflowKeepNewest && (!joins || c.Overflow != o.Rule && c.Overflow != ""):
+	case o.Rule != spec.OverflowKeepNewest && (!joins || c.Overflow != o.Rule && c.Overflow != ""):
 		w.fail("%s was skipped by the rule %s in the queue of key %s, want %s for one that joins", r.ID, o.Rule, c.Key, c.Overflow)
 	}
-	if o.Rule == run.OverflowKeepNewest && !joins {
+	if o.Rule == spec.OverflowKeepNewest && !joins {
 		w.checkFirst(before, r)
 	}
-	if c.QueueLimit == 0 && o.Rule != run.OverflowKeepNewest || o.Queued < 1 {
+	if c.QueueLimit == 0 && o.Rule != spec.OverflowKeepNewest || o.Queued < 1 {
 		w.fail("%s was skipped with %d runs in the queue of key %s, whose limit is %d", r.ID, o.Queued, c.Key, c.QueueLimit)
 	}
 }
@@ -162,7 +164,7 @@ func (w *world) checkReplaces(r *run.Run) {
 func (w *world) checkFirst(before, r *run.Run) {
 	for _, other := range w.records.ordered {
 		was := w.last[other.ID]
-		if other.KeySlot.Pool != before.KeySlot.Pool || other.KeySlot.State != run.SlotQueued || was == nil || was.KeySlot.State != run.SlotQueued {
+		if other.KeySlot.Pool != before.KeySlot.Pool || other.KeySlot.State != platform.SlotQueued || was == nil || was.KeySlot.State != platform.SlotQueued {
 			continue
 		}
 		older := urgency(other) == urgency(r) && other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.plan.skew))
@@ -176,7 +178,7 @@ func (w *world) checkFirst(before, r *run.Run) {
 // so long that every later grant was decided with it in the queue.
 func (w *world) waitsLong(r *run.Run, at time.Time) bool {
 	was := w.last[r.ID]
-	if r.Slot.State != run.SlotQueued || was == nil || was.Slot.State != run.SlotQueued || r.Attempt.Number != was.Attempt.Number || rejoined(was, r) {
+	if r.Slot.State != platform.SlotQueued || was == nil || was.Slot.State != platform.SlotQueued || r.Attempt.Number != was.Attempt.Number || rejoined(was, r) {
 		return false
 	}
 	if r.Attempt.Throttles != was.Attempt.Throttles {

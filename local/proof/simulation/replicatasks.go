@@ -85,7 +85,7 @@ func (s *crashingStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) 
 	}
 	for _, t := range s.w.fleet.tasks {
 		if t.ref == ref {
-			r := run.Run{Tenant: ref.Tenant, ID: ref.ID, State: run.Running, Slot: run.Slot{Pool: t.pool, State: run.SlotHeld}}
+			r := run.Run{Tenant: ref.Tenant, ID: ref.ID, State: run.Running, Slot: platform.Slot{Pool: t.pool, State: platform.SlotHeld}}
 			r.Attempt.Replica = t.replica
 			return r, nil
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -91,12 +91,12 @@ func (w *world) between(least, most time.Duration) time.Duration {
 
 // drawPolicy draws a policy from the whole range of each setting; longest limits
 // the durations.
-func (w *world) drawPolicy(longest time.Duration) run.Policy {
-	p := run.Policy{
+func (w *world) drawPolicy(longest time.Duration) spec.Policy {
+	p := spec.Policy{
 		StartTimeout: w.between(5*time.Second, min(longest, limit.TokenTTL)), TimeLimit: w.between(10*time.Second, longest),
 		CancelGrace: w.between(time.Second, min(longest, limit.CancelGrace)), QueueTimeout: w.between(time.Second, longest),
 		OutputRetention: 30 * 24 * time.Hour, RecordRetention: 60 * 24 * time.Hour,
-		Retry: run.Retry{
+		Retry: spec.Retry{
 			MaxAttempts: 1 + w.random.IntN(4), MaxFurtherStarts: w.random.IntN(4), InitialDelay: w.between(time.Second, longest/16),
 			Multiplier: 1 + 9*w.random.Float64()*float64(w.random.IntN(2)), Jitter: w.random.Float64(),
 		},
@@ -116,7 +116,7 @@ func (w *world) drawPolicy(longest time.Duration) run.Policy {
 }
 
 // requested returns the policy in the form of a request.
-func requested(p run.Policy) *contract.Policy {
+func requested(p spec.Policy) *contract.Policy {
 	seconds := func(d time.Duration) *int { return new(int(d / time.Second)) }
 	asked := &contract.Policy{
 		TimeLimitSeconds: seconds(p.TimeLimit), StartTimeoutSeconds: seconds(p.StartTimeout), CancelGraceSeconds: seconds(p.CancelGrace),

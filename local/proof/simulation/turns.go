@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -32,7 +33,7 @@ func (w *world) turnsOf(t turn) *turnFacts {
 // rejoined reports whether a queued run has left the queue and joined it again since the
 // previous version of its record.
 func rejoined(before, r *run.Run) bool {
-	return before.Slot.State == run.SlotQueued && r.Slot.State == run.SlotQueued &&
+	return before.Slot.State == platform.SlotQueued && r.Slot.State == platform.SlotQueued &&
 		(before.Slot.Round != r.Slot.Round || !before.Slot.Since.Equal(r.Slot.Since))
 }
 
@@ -43,9 +44,9 @@ func (w *world) noteTurns(changed []*run.Run) {
 		before, of := w.last[r.ID], turnOf(r)
 		var turned bool
 		switch {
-		case before == nil || before.Slot.State != run.SlotQueued:
-			turned = r.Slot.State == run.SlotHeld && (before == nil || before.Slot.State != run.SlotHeld)
-		case r.Slot.State != run.SlotQueued:
+		case before == nil || before.Slot.State != platform.SlotQueued:
+			turned = r.Slot.State == platform.SlotHeld && (before == nil || before.Slot.State != platform.SlotHeld)
+		case r.Slot.State != platform.SlotQueued:
 			of = turnOf(before)
 			turned = r.State != run.Cancelled && (r.Fault == nil || r.Fault.Code != fault.QueueTimeout)
 			w.turnsOf(of).forfeited = w.turnsOf(of).forfeited || !turned
@@ -58,7 +59,7 @@ func (w *world) noteTurns(changed []*run.Run) {
 		}
 	}
 	for of, f := range w.turns {
-		if f.forfeited && !slices.ContainsFunc(w.records.ordered, func(r *run.Run) bool { return r.Slot.State == run.SlotQueued && turnOf(r) == of }) {
+		if f.forfeited && !slices.ContainsFunc(w.records.ordered, func(r *run.Run) bool { return r.Slot.State == platform.SlotQueued && turnOf(r) == of }) {
 			f.forfeited = false
 		}
 	}
@@ -74,7 +75,7 @@ func (w *world) checkGrant(before, r *run.Run) {
 		return // a throttled start returns to its earlier place
 	}
 	mine, joined := turnOf(r), w.time.now
-	if before.Slot.State == run.SlotQueued {
+	if before.Slot.State == platform.SlotQueued {
 		joined = w.factsOf(r).queuedAt
 	}
 	for _, other := range w.records.ordered {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -64,7 +64,7 @@ func (w *world) addWorkers(m *machine) {
 	modern := w.chance(w.plan.workerContract)
 	for i := range count {
 		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.chance(w.plan.ignoreSignals)}
-		p.exits = !modern && m.spec.Env[contract.CompletionVariable] == string(run.CompletionExit)
+		p.exits = !modern && m.spec.Env[contract.CompletionVariable] == string(spec.CompletionExit)
 		p.handlesSigterm = modern && w.chance(0.5)
 		p.obeysDeadline, p.patient = w.chance(0.5), w.chance(0.3)
 		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // stored is a run that waits with a task token.
 func stored() port.Write {
-	w := port.WriteOf(run.New(run.Run{Tenant: "default", ID: "a", TaskID: taskID, Work: run.Work{Kind: "export", Format: "mods"}}, begin))
+	w := port.WriteOf(run.New(run.Run{Tenant: "default", ID: "a", TaskID: taskID, Work: spec.Work{Kind: "export", Format: "mods"}}, begin))
 	w.Run.Wait = run.Wait{Generation: 1, Step: run.StepRunning, Token: "secret-token"}
 	w.Heartbeat.Open = &run.Heartbeat{Attempt: 1, WorkerID: "w", At: begin, Token: "secret-token"}
 	return w

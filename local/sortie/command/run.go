@@ -20,7 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -101,7 +101,7 @@ the member log.`,
 				limited.MaxAllowedRunTime, d.Constraints = job.Duration(f.timeout.String()), &limited
 			}
 			if flags.Changed("priority") {
-				d.Priority = run.Priority(f.priority)
+				d.Priority = spec.Priority(f.priority)
 			}
 			if flags.Changed("concurrency-key") {
 				d.ConcurrencyKey = f.concurrencyKey

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -41,7 +42,7 @@ func (f *runsFilter) define(c *cobra.Command) {
 	argument.Complete(c, "trigger", "", triggers())
 }
 
-func kinds() []string { return run.FilterKinds() }
+func kinds() []string { return spec.FilterKinds() }
 
 func triggers() (names []string) {
 	for _, t := range run.Triggers() {

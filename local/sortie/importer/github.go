@@ -12,7 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 var (
@@ -204,7 +204,7 @@ func (j *Job) concurrency(n *node, w *workflow, suffix string) {
 	}), "-"), "-")
 	if key = strings.Trim(key+suffix, "-"); text != "" {
 		j.Definition.ConcurrencyKey = key
-		j.Definition.Concurrency = &job.Concurrency{QueueLimit: new(1), Overflow: run.OverflowKeepNewest}
+		j.Definition.Concurrency = &job.Concurrency{QueueLimit: new(1), Overflow: spec.OverflowKeepNewest}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -82,7 +83,7 @@ func firing(j job.Job) run.Run {
 	r := export(run.FiringID(j.ID, j.NextAt))
 	r.TaskID = "job_" + j.ID
 	r.JobID, r.JobVersion, r.Trigger, r.ScheduledAt = j.ID, j.Version, run.TriggerSchedule, j.NextAt
-	r.Work = run.Work{Kind: run.KindJob, Image: j.Definition.Image, Program: &run.Program{Command: j.Definition.Command, Completion: run.CompletionExit}}
+	r.Work = spec.Work{Kind: spec.KindJob, Image: j.Definition.Image, Program: &spec.Program{Command: j.Definition.Command, Completion: spec.CompletionExit}}
 	r.Constraints = &run.Constraints{MaxConcurrentRuns: 1}
 	return r
 }

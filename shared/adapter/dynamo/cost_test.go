@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -24,15 +25,15 @@ import (
 func export(id string) run.Run {
 	return run.Run{
 		Tenant: "default", ID: id, TaskID: id, Workspace: "default", CorrelationID: "0f8fad5b-d9cb-469f-a165-70867728950e",
-		Work: run.Work{
+		Work: spec.Work{
 			Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Image: "registry.fly.io/arke-mods-export-worker:latest",
 			Options: json.RawMessage(`{"recursive":false,"maxDepth":5,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
 		},
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
 			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour,
 			OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
-			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.25},
+			Retry: spec.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.25},
 		},
 	}
 }

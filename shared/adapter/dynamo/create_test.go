@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestTaskIDOutlivesItsRun checks the expiry of a task id's item. It is after every wait that
@@ -13,7 +14,7 @@ func TestTaskIDOutlivesItsRun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	created := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	plain := run.Run{CreatedAt: created, Policy: run.Policy{TimeLimit: time.Hour, RecordRetention: 7 * day}}
+	plain := run.Run{CreatedAt: created, Policy: spec.Policy{TimeLimit: time.Hour, RecordRetention: 7 * day}}
 	scheduled, waits, waitsForOne := plain, plain, plain
 	scheduled.ScheduledAt = created.Add(30 * day)
 	waits.Actions = &run.Actions{OnViolation: &run.Action{Type: run.ActionWait, Limit: 60 * day}}

@@ -18,7 +18,7 @@
 //	TENANT#pool#NAME       record                    the record of the pool
 //	                       pool                      registers the pool
 //	                       slot#NUMBER               a held slot and its run
-//	                       line#ORDER#ID             a run in the queue, see run.Slot.Order
+//	                       line#ORDER#ID             a run in the queue, see platform.Slot.Order
 //	                       turn#TURN                 the turns of a key in the queue; without TURN, the joins of
 //	                                                 a queue with a limit
 //	TENANT#job#ID          job                       the job: its record, revision and version

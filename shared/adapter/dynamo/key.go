@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -61,27 +62,27 @@ func within(tenant, kind, name string) string {
 	return url.PathEscape(tenant) + "#" + kind + "#" + name
 }
 
-func pkRun(ref run.Ref) string                       { return within(ref.Tenant, "run", ref.ID) }
-func pkPool(tenant, pool string) string              { return within(tenant, "pool", pool) }
-func pkWarm(tenant, pool string) string              { return within(tenant, "warm", pool) }
-func pkKey(tenant, key string) string                { return within(tenant, "key", key) }
-func pkTask(tenant, taskID string) string            { return within(tenant, "task", taskID) }
-func runKey(ref run.Ref) item                        { return keyOf(pkRun(ref), sortRun) }
-func heartbeatKey(ref run.Ref) item                  { return keyOf(pkRun(ref), sortHeartbeat) }
-func slotKey(in string, number int) item             { return keyOf(in, slotSort(number)) }
-func slotSort(number int) string                     { return fmt.Sprintf("%s%06d", sortSlot, number) }
-func pkJob(tenant, jobID string) string              { return within(tenant, "job", jobID) }
-func queueKey(in string, s run.Slot, id string) item { return keyOf(in, queueSort(s, id)) }
-func eventsPrefix(born time.Time) string             { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
-func eventsSort(p string, last int) string           { return fmt.Sprintf("%s%010d", p, last) }
+func pkRun(ref run.Ref) string                            { return within(ref.Tenant, "run", ref.ID) }
+func pkPool(tenant, pool string) string                   { return within(tenant, "pool", pool) }
+func pkWarm(tenant, pool string) string                   { return within(tenant, "warm", pool) }
+func pkKey(tenant, key string) string                     { return within(tenant, "key", key) }
+func pkTask(tenant, taskID string) string                 { return within(tenant, "task", taskID) }
+func runKey(ref run.Ref) item                             { return keyOf(pkRun(ref), sortRun) }
+func heartbeatKey(ref run.Ref) item                       { return keyOf(pkRun(ref), sortHeartbeat) }
+func slotKey(in string, number int) item                  { return keyOf(in, slotSort(number)) }
+func slotSort(number int) string                          { return fmt.Sprintf("%s%06d", sortSlot, number) }
+func pkJob(tenant, jobID string) string                   { return within(tenant, "job", jobID) }
+func queueKey(in string, s platform.Slot, id string) item { return keyOf(in, queueSort(s, id)) }
+func eventsPrefix(born time.Time) string                  { return fmt.Sprintf("%s%s#", sortEvents, ordered(born)) }
+func eventsSort(p string, last int) string                { return fmt.Sprintf("%s%010d", p, last) }
 
 // queueSort returns the sort key of a queued run. The order of a slot without a round is its
 // age, as in the keys of earlier versions. Runs that those have queued are at the head of the
 // queue and leave it under that key.
-func queueSort(s run.Slot, id string) string { return sortQueue + s.Order() + "#" + id }
+func queueSort(s platform.Slot, id string) string { return sortQueue + s.Order() + "#" + id }
 
 // queueItem returns the item of a queued run.
-func queueItem(in string, s run.Slot, id string) item {
+func queueItem(in string, s platform.Slot, id string) item {
 	is := queueKey(in, s, id)
 	if turn := s.Turn(); turn != "" {
 		is[attrTurn] = text(turn)

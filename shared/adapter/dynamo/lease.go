@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -16,14 +17,14 @@ import (
 type leaseChange struct {
 	*change
 	lease run.LeaseChange
-	slot  func(run.Run) run.Slot
+	slot  func(run.Run) platform.Slot
 	// attribute has the number of the slot in the run's item.
 	attribute string
 }
 
-func poolSlot(r run.Run) run.Slot { return r.Slot }
-func jobSlot(r run.Run) run.Slot  { return r.JobSlot }
-func keySlot(r run.Run) run.Slot  { return r.KeySlot }
+func poolSlot(r run.Run) platform.Slot { return r.Slot }
+func jobSlot(r run.Run) platform.Slot  { return r.JobSlot }
+func keySlot(r run.Run) platform.Slot  { return r.KeySlot }
 
 // movesOf returns the changes of slots.
 func movesOf(changes []*change) (moves []leaseChange) {
@@ -42,8 +43,8 @@ func movesOf(changes []*change) (moves []leaseChange) {
 }
 
 // after returns the slot after the commit. pool returns the partition key of its pool.
-func (m leaseChange) after() run.Slot { return m.slot(m.Run) }
-func (m leaseChange) pool() string    { return pkPool(m.Run.Tenant, m.after().Pool) }
+func (m leaseChange) after() platform.Slot { return m.slot(m.Run) }
+func (m leaseChange) pool() string         { return pkPool(m.Run.Tenant, m.after().Pool) }
 
 // leaves reports whether the run leaves a slot or a queue, whose item must be found.
 func (m leaseChange) leaves() bool { return m.lease != run.LeaseTake && m.lease != run.LeaseEnqueue }

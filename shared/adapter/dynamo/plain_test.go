@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -37,15 +38,15 @@ func exportCommits(t *testing.T) []port.Write {
 	const id = "export_mods_1795251600000_3f1c9a7b"
 	d := run.New(run.Run{
 		Tenant: "default", ID: id, TaskID: id, Workspace: "main", CorrelationID: "req-4c5d7a9b-1f2e-4d3c-8b6a-90817263",
-		Work: run.Work{
+		Work: spec.Work{
 			Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Image: "registry.fly.io/exports:latest",
 			Options: []byte(`{"recursive":true,"maxDepth":10,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
 		},
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
 			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
 			OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
-			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
+			Retry: spec.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 	}, now)
 	writes := []port.Write{port.WriteOf(d)}

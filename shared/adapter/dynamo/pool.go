@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -65,7 +66,7 @@ func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) 
 }
 
 // QueueAhead implements port.Store, at the cost of QueueLength.
-func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
+func (s *Store) QueueAhead(ctx context.Context, tenant string, slot platform.Slot, most int) (int, error) {
 	query := s.queryRange(pkPool(tenant, slot.Pool), sortQueue, sortQueue+slot.Order())
 	query.ConsistentRead = nil
 	ahead, err := s.length(ctx, query, most)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -48,14 +49,14 @@ type usage struct {
 // in the index.
 type tally struct {
 	slots, queue uint8
-	recorded     run.SlotState
+	recorded     platform.SlotState
 }
 
 func (t tally) agrees() bool {
 	switch t.recorded {
-	case run.SlotHeld:
+	case platform.SlotHeld:
 		return t.slots == 1 && t.queue == 0
-	case run.SlotQueued:
+	case platform.SlotQueued:
 		return t.slots == 0 && t.queue == 1
 	}
 	return t.slots == 0 && t.queue == 0
@@ -81,7 +82,7 @@ func (s *Store) reconcile(ctx context.Context, tenant, pool string) (changed int
 	}); err != nil {
 		return 0, err
 	}
-	if err := living(func(id string, state run.SlotState) {
+	if err := living(func(id string, state platform.SlotState) {
 		t := tallies[hash(id)]
 		t.recorded = state
 		tallies[hash(id)] = t
@@ -122,7 +123,7 @@ func (s *Store) correct(
 	}); err != nil {
 		return 0, err
 	}
-	if err := living(func(id string, _ run.SlotState) {
+	if err := living(func(id string, _ platform.SlotState) {
 		if wanted(id) {
 			of(id)
 		}
@@ -154,14 +155,14 @@ func (s *Store) usages(ctx context.Context, in string, do func(id, sk string, sl
 }
 
 // recorded calls do for each living run that a pool counts.
-type recorded func(do func(id string, state run.SlotState)) error
+type recorded func(do func(id string, state platform.SlotState)) error
 
 // recordedBy returns the living runs of the tenant that the pool counts according to
 // the index, eventually consistent.
 func (s *Store) recordedBy(ctx context.Context, tenant, pool string) (recorded, error) {
 	if !isSidePool(pool) {
-		return func(do func(id string, state run.SlotState)) error {
-			return s.eachSlotMark(ctx, tenant, func(id string, state run.SlotState, of string) {
+		return func(do func(id string, state platform.SlotState)) error {
+			return s.eachSlotMark(ctx, tenant, func(id string, state platform.SlotState, of string) {
 				if of == pool {
 					do(id, state)
 				}
@@ -169,7 +170,7 @@ func (s *Store) recordedBy(ctx context.Context, tenant, pool string) (recorded, 
 		}, nil
 	}
 	states, err := s.surveyed(ctx, tenant, pool)
-	return func(do func(id string, state run.SlotState)) error {
+	return func(do func(id string, state platform.SlotState)) error {
 		for id, state := range states {
 			do(id, state)
 		}
@@ -201,10 +202,10 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 	in := pkPool(ref.Tenant, pool)
 	var parts []*part
 	keeps, kept := r.slot(attribute)
-	kept = kept && state == run.SlotHeld
+	kept = kept && state == platform.SlotHeld
 	found := false
 	for _, n := range is.slots {
-		if state == run.SlotHeld && (n == keeps || !kept) && !found {
+		if state == platform.SlotHeld && (n == keeps || !kept) && !found {
 			found = true
 			if !kept {
 				guard.set(attribute, number(int64(n)))
@@ -215,7 +216,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		p.heldBy(ref.ID)
 		parts = append(parts, p)
 	}
-	missing := state == run.SlotHeld && !found
+	missing := state == platform.SlotHeld && !found
 	n := 0
 	if missing {
 		if n, missing, err = s.missingSlot(ctx, in, r, attribute, numbers); err != nil {
@@ -231,7 +232,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 		parts = append(parts, p)
 		guard.set(attribute, number(int64(n)))
 	}
-	parts = append(parts, is.queueParts(in, slot, ref.ID, state == run.SlotQueued)...)
+	parts = append(parts, is.queueParts(in, slot, ref.ID, state == platform.SlotQueued)...)
 	if len(parts) == 0 && len(guard.sets) == 0 {
 		return 0, nil
 	}
@@ -244,7 +245,7 @@ func (s *Store) reconcileRun(ctx context.Context, ref run.Ref, pool string, is *
 
 // slotIn returns the slot of the run in a pool with its state, which is empty if the run has
 // none, and the attribute with the number of the slot.
-func slotIn(r *record, pool string) (slot run.Slot, state run.SlotState, attribute string) {
+func slotIn(r *record, pool string) (slot platform.Slot, state platform.SlotState, attribute string) {
 	slot, state, attribute = r.Slot, r.PoolState(), attrSlot
 	switch pool {
 	case r.JobSlot.Pool:
@@ -260,7 +261,7 @@ func slotIn(r *record, pool string) (slot run.Slot, state run.SlotState, attribu
 
 // queueParts returns the writes after which a pool has a queue item of the run only if the run
 // is queued with the slot.
-func (is *usage) queueParts(in string, slot run.Slot, id string, queued bool) (parts []*part) {
+func (is *usage) queueParts(in string, slot platform.Slot, id string, queued bool) (parts []*part) {
 	for _, sk := range is.queue {
 		if queued && sk == queueSort(slot, id) {
 			queued = false

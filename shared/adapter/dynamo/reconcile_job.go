@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // surveyAge is how long a survey is used for the pools of jobs, about the time between two
@@ -23,7 +23,7 @@ const surveyAge = time.Minute
 // does for every difference.
 type slotSurvey struct {
 	at    time.Time
-	pools map[string]map[string]run.SlotState
+	pools map[string]map[string]platform.SlotState
 	// used has the pools that were reconciled with the survey. Each uses it once.
 	used map[string]bool
 }
@@ -39,18 +39,18 @@ type surveys struct {
 func isSidePool(pool string) bool { return strings.Contains(pool, "/") }
 
 // surveyed returns the slots of the living runs in the pool of a job or a key.
-func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]run.SlotState, error) {
+func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]platform.SlotState, error) {
 	s.surveys.Lock()
 	defer s.surveys.Unlock()
 	last := s.surveys.of[tenant]
 	if last == nil || last.used[pool] || s.now().Sub(last.at) > surveyAge {
-		last = &slotSurvey{at: s.now(), pools: map[string]map[string]run.SlotState{}, used: map[string]bool{}}
-		if err := s.eachSlotMark(ctx, tenant, func(id string, state run.SlotState, pool string) {
+		last = &slotSurvey{at: s.now(), pools: map[string]map[string]platform.SlotState{}, used: map[string]bool{}}
+		if err := s.eachSlotMark(ctx, tenant, func(id string, state platform.SlotState, pool string) {
 			if !isSidePool(pool) {
 				return
 			}
 			if last.pools[pool] == nil {
-				last.pools[pool] = map[string]run.SlotState{}
+				last.pools[pool] = map[string]platform.SlotState{}
 			}
 			last.pools[pool][id] = state
 		}); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) surveyed(ctx context.Context, tenant, pool string) (map[string]r
 
 // eachSlotMark calls do for each slot that a pool counts for a run of the tenant that has not
 // ended. It reads the index, which is eventually consistent.
-func (s *Store) eachSlotMark(ctx context.Context, tenant string, do func(id string, state run.SlotState, pool string)) error {
+func (s *Store) eachSlotMark(ctx context.Context, tenant string, do func(id string, state platform.SlotState, pool string)) error {
 	for n := range listShards {
 		query := s.indexQuery(schema.IndexList, attrList, listKey(tenant, living, strconv.Itoa(n)))
 		query.Limit = aws.Int32(reconcilePage)
@@ -75,7 +75,7 @@ func (s *Store) eachSlotMark(ctx context.Context, tenant string, do func(id stri
 			_, id := named(textOf(is[schema.Partition.Name]))
 			for mark := range strings.SplitSeq(textOf(is[attrEnd]), "\n") {
 				if state, pool, ok := strings.Cut(mark, "#"); ok {
-					do(id, run.SlotState(state), pool)
+					do(id, platform.SlotState(state), pool)
 				}
 			}
 			return true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -16,7 +17,7 @@ func (i *interleaved) ofJob(jobID, id string) run.Run {
 	r := export(id)
 	r.JobID = jobID
 	w := port.WriteOf(run.New(r, i.clock.Now()))
-	w.Run.JobSlot = run.Slot{Pool: run.JobPool(jobID), Limit: 1, State: run.SlotHeld, Since: i.clock.Now()}
+	w.Run.JobSlot = platform.Slot{Pool: platform.JobPool(jobID), Limit: 1, State: platform.SlotHeld, Since: i.clock.Now()}
 	w.JobLease = run.LeaseTake
 	_, err := i.Create(i.Context(), w, nil)
 	i.ok(err)
@@ -70,12 +71,12 @@ func TestSurveyMissesLaterCommits(t *testing.T) {
 			t.Errorf("pool %s: got %d changed, %v; want 0", pool, n, err)
 		}
 	}
-	unchanged(run.JobPool("first"))
+	unchanged(platform.JobPool("first"))
 	b.JobSlot.State, b.JobSlot.Since = "", time.Time{}
 	i.ok(i.Commit(t.Context(), port.Write{Run: b, JobLease: run.LeaseRelease}))
 	c := i.ofJob("second", "c")
-	unchanged(run.JobPool("second"))
-	holders, err := i.Holders(t.Context(), "default", run.JobPool("second"), 10)
+	unchanged(platform.JobPool("second"))
+	holders, err := i.Holders(t.Context(), "default", platform.JobPool("second"), 10)
 	if err != nil || len(holders) != 1 || holders[0] != c.Ref() {
 		t.Errorf("got holders %v, %v; want c", holders, err)
 	}
@@ -84,9 +85,9 @@ func TestSurveyMissesLaterCommits(t *testing.T) {
 	c.JobSlot.State, c.JobSlot.Since = "", time.Time{}
 	i.ok(i.Commit(t.Context(), port.Write{Run: c, JobLease: run.LeaseRelease}))
 	d := i.created("d")
-	d.JobID, d.JobSlot = "second", run.Slot{Pool: run.JobPool("second"), Limit: 1, State: run.SlotHeld, Since: i.clock.Now()}
+	d.JobID, d.JobSlot = "second", platform.Slot{Pool: platform.JobPool("second"), Limit: 1, State: platform.SlotHeld, Since: i.clock.Now()}
 	i.ok(i.Commit(t.Context(), port.Write{Run: d}))
-	if n, err := i.Reconcile(t.Context(), "default", run.JobPool("second")); err != nil || n != 1 {
+	if n, err := i.Reconcile(t.Context(), "default", platform.JobPool("second")); err != nil || n != 1 {
 		t.Errorf("run without its slot: got %d changed, %v; want 1", n, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -139,7 +140,7 @@ func slotMarks(r run.Run) string {
 // slotAttributes are the attributes with numbers of slots.
 var slotAttributes = []string{attrSlot, attrJobSlot, attrKeySlot}
 
-func slotMark(slot run.SlotState, pool string) string { return string(slot) + "#" + pool }
+func slotMark(slot platform.SlotState, pool string) string { return string(slot) + "#" + pool }
 
 func listKey(tenant, half, shard string) string { return within(tenant, half, shard) }
 

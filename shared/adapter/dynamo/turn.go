@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -31,7 +32,7 @@ func turnKey(in, turn string) item { return keyOf(in, sortTurn+turn) }
 type turn struct {
 	key    item
 	by     int
-	joins  *run.Slot // the slot that joins, or nil
+	joins  *platform.Slot // the slot that joins, or nil
 	joined run.Ref
 	last   int64
 }
@@ -92,7 +93,7 @@ func (l *leases) turnParts(now time.Time) (parts []*part) {
 }
 
 // QueueState implements port.Store. It takes 2 RRU, and 1 more for a slot with a key.
-func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (l run.QueueState, err error) {
+func (s *Store) QueueState(ctx context.Context, tenant string, slot platform.Slot) (l platform.QueueState, err error) {
 	in := pkPool(tenant, slot.Pool)
 	for _, end := range []struct {
 		round   *int64
@@ -101,7 +102,7 @@ func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (l
 		query := s.queryPrefix(in, sortQueue+slot.Rank())
 		query.Limit, query.ScanIndexForward = aws.Int32(1), aws.Bool(end.forward)
 		if err := s.each(ctx, query, func(is item) bool {
-			*end.round = run.RoundOf(textOf(is[schema.Sort.Name])[len(sortQueue):])
+			*end.round = platform.RoundOf(textOf(is[schema.Sort.Name])[len(sortQueue):])
 			return false
 		}); err != nil {
 			return l, wrap(err, "read the queue of pool", slot.Pool)

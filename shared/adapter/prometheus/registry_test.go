@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 var pools = func(context.Context) ([]series.Sample, error) {
@@ -31,7 +32,7 @@ func commits(t *testing.T) (all []run.Decision) {
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	d := run.New(run.Run{
 		ID: "nightly:1", JobID: "nightly", Trigger: run.TriggerSchedule, ScheduledAt: now.Add(-time.Second), FiredAt: now,
-		Work: run.Work{Kind: run.KindJob, Program: &run.Program{}}, Labels: map[string]string{"team": "data", "env": "dev"}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 1}},
+		Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}}, Labels: map[string]string{"team": "data", "env": "dev"}, Policy: spec.Policy{Retry: spec.Retry{MaxAttempts: 1}},
 	}, now)
 	all = append(all, d)
 	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{platform.RunnerKubernetes: 7}}

@@ -68,7 +68,7 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 		"Queue":             func() { _, _ = s.Queue(ctx, tenant, id, 3) },
 		"Holders":           func() { _, _ = s.Holders(ctx, tenant, id, 3) },
 		"QueueLength":       func() { _, _ = s.QueueLength(ctx, tenant, id, 3) },
-		"QueueAhead":        func() { _, _ = s.QueueAhead(ctx, tenant, run.Slot{Pool: id}, 3) },
+		"QueueAhead":        func() { _, _ = s.QueueAhead(ctx, tenant, platform.Slot{Pool: id}, 3) },
 		"Reconcile":         func() { _, _ = s.Reconcile(ctx, tenant, id) },
 		"WarmMachines":      func() { _, _ = s.WarmMachines(ctx, platform.PoolRef{Tenant: tenant, ID: id}) },
 		"Stored":            func() { _, _, _ = s.Stored(ctx, "", 3) },

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -89,15 +90,15 @@ func benchRun(ctx context.Context, store *sqlite.Store, i int64, limit int) erro
 	id := fmt.Sprintf("export_mods_%d_%08x", now.UnixMilli(), i)
 	d := run.New(run.Run{
 		Tenant: "default", ID: id, TaskID: id, CorrelationID: fmt.Sprintf("req-%026d", i),
-		Work: run.Work{
+		Work: spec.Work{
 			Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Image: "registry.fly.io/exports:latest",
 			Options: []byte(`{"recursive":true,"maxDepth":10,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
 		},
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
 			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
 			OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
-			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
+			Retry: spec.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 	}, now)
 	if _, err := store.Create(ctx, port.WriteOf(d), nil); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -44,7 +45,7 @@ func BenchmarkFirings(b *testing.B) {
 		}
 		d := run.New(run.Run{
 			Tenant: "default", ID: run.FiringID(j.ID, j.NextAt), TaskID: "job_" + j.ID, JobID: j.ID, JobVersion: 1, Trigger: run.TriggerSchedule,
-			ScheduledAt: j.NextAt, Work: run.Work{Kind: run.KindJob, Image: j.Definition.Image, Program: &run.Program{Completion: run.CompletionExit}},
+			ScheduledAt: j.NextAt, Work: spec.Work{Kind: spec.KindJob, Image: j.Definition.Image, Program: &spec.Program{Completion: spec.CompletionExit}},
 		}, now)
 		j.NextAt = j.NextAt.Add(time.Minute)
 		j.WakeAt = j.NextAt

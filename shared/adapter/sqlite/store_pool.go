@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -41,7 +42,7 @@ func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) 
 }
 
 // QueueAhead implements port.Store.
-func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (ahead int, err error) {
+func (s *Store) QueueAhead(ctx context.Context, tenant string, slot platform.Slot, most int) (ahead int, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		return tx.QueryRow(`SELECT count(*) FROM (
 			SELECT 1 FROM runs WHERE tenant = ?1 AND pool = ?2 AND place < ?3

@@ -97,11 +97,11 @@ func columnsOf(r *run.Run) columns {
 }
 
 // slotColumns returns the columns of a slot in the state that its pool counts.
-func slotColumns(s run.Slot, counted run.SlotState) (pool, place any) {
+func slotColumns(s platform.Slot, counted platform.SlotState) (pool, place any) {
 	switch counted {
-	case run.SlotHeld:
+	case platform.SlotHeld:
 		return s.Pool, nil
-	case run.SlotQueued:
+	case platform.SlotQueued:
 		return s.Pool, s.Order()
 	}
 	return nil, nil

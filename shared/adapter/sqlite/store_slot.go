@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -15,7 +16,7 @@ func checkSlots(tx *Tx, records ...record) error {
 	for _, rec := range records {
 		for _, each := range []struct {
 			pool   any // nil if no pool counts the slot
-			slot   run.Slot
+			slot   platform.Slot
 			change run.LeaseChange
 		}{
 			{rec.pool, rec.Run.Slot, rec.Lease},
@@ -35,7 +36,7 @@ func checkSlots(tx *Tx, records ...record) error {
 
 // checkSlot checks one slot. It applies the smaller one of two limits: that of the pool's
 // record and that of the decision, which may be older.
-func checkSlot(tx *Tx, tenant string, slot run.Slot, change run.LeaseChange) error {
+func checkSlot(tx *Tx, tenant string, slot platform.Slot, change run.LeaseChange) error {
 	joins := change == run.LeaseEnqueue && slot.QueueLimit > 0
 	if change != run.LeaseTake && change != run.LeaseGrant && !joins {
 		return nil
@@ -88,9 +89,9 @@ func takeTurns(tx *Tx, rec record) error {
 }
 
 // QueueState implements port.Store.
-func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (l run.QueueState, err error) {
+func (s *Store) QueueState(ctx context.Context, tenant string, slot platform.Slot) (l platform.QueueState, err error) {
 	err = s.db.Read(ctx, func(tx *Tx) error {
-		l = run.QueueState{}
+		l = platform.QueueState{}
 		for _, end := range []struct {
 			round *int64
 			order string
@@ -101,7 +102,7 @@ func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (l
 			if err != nil && !errors.Is(err, ErrNoRow) {
 				return err
 			}
-			*end.round = run.RoundOf(place)
+			*end.round = platform.RoundOf(place)
 		}
 		err := tx.QueryRow("SELECT last, queued FROM turns WHERE tenant = ? AND pool = ? AND turn = ?",
 			tenant, slot.Pool, slot.Turn()).Scan(&l.Last, &l.Queued)

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -45,8 +46,8 @@ func setupStore(t testing.TB, path string) (*sqlite.Store, *sqlite.DB, *clock.Vi
 func newRun(id string) port.Write {
 	return port.WriteOf(run.New(run.Run{
 		Tenant: "acme", ID: id, TaskID: id,
-		Work:   run.Work{Kind: "export", Options: []byte("{}")},
-		Policy: run.Policy{RecordRetention: time.Hour, StartTimeout: time.Minute},
+		Work:   spec.Work{Kind: "export", Options: []byte("{}")},
+		Policy: spec.Policy{RecordRetention: time.Hour, StartTimeout: time.Minute},
 	}, newYear))
 }
 

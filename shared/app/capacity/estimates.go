@@ -83,7 +83,7 @@ func (c aheadCount) fresh(now time.Time) bool {
 
 // join returns the position of a slot that joins the queue, and counts the slot. The next
 // positions of lower priorities move back by one. count reads the position from the store.
-func (f *forecast) join(slot run.Slot, now time.Time, count func() (int, error)) (int, error) {
+func (f *forecast) join(slot platform.Slot, now time.Time, count func() (int, error)) (int, error) {
 	rank := slot.Rank()
 	turn := rank + slot.Turn()
 	f.mu.Lock()
@@ -137,7 +137,7 @@ func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool platform.Pool)
 // Entry is a queue and the slot with which a run joins it.
 type Entry struct {
 	Pool platform.Pool
-	Slot run.Slot
+	Slot platform.Slot
 }
 
 // Joins predicts the start of a run that waits in the queues one after the other, beginning now. It
@@ -247,7 +247,7 @@ func isMeasured(m explain.Measures, age time.Duration) bool {
 // and holders of slots.
 func (e *Estimates) measure(ctx context.Context, tenant, pool string, thorough bool) (explain.Measures, error) {
 	pages := []port.Page{{Limit: startedRuns}}
-	if jobID, of := run.PoolJob(pool); of {
+	if jobID, of := platform.PoolJob(pool); of {
 		pages = []port.Page{{JobID: jobID, Limit: measuredFailures}}
 	} else if thorough {
 		pages = []port.Page{{State: run.Completed, Limit: measuredRuns}, {State: run.Failed, Limit: measuredFailures}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -77,7 +78,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 		switch {
 		case r.Skipped:
 			refused.Message = "the run was skipped and has no output"
-		case r.Work.Kind != run.KindExport:
+		case r.Work.Kind != spec.KindExport:
 			refused.Message = "the run has not ended, or failed"
 		}
 		refused.Retryable = !r.State.Terminal()

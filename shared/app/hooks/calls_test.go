@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -69,7 +70,7 @@ func receiver(t *testing.T, status int, answer string) *hookCase {
 
 var hookedRun = run.Run{
 	Tenant: "acme", ID: "nightly:20260301T060000Z", TaskID: "job_01", CorrelationID: "c-1", JobID: "nightly", JobVersion: 1,
-	State: run.ConditionRunning, Attempt: run.Attempt{Number: 2}, Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
+	State: run.ConditionRunning, Attempt: run.Attempt{Number: 2}, Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}},
 }
 
 // TestHookDecidesAboutARun checks the result of each answer (RL-4.15).

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/hook"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // notice is a notification about an action of a run.
 type notice struct {
-	run.Notice
+	spec.Notice
 	run    run.Run
 	action run.EndAction
 	pages  string
@@ -34,7 +35,7 @@ type notice struct {
 
 // text returns a template with its values, each changed by quote.
 func (n notice) text(template string, quote func(string) string) string {
-	text, _ := run.Expand(template, func(name string) (string, bool) {
+	text, _ := spec.Expand(template, func(name string) (string, bool) {
 		value, known := n.run.NoticeValue(name, n.action, n.pages)
 		return quote(value), known
 	})
@@ -62,7 +63,7 @@ func encoded(value any) []byte {
 func (n notice) message(quote func(string) string) string {
 	template := n.Text
 	if template == "" {
-		template = run.DefaultText
+		template = spec.DefaultText
 	}
 	return limit.Cut(n.text(template, quote), maxText)
 }
@@ -150,7 +151,7 @@ func (n notice) pagerDuty(routingKey string) []byte {
 func (n notice) mail(password, id string, timeout time.Duration) hook.Mail {
 	subject := n.Subject
 	if subject == "" {
-		subject = run.DefaultSubject
+		subject = spec.DefaultSubject
 	}
 	text := n.message(same) + "\n"
 	for _, fact := range n.facts() {
@@ -171,16 +172,16 @@ func (s *Calls) notice(ctx context.Context, h run.Hook, c Call) (answer hook.Ans
 	}
 	m := hook.Message{URL: strings.TrimSpace(secret), ID: c.Run.TaskID + "-" + c.Reason, Timeout: h.Timeout}
 	switch n.Service {
-	case run.ServiceSlack:
+	case spec.ServiceSlack:
 		m.Body = n.slack()
-	case run.ServiceTeams:
+	case spec.ServiceTeams:
 		m.Body = n.teams()
-	case run.ServicePagerDuty:
+	case spec.ServicePagerDuty:
 		m.URL, m.Body = h.URL, n.pagerDuty(strings.TrimSpace(secret))
 		if m.URL == "" {
 			m.URL = pagerDuty
 		}
-	case run.ServiceEmail:
+	case spec.ServiceEmail:
 		return sent(s.client.Mail(ctx, n.mail(secret, m.ID, h.Timeout)))
 	}
 	return sent(s.client.Post(ctx, m))

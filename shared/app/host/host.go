@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -35,13 +36,13 @@ const execScheme = "exec:"
 
 // NeedsExec reports whether the work needs the scope exec. An export with a bound image does not
 // need it: clients cannot change the command line of the export contract.
-func (h Programs) NeedsExec(w run.Work) bool {
+func (h Programs) NeedsExec(w spec.Work) bool {
 	return strings.HasPrefix(w.Image, execScheme) || w.Program != nil && slices.Contains(h.Bound, w.Image)
 }
 
 // Check refuses work that the caller may not run. Faults: RunnerNotAllowed, MissingScope,
 // InvalidRequest and Unprocessable, each with the field.
-func (h Programs) Check(who port.Identity, w run.Work) error {
+func (h Programs) Check(who port.Identity, w spec.Work) error {
 	program, exec := strings.CutPrefix(w.Image, execScheme)
 	switch {
 	case exec && !h.Exec:
@@ -79,7 +80,7 @@ func MissingExec(who port.Identity, field string) *fault.Fault {
 func (h Programs) Owns(subject string) bool { return h.Owner != "" && subject == h.Owner }
 
 // Run returns a run of a stored job with the rights of the client that stored the job.
-func (h Programs) Run(j job.Job, defaults run.Policy) run.Run {
+func (h Programs) Run(j job.Job, defaults spec.Policy) run.Run {
 	r := j.Run(defaults)
 	r.Exec = j.Exec || h.Owns(j.UpdatedBy)
 	return r.TriggersExec(r.Exec)
@@ -87,7 +88,7 @@ func (h Programs) Run(j job.Job, defaults run.Policy) run.Run {
 
 // NewRun is like Run, and sets parameters, inputs, the override and the PayloadDigest. inputs are
 // values of job.Definition.InputValues; nil means the defaults.
-func (h Programs) NewRun(j job.Job, defaults run.Policy, parameters map[string]string, inputs map[string]run.Value, o run.Override) run.Run {
+func (h Programs) NewRun(j job.Job, defaults spec.Policy, parameters map[string]string, inputs map[string]spec.Value, o spec.Override) run.Run {
 	r := h.Run(j, defaults).With(o)
 	if inputs != nil {
 		r.Inputs = inputs
@@ -99,17 +100,17 @@ func (h Programs) NewRun(j job.Job, defaults run.Policy, parameters map[string]s
 
 // payloadDigest returns run.Run.PayloadDigest for a run of a stored job; empty for a definition
 // without a canonical form.
-func payloadDigest(j job.Job, parameters map[string]string, inputs map[string]run.Value, o run.Override) string {
+func payloadDigest(j job.Job, parameters map[string]string, inputs map[string]spec.Value, o spec.Override) string {
 	d := j.Definition
 	d.Priority, d.ConcurrencyKey = cmp.Or(o.Priority, d.Priority), cmp.Or(o.Key, d.ConcurrencyKey)
 	if parameters == nil {
 		parameters = map[string]string{}
 	}
 	document, err := json.Marshal(struct {
-		Definition job.Definition       `json:"definition"`
-		Version    int64                `json:"definitionVersion"`
-		Parameters map[string]string    `json:"parameters"`
-		Inputs     map[string]run.Value `json:"inputs,omitempty"`
+		Definition job.Definition        `json:"definition"`
+		Version    int64                 `json:"definitionVersion"`
+		Parameters map[string]string     `json:"parameters"`
+		Inputs     map[string]spec.Value `json:"inputs,omitempty"`
 	}{d, j.Version, parameters, inputs})
 	if err != nil {
 		return ""

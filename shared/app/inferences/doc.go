@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -71,7 +72,7 @@ type PreparedTask = interface {
 // Config configures the inference tasks of a deployment.
 type Config struct {
 	// Policy is the default policy of runs.
-	Policy run.Policy
+	Policy spec.Policy
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults

@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -94,7 +95,7 @@ type NewTask struct {
 	MaxTokensField string
 	// Within is the deadline, counted from now; 0 is the deadline of the pool.
 	Within         time.Duration
-	Priority       run.Priority
+	Priority       spec.Priority
 	SamplerProfile string
 	// IdempotencyKey, Digest and the following are as in Submission.
 	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
@@ -183,7 +184,7 @@ func (s *Inference) checkTask(in NewTask) error {
 		return fault.Invalid("engine", "unknown engine %.40q, want one of %v", in.Engine, platform.EngineKinds())
 	case utf8.RuneCountInString(in.SamplerProfile) > inference.SamplerProfile:
 		return fault.Invalid("sampler_profile_version", "%d characters, want at most %d", utf8.RuneCountInString(in.SamplerProfile), inference.SamplerProfile)
-	case in.Priority != "" && !slices.Contains(run.Priorities(), in.Priority):
+	case in.Priority != "" && !slices.Contains(spec.Priorities(), in.Priority):
 		return fault.Invalid("priority", "unknown priority %.40q, want interactive, normal or batch", in.Priority)
 	}
 	return q.Check(in.Workload)
@@ -336,11 +337,11 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	r := run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
 		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
-		Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{
+		Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
 			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
 			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,
 		}},
-		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: run.Slot{Pool: pool.ID},
+		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},
 	}
 	r.Reservation = model.Price.Reserve(r, s.config.Budgets)
 	return r, nil

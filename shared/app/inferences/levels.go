@@ -10,8 +10,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -70,7 +70,7 @@ func (s *engines) poolLevels(ctx context.Context, p platform.Pool, known []balan
 	}
 	samples := []series.Sample{series.Count(series.ActiveLeases, len(holders), p.ID), series.Count(series.PoolReady, ready, p.ID)}
 	depths, err := s.depths(ctx, p)
-	for _, priority := range run.Priorities() {
+	for _, priority := range spec.Priorities() {
 		samples = append(samples, series.Count(series.QueueDepth, depths[priority], string(p.Engine.Kind), version, p.ID, string(priority)))
 	}
 	return samples, err
@@ -78,13 +78,13 @@ func (s *engines) poolLevels(ctx context.Context, p platform.Pool, known []balan
 
 // depths counts the queue of a pool by priority. It counts the tasks behind the first
 // queueSample ones as tasks with the priority of the last of these.
-func (s *engines) depths(ctx context.Context, p platform.Pool) (map[run.Priority]int, error) {
+func (s *engines) depths(ctx context.Context, p platform.Pool) (map[spec.Priority]int, error) {
 	refs, err := s.store.Queue(ctx, p.Tenant, p.ID, queueSample)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the queue of pool %s: %w", p.ID, err)
 	}
-	depths := map[run.Priority]int{}
-	last := run.PriorityNormal
+	depths := map[spec.Priority]int{}
+	last := spec.PriorityNormal
 	for _, ref := range refs {
 		r, err := s.store.Load(ctx, ref)
 		if errors.Is(err, port.ErrNotFound) {

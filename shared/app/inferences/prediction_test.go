@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -102,7 +103,7 @@ func TestStartedSaysWhatTheAcceptanceSaid(t *testing.T) {
 	h := newInferring(t, 1, 1)
 	h.engines["r1"].FailNext(mockengine.FailStall, 1)
 	var accepted []inferences.Accepted
-	for _, priority := range []run.Priority{run.PriorityNormal, run.PriorityNormal, run.PriorityNormal, run.PriorityInteractive, run.PriorityNormal} {
+	for _, priority := range []spec.Priority{spec.PriorityNormal, spec.PriorityNormal, spec.PriorityNormal, spec.PriorityInteractive, spec.PriorityNormal} {
 		h.clock.Advance(time.Millisecond) // the order of the queue is that of the time
 		a, err := h.tasks.Create(t.Context(), inferences.NewTask{
 			Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count"}, MaxTokens: 2, Priority: priority,

@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -77,7 +78,7 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 	}
 	h.ok(h.store.SavePool(t.Context(), platform.Pool{Tenant: client.Tenant, ID: "pool0", Limit: place.Limit(), QueueLimit: 1000, Engine: &place}))
 	h.config = runs.Config{
-		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
+		Policy: spec.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: spec.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
 		Pool:   "default", MockEngine: true, MostWithin: 14 * time.Minute,
 	}
 	leave := runs.LeaveToSweep{}

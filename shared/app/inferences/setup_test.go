@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -103,7 +104,7 @@ func (h *inferring) restart() {
 		h.stop()
 	}
 	config := runs.Config{
-		Policy: run.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
+		Policy: spec.Policy{RecordRetention: 48 * time.Hour, OutputRetention: 24 * time.Hour, Retry: spec.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute}},
 		Pool:   "default", MockEngine: true,
 	}
 	random := func(n int) string {

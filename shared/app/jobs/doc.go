@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -42,7 +43,7 @@ type Runs interface {
 	CreateWithInput(ctx context.Context, r run.Run, key, digest string, input []byte) (created run.Run, existing bool, err error)
 	// CheckExports refuses an export in a deployment without an entity API. Fault: Unprocessable
 	// with the field.
-	CheckExports(w run.Work, field string) error
+	CheckExports(w spec.Work, field string) error
 	// FillAll grants the free slots of a job or a key to queued runs. The sweep grants the rest.
 	FillAll(ctx context.Context, tenant, pool string)
 	// ActForSkipped carries out the actions of a job for a skipped firing.
@@ -65,7 +66,7 @@ type Firing interface {
 // Config configures the jobs of a deployment.
 type Config struct {
 	// Policy is the default policy of runs.
-	Policy run.Policy
+	Policy spec.Policy
 	// Host has the images that are programs of the server's host.
 	Host host.Programs
 	// Hooks has the addresses that hooks may call besides public ones.

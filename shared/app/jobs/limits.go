@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -16,11 +17,11 @@ func (s *Jobs) applyLimits(ctx context.Context, before, after job.Job) {
 		if was == 0 {
 			s.countRuns(ctx, after)
 		}
-		s.runs.FillAll(ctx, after.Tenant, run.JobPool(after.ID))
+		s.runs.FillAll(ctx, after.Tenant, platform.JobPool(after.ID))
 	}
 	was, is := before.Run(s.config.Policy).Concurrency, after.Run(s.config.Policy).Concurrency
 	if was != nil && is != nil && was.Key == is.Key && was.Limit != is.Limit {
-		s.runs.FillAll(ctx, after.Tenant, run.KeyPool(is.Key))
+		s.runs.FillAll(ctx, after.Tenant, platform.KeyPool(is.Key))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -30,9 +31,9 @@ type RunRequest struct {
 	// Labels are added to those of the job, and replace those with the same keys.
 	Labels map[string]string
 	// Inputs are values of the inputs that the job declares.
-	Inputs map[string]run.Value
+	Inputs map[string]spec.Value
 	// Override replaces the priority and the key of the job for this run.
-	Override run.Override
+	Override spec.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
 	// zero starts it now.
 	ScheduledAt time.Time
@@ -119,7 +120,7 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 func (in RunRequest) backfill() RunRequest {
 	labels := map[string]string{run.BackfillLabel: in.Backfill}
 	maps.Copy(labels, in.Labels)
-	in.Labels, in.Override.Priority = labels, cmp.Or(in.Override.Priority, run.PriorityBatch)
+	in.Labels, in.Override.Priority = labels, cmp.Or(in.Override.Priority, spec.PriorityBatch)
 	return in
 }
 
@@ -177,7 +178,7 @@ func (in RunRequest) digest() string {
 		inputs, _ := json.Marshal(in.Inputs) //nolint:errchkjson // a map of JSON values
 		text = fmt.Appendf(text, " with inputs %q", inputs)
 	}
-	if in.Override != (run.Override{}) {
+	if in.Override != (spec.Override{}) {
 		text = fmt.Appendf(text, " %q %q", in.Override.Priority, in.Override.Key)
 	}
 	if len(in.Labels) > 0 {

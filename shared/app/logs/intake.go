@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/livelog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -119,7 +120,7 @@ func (s *Intake) Take(ctx context.Context, bearer token.Bearer, attempt int, chu
 // is no longer among the newest was stored before.
 func (s *Intake) noteOutput(ctx context.Context, r run.Run, head livelog.Head, chunk livelog.Frame) error {
 	place, stored, _ := head.Find(chunk.Sequence)
-	if r.Work.Kind != run.KindJob || place != livelog.Open {
+	if r.Work.Kind != spec.KindJob || place != livelog.Open {
 		return nil
 	}
 	if stored.At.IsZero() { // accepted by an earlier version

@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -68,7 +69,7 @@ type ReplicaRuns interface {
 // Config configures the pools of a deployment.
 type Config struct {
 	// Policy is the default policy of runs.
-	Policy run.Policy
+	Policy spec.Policy
 	// Host has the images that are programs of the server's host.
 	Host host.Programs
 	// Runners has the runners, and the values of their settings, that pools can name.

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -145,12 +146,12 @@ func (s *Pools) startFigures(ctx context.Context, h *Health, held []run.Run) err
 	if h.RecentRate, err = s.recentRate(ctx, h.Pool, held); err != nil {
 		return err
 	}
-	kind := run.KindJob
+	kind := spec.KindJob
 	if h.Engine != nil {
-		kind = run.KindInference
+		kind = spec.KindInference
 	}
 	next := run.New(run.Run{
-		Tenant: h.Tenant, Work: run.Work{Kind: kind}, Policy: s.config.Policy, Slot: run.Slot{Pool: h.ID, QueueLimit: h.QueueLimit}, Priority: run.PriorityNormal,
+		Tenant: h.Tenant, Work: spec.Work{Kind: kind}, Policy: s.config.Policy, Slot: platform.Slot{Pool: h.ID, QueueLimit: h.QueueLimit}, Priority: spec.PriorityNormal,
 	}, h.At).Run
 	facts, err := s.runs.Facts(ctx, next)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -209,7 +210,7 @@ func (k *Keeper) createReplica(ctx context.Context, p platform.Pool, set fleet.R
 	if err != nil {
 		return run.Run{}, err
 	}
-	is := k.config.Host.NewRun(j, k.config.Policy, set.Environment(r, k.hostOf(where), engineModel), nil, run.Override{})
+	is := k.config.Host.NewRun(j, k.config.Policy, set.Environment(r, k.hostOf(where), engineModel), nil, spec.Override{})
 	is.Exec = is.Exec && (p.Engine != nil && p.Engine.Machines != nil && p.Engine.Machines.Exec || k.config.Host.Owns(p.UpdatedBy))
 	if is.Work.Program == nil {
 		known, _, err := k.runs.Refuse(ctx, p.Tenant, key, fault.New(fault.Unprocessable, "the job %s has no program, want the program of a server", r.Job))

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -135,7 +136,7 @@ func (s *common) check(ctx context.Context, who port.Identity, id string, d Defi
 	}
 	if d.Warm != nil {
 		where = append(where, d.Warm.Check(cmp.Or(d.Placement.Runner, s.config.Runners.Default()))...)
-		if f := fault.Of(s.config.Host.Check(who, run.Work{Image: d.Warm.Image})); f != nil {
+		if f := fault.Of(s.config.Host.Check(who, spec.Work{Image: d.Warm.Image})); f != nil {
 			f.Field = "warm.image"
 			where = append(where, f)
 		}

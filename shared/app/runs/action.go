@@ -12,7 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -131,7 +133,7 @@ func (s *Actions) killOld(ctx context.Context, r run.Run) (run.Run, error) {
 // contenders returns the runs that hold a slot of the job of r, and those that are queued for
 // one. It includes holders above a limit that was lowered.
 func (s *constraints) contenders(ctx context.Context, r run.Run) (found []run.Run, err error) {
-	pool := run.JobPool(r.JobID)
+	pool := platform.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, limit.ConcurrentRuns)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err)
@@ -238,7 +240,7 @@ func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, ke
 	if len(problems) > 0 {
 		return nil, fmt.Sprintf("the job %s cannot be triggered: %v", a.JobID, job.NewDefinitionProblems(problems)), nil
 	}
-	r := s.host.NewRun(stored, s.policy, parameters, inputs, run.Override{})
+	r := s.host.NewRun(stored, s.policy, parameters, inputs, spec.Override{})
 	if r.Exec = from.MayTriggerExec(); s.host.NeedsExec(r.Work) && !r.Exec {
 		return nil, fmt.Sprintf("the job %s is of a program of the host: the run and the job that trigger it need the scope exec", a.JobID), nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -26,7 +27,7 @@ func (h *fixture) runLate(a run.Actions) {
 	h.Helper()
 	d := run.New(run.Run{
 		Tenant: client.Tenant, ID: "a", TaskID: "a", JobID: "nightly", ScheduledAt: h.clock.now.Add(-time.Hour), Policy: h.config.Policy,
-		CorrelationID: "c", Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Completion: run.CompletionExit}},
+		CorrelationID: "c", Work: spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{Completion: spec.CompletionExit}},
 		Constraints: &late, Actions: &a,
 	}, h.clock.now)
 	_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -130,7 +131,7 @@ func (s *Actions) awaitEnds(ctx context.Context, needs []run.Need, jobID string)
 // exists.
 func (s *Actions) createNext(ctx context.Context, from run.Run, next job.Job, needs []run.Need, turn run.Turn) (created run.Run, err error) {
 	inputs, problems := next.Definition.InputValues(nil)
-	r := s.host.NewRun(next, s.policy, nil, inputs, run.Override{})
+	r := s.host.NewRun(next, s.policy, nil, inputs, spec.Override{})
 	var upstream []run.Run
 	for _, n := range needs {
 		if n.Run != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -42,7 +43,7 @@ func (s *backlogStore) LoadPool(context.Context, platform.PoolRef) (platform.Poo
 func (s *backlogStore) Find(_ context.Context, tenant, taskID string) (run.Run, error) {
 	return run.Run{
 		Tenant: tenant, ID: taskID, TaskID: taskID, State: run.Pending,
-		Slot: run.Slot{Pool: "default", Limit: 1, State: run.SlotQueued},
+		Slot: platform.Slot{Pool: "default", Limit: 1, State: platform.SlotQueued},
 	}, nil
 }
 
@@ -165,8 +166,8 @@ func TestQueueIsCountedRarely(t *testing.T) {
 		runs.Config{Pool: "default", MaxMachines: 1, QueueLimit: 1000})
 	requests := runs.NewRequests(life, h.random.Hex, leave, runs.Config{SourceURL: "https://source.example"})
 	submission := runs.Submission{
-		Identity: client, Work: run.Work{Kind: "export", Format: "mods"},
-		Policy: func(run.Policy) (run.Policy, error) { return h.config.Policy, nil },
+		Identity: client, Work: spec.Work{Kind: "export", Format: "mods"},
+		Policy: func(spec.Policy) (spec.Policy, error) { return h.config.Policy, nil },
 	}
 	accepted := 0
 	for range 1500 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -69,7 +70,7 @@ func TestBulkPageEndsInTime(t *testing.T) {
 	for pages := 1; ; pages++ {
 		began := h.clock.now
 		results, next, err := slow.CancelAll(t.Context(), runs.Bulk{
-			Identity: client, Filter: runs.Filter{Kind: run.KindExport}, Limit: 100, Cursor: cursor,
+			Identity: client, Filter: runs.Filter{Kind: spec.KindExport}, Limit: 100, Cursor: cursor,
 		})
 		h.ok(err)
 		if took := h.clock.now.Sub(began); took > 25*time.Second {

@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -22,7 +23,7 @@ func (h *fixture) startRun(change func(*run.Run)) (task string) {
 	h.Helper()
 	r := run.Run{
 		Tenant: client.Tenant, Workspace: client.Workspace, ID: "a-run", TaskID: "a-run",
-		Work: run.Work{Kind: "export", Format: "mods", Options: []byte(`{}`), Image: "worker"}, Policy: h.config.Policy,
+		Work: spec.Work{Kind: "export", Format: "mods", Options: []byte(`{}`), Image: "worker"}, Policy: h.config.Policy,
 	}
 	change(&r)
 	d := run.New(r, h.clock.now)

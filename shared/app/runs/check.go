@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -15,7 +17,7 @@ import (
 // earlier runs of the job, and the slots and queues of the job and the key. It writes nothing.
 type constraints struct {
 	*Records
-	policy run.Policy
+	policy spec.Policy
 }
 
 // evaluate evaluates all constraints of a run and commits the result, with a slot of the job if
@@ -32,7 +34,7 @@ func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in Ste
 	}
 	limit := currentLimit(r, newest)
 	f := r.Evaluation(violations, limit)
-	if len(violations) > 0 && limit > 0 && r.JobSlot.State != run.SlotHeld {
+	if len(violations) > 0 && limit > 0 && r.JobSlot.State != platform.SlotHeld {
 		// A run that violates another constraint takes no slot, not even for a moment, because
 		// that would block other runs.
 		full, err := s.noFreeJobSlot(ctx, r, limit)
@@ -50,7 +52,7 @@ func (s *Lifecycle) evaluate(ctx context.Context, hooks Hooks, r run.Run, in Ste
 // commitCheck commits an evaluation with a slot of the job, or with the violation that no slot
 // is free. Free slots are granted to the queued runs first.
 func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, limit int, in StepInput) (run.Run, error) {
-	pool := run.JobPool(r.JobID)
+	pool := platform.JobPool(r.JobID)
 	for filled := false; ; {
 		after, err := s.applyTo(ctx, r, in.visited(constantFact(f)))
 		if missing, none := errors.AsType[*port.NoSlot](err); !none || missing.Pool != pool {
@@ -72,7 +74,7 @@ func (s *Lifecycle) commitCheck(ctx context.Context, r run.Run, f run.Checked, l
 // noFreeJobSlot reports whether the run's job has at least as many holders and queued runs as
 // slots.
 func (s *constraints) noFreeJobSlot(ctx context.Context, r run.Run, slots int) (bool, error) {
-	pool := run.JobPool(r.JobID)
+	pool := platform.JobPool(r.JobID)
 	holders, err := s.store.Holders(ctx, r.Tenant, pool, slots)
 	if err != nil {
 		return false, fmt.Errorf("cannot read the slots of job %s: %w", r.JobID, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // patch changes the definition of a job as a client does.
@@ -78,7 +79,7 @@ func TestCancelledRunIsNotCheckedAgain(t *testing.T) {
 	h := setup(t)
 	h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "frozen"}}
 	ref := h.createJob("nightly", limited("maxConcurrentRuns: 1, preRunHook: {url: 'https://example.org/hook'}", "type: wait"))
-	id := h.requested(ref, run.Override{})
+	id := h.requested(ref, spec.Override{})
 	h.wantState(id, run.ActionRunning)
 	_, err := h.service.Jobs.Clear(h.Context(), client, ref.ID, change.Precondition{})
 	h.ok(err)
@@ -134,7 +135,7 @@ func TestNextRunNeedsTheSuccessOfOneUnderWay(t *testing.T) {
 			t.Parallel()
 			h := setup(t, manyMachines)
 			ref := h.createJob("nightly", limited(row.constraints, row.action))
-			first, second := h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+			first, second := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 			h.wantState(first, run.Running)
 			r := h.record(second)
 			if len(r.Violations) == 0 || !strings.Contains(fmt.Sprint(r.Violations), "previous_running: run "+first) {
@@ -169,11 +170,11 @@ func TestCancelledRunIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	ref := h.createJob("nightly", limited("requirePreviousSuccess: true", "type: skip"))
-	first := h.requested(ref, run.Override{})
+	first := h.requested(ref, spec.Override{})
 	h.cancel(first)
 	h.exit(first, 143)
 	h.wantState(first, run.Cancelled)
-	r := h.wantState(h.requested(ref, run.Override{}), run.Completed)
+	r := h.wantState(h.requested(ref, spec.Override{}), run.Completed)
 	if got := r.Violations[0].Message; !strings.HasPrefix(got, "run "+first+" was cancelled at ") {
 		t.Errorf("got %q, want the run to be called cancelled", got)
 	}
@@ -253,12 +254,12 @@ func TestClearForgetsTheLastResult(t *testing.T) {
 		h.ok(err)
 		h.step()
 	}
-	h.exit(h.requested(ref, run.Override{}), 1)
-	waiting := h.requested(ref, run.Override{})
+	h.exit(h.requested(ref, spec.Override{}), 1)
+	waiting := h.requested(ref, spec.Override{})
 	h.wantState(waiting, run.ActionRunning)
 	forget()
 	h.wantState(waiting, run.Running)
-	next := h.requested(ref, run.Override{})
+	next := h.requested(ref, spec.Override{})
 	forget() // the run under way still has to succeed
 	h.wantState(next, run.ActionRunning)
 	h.advance(time.Second)
@@ -323,7 +324,7 @@ func TestPreviousRunWasPlannedAhead(t *testing.T) {
 	h.ok(err)
 	for i := range 20 {
 		h.advance(time.Second)
-		id := h.requested(ref, run.Override{})
+		id := h.requested(ref, spec.Override{})
 		h.wantState(id, run.Running)
 		h.exit(id, 0)
 		h.wantState(id, run.Completed)
@@ -332,9 +333,9 @@ func TestPreviousRunWasPlannedAhead(t *testing.T) {
 		}
 	}
 	h.advance(2 * time.Hour)
-	next := h.requested(ref, run.Override{})
+	next := h.requested(ref, spec.Override{})
 	h.advance(time.Second)
-	newer := h.requested(ref, run.Override{})
+	newer := h.requested(ref, spec.Override{})
 	h.wantState(next, run.ActionRunning)
 	h.cancel(newer)
 	h.advance(10 * time.Minute)

@@ -12,7 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/hook"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -94,7 +96,7 @@ func (h *fixture) createJobRun(id string, c run.Constraints, a run.Actions) (sta
 	h.clock.to(h.clock.now.Add(time.Second))
 	r := run.Run{
 		Tenant: client.Tenant, Workspace: client.Workspace, ID: id, TaskID: id, CorrelationID: "c", JobID: "nightly",
-		Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Completion: run.CompletionExit}}, Policy: h.config.Policy,
+		Work: spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{Completion: spec.CompletionExit}}, Policy: h.config.Policy,
 		Constraints: &c, Actions: &a,
 	}
 	d := run.New(r, h.clock.now)
@@ -158,7 +160,7 @@ func TestWaitStartsWithTheCommitThatFreesTheSlot(t *testing.T) {
 	wait := onViolation(run.Action{Type: run.ActionWait, Limit: time.Hour})
 	tasks := []string{h.runJob("a", oneRun, wait), h.runJob("b", oneRun, wait), h.runJob("c", oneRun, wait)}
 	for _, waiting := range tasks[1:] {
-		if r := h.wantState(waiting, run.ActionRunning); r.Slot.State != "" || r.JobSlot.State != run.SlotQueued {
+		if r := h.wantState(waiting, run.ActionRunning); r.Slot.State != "" || r.JobSlot.State != platform.SlotQueued {
 			t.Errorf("got slots %+v and %+v of a waiting run, want a place in the job's queue only", r.Slot, r.JobSlot)
 		}
 	}
@@ -356,7 +358,7 @@ func TestLateRunViolatesTheWindow(t *testing.T) {
 			h := setup(t)
 			d := run.New(run.Run{
 				Tenant: client.Tenant, ID: "a", TaskID: "a", JobID: "nightly", ScheduledAt: h.clock.now.Add(-late), Policy: h.config.Policy,
-				Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{}}, Constraints: &run.Constraints{CatchUpWindow: time.Hour},
+				Work: spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{}}, Constraints: &run.Constraints{CatchUpWindow: time.Hour},
 			}, h.clock.now)
 			_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
 			h.ok(err)
@@ -377,7 +379,7 @@ func TestNewestDefinitionReachesAWaitingRun(t *testing.T) {
 	waiting := h.startRun(func(r *run.Run) {
 		r.JobID, r.JobVersion, r.ScheduledAt = "nightly", 1, h.clock.now.Add(time.Hour)
 		r.Parameters = map[string]string{"DAY": "monday"}
-		r.Work = run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Input: &run.Input{Text: "older", Size: 5}}}
+		r.Work = spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{Input: &spec.Input{Text: "older", Size: 5}}}
 	})
 	stored, err := h.store.LoadJob(h.Context(), client.Tenant, "nightly")
 	h.ok(err)
@@ -387,7 +389,7 @@ func TestNewestDefinitionReachesAWaitingRun(t *testing.T) {
 	h.ok(h.store.SaveJob(h.Context(), stored.Apply(d, "someone", h.clock.now)))
 	h.advance(time.Hour + time.Second)
 	r := h.wantState(waiting, run.Running)
-	want := map[string]run.Variable{"DAY": {Value: "monday"}, "LEVEL": {Value: "info"}}
+	want := map[string]spec.Variable{"DAY": {Value: "monday"}, "LEVEL": {Value: "info"}}
 	h.equal(want, r.Work.Program.Env)
 	if r.Work.Image != "newer" || r.JobVersion != 2 || r.Work.Program.Input == nil || r.Work.Program.Input.Text != "newer input" {
 		t.Errorf("got image %s of version %d with input %+v, want the newest definition with its input", r.Work.Image, r.JobVersion, r.Work.Program.Input)

@@ -11,14 +11,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Config configures the use cases. Zero values are not defaults, except where a
 // field says so.
 type Config struct {
 	// Policy applies to runs whose request does not set another one.
-	Policy run.Policy
+	Policy spec.Policy
 	// Pool is the pool of every run. MaxMachines is its limit; 0 is no limit.
 	Pool        string
 	MaxMachines int
@@ -45,8 +45,8 @@ type Config struct {
 	MemoryMB int
 	// Host has the images that are programs of the server's host.
 	Host host.Programs
-	// BucketCredentials is run.BucketVariables, or run.BucketEnvelope, which no job can
-	// override; empty is run.BucketVariables.
+	// BucketCredentials is spec.BucketVariables, or spec.BucketEnvelope, which no job can
+	// override; empty is spec.BucketVariables.
 	BucketCredentials string
 	// PublicURL is the address of this API for workers, SourceURL the address of
 	// the entity API that they read; empty refuses exports.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestRunOfADeletedJobKeepsItsDefinition deletes a job while a run of it waits for its time,
@@ -19,7 +20,7 @@ func TestRunOfADeletedJobKeepsItsDefinition(t *testing.T) {
 		h.ok(err)
 		waiting := h.startRun(func(r *run.Run) {
 			r.JobID, r.JobVersion, r.ScheduledAt = "nightly", 1, h.clock.now.Add(time.Hour)
-			r.Work = run.Work{Kind: run.KindJob, Image: "own", Program: &run.Program{}}
+			r.Work = spec.Work{Kind: spec.KindJob, Image: "own", Program: &spec.Program{}}
 		})
 		h.ok(h.store.DeleteJob(t.Context(), first))
 		if recreated {

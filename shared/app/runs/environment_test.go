@@ -11,7 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/setting"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -57,7 +57,7 @@ func TestMachineEnvironmentOfAnExport(t *testing.T) {
 
 func TestWorkerGetsPresignedURLsAlone(t *testing.T) {
 	t.Parallel()
-	h := setup(t, func(c *runs.Config) { c.BucketCredentials = run.BucketEnvelope })
+	h := setup(t, func(c *runs.Config) { c.BucketCredentials = spec.BucketEnvelope })
 	h.bucket = runs.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3", Region: "r"}
 	_, err := h.exportWith(contract.Policy{})
 	h.ok(err)
@@ -82,13 +82,13 @@ func TestJobDecidesAboutTheBucketKeys(t *testing.T) {
 		deployment, asked string
 		export, keys      bool
 	}{
-		"a program":                         {run.BucketVariables, "", false, false},
-		"a program with keys":               {run.BucketVariables, run.BucketVariables, false, true},
-		"a program with keys by default":    {"", run.BucketVariables, false, true},
-		"a deployment without keys":         {run.BucketEnvelope, run.BucketVariables, false, false},
-		"an export":                         {run.BucketVariables, "", true, true},
-		"an export of a job without keys":   {run.BucketVariables, run.BucketEnvelope, true, false},
-		"an export without keys by default": {run.BucketEnvelope, "", true, false},
+		"a program":                         {spec.BucketVariables, "", false, false},
+		"a program with keys":               {spec.BucketVariables, spec.BucketVariables, false, true},
+		"a program with keys by default":    {"", spec.BucketVariables, false, true},
+		"a deployment without keys":         {spec.BucketEnvelope, spec.BucketVariables, false, false},
+		"an export":                         {spec.BucketVariables, "", true, true},
+		"an export of a job without keys":   {spec.BucketVariables, spec.BucketEnvelope, true, false},
+		"an export without keys by default": {spec.BucketEnvelope, "", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestJobDecidesAboutTheBucketKeys(t *testing.T) {
 			h.bucket = runs.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3"}
 			task := h.accept()
 			if !row.export {
-				h.program(task, run.Program{})
+				h.program(task, spec.Program{})
 			}
 			r := h.record(task)
 			r.Work.BucketCredentials = row.asked

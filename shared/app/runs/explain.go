@@ -37,7 +37,7 @@ func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		return f, err
 	}
 	if slots > 0 {
-		q, err := s.queueOf(ctx, r, platform.Pool{ID: run.JobPool(r.JobID), Limit: slots}, r.JobSlot)
+		q, err := s.queueOf(ctx, r, platform.Pool{ID: platform.JobPool(r.JobID), Limit: slots}, r.JobSlot)
 		if err != nil {
 			return f, err
 		}
@@ -45,7 +45,7 @@ func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 		f.Job = &q
 	}
 	if c := r.Concurrency; c != nil {
-		q, err := s.queueOf(ctx, r, platform.Pool{ID: run.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
+		q, err := s.queueOf(ctx, r, platform.Pool{ID: platform.KeyPool(c.Key), Limit: c.Limit}, r.KeySlot)
 		if err != nil {
 			return f, err
 		}
@@ -88,7 +88,7 @@ func (s *forecasts) previousNow(ctx context.Context, r run.Run) (*run.Constraint
 
 // queueOf reads the slots and the queue of a pool, with the run's position if it is queued
 // there, or the runs ahead of it if it has not joined.
-func (s *forecasts) queueOf(ctx context.Context, r run.Run, pool platform.Pool, slot run.Slot) (q explain.Queue, err error) {
+func (s *forecasts) queueOf(ctx context.Context, r run.Run, pool platform.Pool, slot platform.Slot) (q explain.Queue, err error) {
 	if q, err = s.estimates.Read(ctx, r.Tenant, pool); err != nil {
 		return q, err
 	}
@@ -98,7 +98,7 @@ func (s *forecasts) queueOf(ctx context.Context, r run.Run, pool platform.Pool, 
 	}
 	q.Queued = len(waits)
 	switch slot.State {
-	case run.SlotQueued:
+	case platform.SlotQueued:
 		if q.Position = slices.Index(waits, r.Ref()); q.Position < 0 {
 			q.Position = len(waits)
 		}

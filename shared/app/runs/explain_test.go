@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -86,7 +87,7 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		}
 		s.tasks[name] = s.runJob(name, c, a)
 	case "keyed":
-		s.tasks[name] = s.keyed(name, run.Concurrency{Key: "customer-7", Limit: 1, QueueLimit: 1, Overflow: run.Overflow(action)})
+		s.tasks[name] = s.keyed(name, spec.Concurrency{Key: "customer-7", Limit: 1, QueueLimit: 1, Overflow: spec.Overflow(action)})
 	case "fire":
 		ref := s.createJob("nightly", d.Input)
 		s.clock.to(s.clock.now.Add(time.Hour))
@@ -170,11 +171,11 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 }
 
 // keyed starts a run with a key.
-func (s *scene) keyed(id string, c run.Concurrency) string {
+func (s *scene) keyed(id string, c spec.Concurrency) string {
 	s.clock.to(s.clock.now.Add(time.Second))
 	d := run.New(run.Run{
 		Tenant: client.Tenant, Workspace: client.Workspace, ID: id, TaskID: id, CorrelationID: "c", Policy: s.config.Policy,
-		Work: run.Work{Kind: run.KindJob, Image: "worker", Program: &run.Program{Completion: run.CompletionExit}}, Concurrency: &c,
+		Work: spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{Completion: spec.CompletionExit}}, Concurrency: &c,
 	}, s.clock.now)
 	_, err := s.store.Create(s.Context(), port.WriteOf(d), nil)
 	s.ok(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -18,7 +19,7 @@ import (
 type Filter struct {
 	// IDs are run ids or task ids of a bulk request.
 	IDs []string
-	// Kind is a kind of run.Work, or run.KindProgram.
+	// Kind is a kind of spec.Work, or spec.KindProgram.
 	JobID, Kind, Pool string
 	Trigger           run.Trigger
 	States            []run.State
@@ -49,8 +50,8 @@ func (f Filter) matches(r *run.Run) bool {
 }
 
 func (f Filter) matchesKind(r *run.Run) bool {
-	if f.Kind == run.KindProgram {
-		return r.Work.Kind == run.KindJob && r.JobID == ""
+	if f.Kind == spec.KindProgram {
+		return r.Work.Kind == spec.KindJob && r.JobID == ""
 	}
 	return f.Kind == "" || f.Kind == r.Work.Kind
 }

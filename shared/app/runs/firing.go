@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -108,7 +109,7 @@ func (s *Firing) fire(ctx context.Context, after job.Job, due []job.Firing, now 
 // creation returns the decision that creates the run of a firing. The run is skipped if the
 // firing was missed or is refused.
 func (s *Firing) creation(ctx context.Context, j job.Job, f job.Firing, now time.Time) (run.Decision, error) {
-	r := s.host.NewRun(j, s.policy, nil, nil, run.Override{})
+	r := s.host.NewRun(j, s.policy, nil, nil, spec.Override{})
 	r.ID = run.FiringID(j.ID, f.At)
 	r.TaskID = run.FiringTaskID(r.Ref(), f.At)
 	r.CorrelationID = r.TaskID

@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -147,7 +148,7 @@ func TestManualRunIsTheFiring(t *testing.T) {
 		at := epoch.Add(after)
 		r := run.Run{
 			Tenant: ref.Tenant, ID: run.FiringID(ref.ID, at), Workspace: client.Workspace, ScheduledAt: at, JobID: ref.ID, JobVersion: 1,
-			Trigger: run.TriggerManual, Policy: h.config.Policy, Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
+			Trigger: run.TriggerManual, Policy: h.config.Policy, Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}},
 		}
 		r.TaskID = run.FiringTaskID(r.Ref(), at)
 		_, err := h.store.Create(h.Context(), port.WriteOf(run.New(r, epoch)), nil)

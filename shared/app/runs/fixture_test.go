@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
@@ -79,11 +80,11 @@ func setup(t *testing.T, change ...func(*runs.Config)) *fixture {
 	h.runner, h.outputs, h.secrets = newRunner(h), newOutputs(h), fake.NewSecrets(nil)
 	h.schedules = fake.NewSchedules(nil)
 	h.config = runs.Config{
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: time.Minute, TimeLimit: 10 * time.Minute, HeartbeatInterval: 30 * time.Second,
 			HeartbeatTimeout: 90 * time.Second, CancelGrace: 10 * time.Second, QueueTimeout: time.Hour,
 			OutputRetention: 24 * time.Hour, RecordRetention: 48 * time.Hour,
-			Retry: run.Retry{MaxAttempts: 2, MaxFurtherStarts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
+			Retry: spec.Retry{MaxAttempts: 2, MaxFurtherStarts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 		Pool: "default", MaxMachines: 4, Image: "worker", CPUs: 1, MemoryMB: 256,
 		PublicURL: "http://sortie", SourceURL: "http://source", DownloadRetention: time.Hour, ArtifactLimit: 1 << 20, TokenTTL: time.Hour,

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestFullHistoryIsHandedOver(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		policy func(*run.Policy)
+		policy func(*spec.Policy)
 		lasts  time.Duration
 		begin  func(h *fixture) (task string)
 		end    func(h *fixture)
@@ -28,7 +29,7 @@ func TestFullHistoryIsHandedOver(t *testing.T) {
 		code   fault.Code
 	}{
 		"create calls without an answer": {
-			policy: func(p *run.Policy) { p.StartTimeout, p.Retry.MaxFurtherStarts = time.Hour, 0 },
+			policy: func(p *spec.Policy) { p.StartTimeout, p.Retry.MaxFurtherStarts = time.Hour, 0 },
 			lasts:  65 * time.Minute,
 			begin: func(h *fixture) string {
 				var lose func(*machine) error
@@ -42,7 +43,7 @@ func TestFullHistoryIsHandedOver(t *testing.T) {
 			state: run.Failed, code: fault.StartTimeout,
 		},
 		"heartbeat limits while the sweep is down": {
-			policy: func(p *run.Policy) {
+			policy: func(p *spec.Policy) {
 				p.TimeLimit, p.HeartbeatInterval, p.HeartbeatTimeout = time.Hour, time.Second, 2*time.Second
 			},
 			lasts: 3 * time.Minute,
@@ -55,7 +56,7 @@ func TestFullHistoryIsHandedOver(t *testing.T) {
 			state: run.Completed,
 		},
 		"failed calls": {
-			policy: func(p *run.Policy) { p.TimeLimit = 24 * time.Hour },
+			policy: func(p *spec.Policy) { p.TimeLimit = 24 * time.Hour },
 			lasts:  45 * time.Minute,
 			begin: func(h *fixture) string {
 				h.fail[run.StepRunning] = slices.Repeat([]string{"Lambda.Unknown"}, 40)
@@ -65,7 +66,7 @@ func TestFullHistoryIsHandedOver(t *testing.T) {
 			state: run.Completed,
 		},
 		"retries of a Task": {
-			policy: func(p *run.Policy) { p.Retry.MaxAttempts = 1 },
+			policy: func(p *spec.Policy) { p.Retry.MaxAttempts = 1 },
 			lasts:  90 * time.Minute,
 			begin: func(h *fixture) string {
 				task := h.post()

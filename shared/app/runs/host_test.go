@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -55,7 +55,7 @@ func (h *fixture) hostDoors(who port.Identity) map[string]func() error {
 	task := h.post()
 	h.succeed(task)
 	r := h.record(task)
-	r.Work = run.Work{Kind: run.KindJob, Image: program, Program: &run.Program{}}
+	r.Work = spec.Work{Kind: spec.KindJob, Image: program, Program: &spec.Program{}}
 	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
 	put := func(id string, d pools.Definition) error {
 		_, _, err := h.service.Pools.Put(h.Context(), who, id, d, change.Precondition{})

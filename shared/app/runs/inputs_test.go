@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestInputsWithoutARequest fires a job, whose program gets the defaults and its time, and triggers
@@ -42,7 +43,7 @@ func TestRunAtALaterTimeGetsTheNewestInputs(t *testing.T) {
 		h := setup(t)
 		ref := h.createJob("later", "inputs: {day: {}}\ncommand: [\"{{inputs.day}}\"]\n")
 		_, _, err := h.service.Jobs.RunJob(t.Context(), jobs.RunRequest{
-			Identity: client, JobID: "later", ScheduledAt: epoch.Add(time.Minute), Inputs: map[string]run.Value{"day": `"x"`},
+			Identity: client, JobID: "later", ScheduledAt: epoch.Add(time.Minute), Inputs: map[string]spec.Value{"day": `"x"`},
 		})
 		h.ok(err)
 		h.changeJob(ref, func(j job.Job) job.Job {

@@ -9,7 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestChangedLimitAppliesToWaitingRuns raises, removes and lowers the limit of a job.
@@ -31,11 +33,11 @@ func TestChangedLimitAppliesToWaitingRuns(t *testing.T) {
 			ref := h.createJob("nightly", limited("maxConcurrentRuns: 2", "type: wait"))
 			var ids []string
 			for range 5 {
-				ids = append(ids, h.requested(ref, run.Override{}))
+				ids = append(ids, h.requested(ref, spec.Override{}))
 			}
-			h.wantSlots(run.JobPool("nightly"), 2, 3)
+			h.wantSlots(platform.JobPool("nightly"), 2, 3)
 			h.patch(ref, row.patch)
-			ids = append(ids, h.requested(ref, run.Override{}))
+			ids = append(ids, h.requested(ref, spec.Override{}))
 			for i, id := range ids {
 				want := run.ActionRunning
 				if i < row.running || i == 5 && row.next == run.Running {
@@ -56,9 +58,9 @@ func TestOnlySlotIsFollowedByAll(t *testing.T) {
 			t.Parallel()
 			h := setup(t, manyMachines)
 			ref := h.createJob("nightly", limited("requirePreviousSuccess: true, maxConcurrentRuns: 3", "type: wait"))
-			first, only := h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+			first, only := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 			h.patch(ref, `{"constraints": {"requirePreviousSuccess": null}}`)
-			others := []string{h.requested(ref, run.Override{}), h.requested(ref, run.Override{})}
+			others := []string{h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})}
 			h.wantState(only, run.ActionRunning)
 			for _, id := range others {
 				h.wantState(id, run.ActionRunning)
@@ -84,10 +86,10 @@ func TestRunAwaitsOneWithoutASlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("nightly", "")
-	first := h.requested(ref, run.Override{})
+	first := h.requested(ref, spec.Override{})
 	h.wantState(first, run.Running)
 	h.patch(ref, `{"constraints":{"requirePreviousSuccess":true},"actions":{"onConstraintViolation":{"type":"wait"}}}`)
-	second := h.requested(ref, run.Override{})
+	second := h.requested(ref, spec.Override{})
 	h.wantState(second, run.ActionRunning)
 	h.advance(time.Minute)
 	if n := len(strings.Fields(h.eventsOf(second))); n > 40 {
@@ -104,18 +106,18 @@ func TestAddedLimitCountsRunsUnderWay(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("nightly", "retryConfig: {maxRetries: 0}\n")
-	first := h.requested(ref, run.Override{})
+	first := h.requested(ref, spec.Override{})
 	limit := `{"constraints":{"maxConcurrentRuns":2},"actions":{"onConstraintViolation":{"type":"wait"}}}`
 	h.patch(ref, limit)
-	second, third := h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+	second, third := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 	h.wantState(second, run.Running)
 	h.wantState(third, run.ActionRunning)
-	h.wantSlots(run.JobPool("nightly"), 2, 1)
+	h.wantSlots(platform.JobPool("nightly"), 2, 1)
 	h.patch(ref, `{"constraints":null,"actions":null}`)
 	h.wantState(third, run.Running)
 	h.patch(ref, limit)
-	h.wantSlots(run.JobPool("nightly"), 3, 0)
-	fourth := h.requested(ref, run.Override{})
+	h.wantSlots(platform.JobPool("nightly"), 3, 0)
+	fourth := h.requested(ref, spec.Override{})
 	h.exit(first, 0)
 	h.wantState(fourth, run.ActionRunning)
 	h.exit(second, 0)
@@ -128,7 +130,7 @@ func TestLoweredLimitAppliesToRunsOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *runs.Config) { c.MaxMachines = 1 })
 	ref := h.createJob("nightly", limited("maxConcurrentRuns: 3", "type: wait"))
-	first, second := h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+	first, second := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 	h.wantState(second, run.Pending) // in the queue of the pool
 	h.patch(ref, `{"constraints":{"maxConcurrentRuns":1}}`)
 	_, _, err := h.service.Pools.Put(h.Context(), client, "default", pools.Definition{Limit: 5}, change.Precondition{})
@@ -144,7 +146,7 @@ func TestChangedLimitOfAKeyApplies(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("nightly", "concurrencyKey: shop\n")
-	a, b, c := h.requested(ref, run.Override{}), h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+	a, b, c := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 	h.wantState(b, run.Pending)
 	h.patch(ref, `{"concurrency":{"limit":2}}`)
 	h.wantState(b, run.Running)

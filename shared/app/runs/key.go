@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -20,7 +21,7 @@ func (s *constraints) keyRoom(ctx context.Context, r run.Run, room run.Room) (ru
 		return room, nil
 	}
 	room.KeyFull = true
-	queued, err := s.store.QueueLength(ctx, r.Tenant, run.KeyPool(c.Key), max(c.QueueLimit, 1))
+	queued, err := s.store.QueueLength(ctx, r.Tenant, platform.KeyPool(c.Key), max(c.QueueLimit, 1))
 	if err != nil {
 		return room, fmt.Errorf("cannot count the queue of key %s: %w", c.Key, err)
 	}
@@ -137,7 +138,7 @@ func (s *Requests) creation(
 		return d, nil, fault.New(fault.AdmissionReject, "the queue of key %s is full: %d runs are waiting; retry later", r.Concurrency.Key, room.KeyQueued)
 	}
 	r = r.Joined(admission, now)
-	if r.KeySlot.State == run.SlotQueued {
+	if r.KeySlot.State == platform.SlotQueued {
 		r.Prediction = s.joinsKey(ctx, r, now)
 	}
 	return run.New(r, now), replaced, nil
@@ -146,7 +147,7 @@ func (s *Requests) creation(
 // replace decides the end of the first queued run of the key, which r replaces. It returns no
 // decision if no run is queued.
 func (s *constraints) replace(ctx context.Context, r run.Run, room run.Room) ([]run.Decision, error) {
-	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), queuePage)
+	queue, err := s.store.Queue(ctx, r.Tenant, platform.KeyPool(r.Concurrency.Key), queuePage)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the queue of key %s: %w", r.Concurrency.Key, err)
 	}
@@ -167,7 +168,7 @@ func (s *constraints) replace(ctx context.Context, r run.Run, room run.Room) ([]
 // firstOf returns the id of the first queued run of the run's key. It is empty if no run is
 // queued or the queue cannot be read.
 func (s *constraints) firstOf(ctx context.Context, r run.Run) string {
-	queue, err := s.store.Queue(ctx, r.Tenant, run.KeyPool(r.Concurrency.Key), 1)
+	queue, err := s.store.Queue(ctx, r.Tenant, platform.KeyPool(r.Concurrency.Key), 1)
 	if err != nil || len(queue) == 0 {
 		return ""
 	}

@@ -11,13 +11,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func manyMachines(c *runs.Config) { c.MaxMachines = 10 }
 
 // request creates a run of a job with the override o.
-func (h *fixture) request(ref job.Ref, o run.Override) (run.Run, error) {
+func (h *fixture) request(ref job.Ref, o spec.Override) (run.Run, error) {
 	h.Helper()
 	h.clock.to(h.clock.now.Add(time.Second))
 	r, _, err := h.service.Jobs.RunJob(h.Context(), jobs.RunRequest{Identity: client, JobID: ref.ID, Override: o, CorrelationID: "c"})
@@ -26,7 +28,7 @@ func (h *fixture) request(ref job.Ref, o run.Override) (run.Run, error) {
 }
 
 // requested creates a run and returns its id.
-func (h *fixture) requested(ref job.Ref, o run.Override) string {
+func (h *fixture) requested(ref job.Ref, o spec.Override) string {
 	h.Helper()
 	r, err := h.request(ref, o)
 	h.ok(err)
@@ -60,12 +62,12 @@ func TestKeyLimitsRunsOfAllJobs(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	one, two := h.createJob("one", "concurrencyKey: shop\n"), h.createJob("two", "concurrencyKey: shop\n")
-	a, b, c := h.requested(one, run.Override{}), h.requested(two, run.Override{}), h.requested(one, run.Override{})
-	other := h.requested(two, run.Override{Key: "other"})
+	a, b, c := h.requested(one, spec.Override{}), h.requested(two, spec.Override{}), h.requested(one, spec.Override{})
+	other := h.requested(two, spec.Override{Key: "other"})
 	h.wantState(a, run.Running)
 	h.wantState(b, run.Pending)
 	h.wantState(other, run.Running)
-	h.wantSlots(run.KeyPool("shop"), 1, 2)
+	h.wantSlots(platform.KeyPool("shop"), 1, 2)
 	h.ends(a)
 	h.wantState(b, run.Running)
 	h.wantState(c, run.Pending)
@@ -75,21 +77,21 @@ func TestKeyLimitsRunsOfAllJobs(t *testing.T) {
 	// A retry keeps the key.
 	h.exit(b, 1)
 	h.wantState(b, run.Retrying)
-	h.wantSlots(run.KeyPool("shop"), 1, 1)
+	h.wantSlots(platform.KeyPool("shop"), 1, 1)
 	h.advance(time.Minute)
 	h.ends(b)
 	h.ends(c)
-	h.wantSlots(run.KeyPool("shop"), 0, 0)
+	h.wantSlots(platform.KeyPool("shop"), 0, 0)
 }
 
 func TestPriorityOrdersThePool(t *testing.T) {
 	t.Parallel()
 	h := setup(t, oneMachine)
 	ref := h.createJob("one", "priority: batch\n")
-	holder := h.requested(ref, run.Override{})
-	batch := h.requested(ref, run.Override{})
-	normal := h.requested(ref, run.Override{Priority: run.PriorityNormal})
-	urgent := h.requested(ref, run.Override{Priority: run.PriorityInteractive})
+	holder := h.requested(ref, spec.Override{})
+	batch := h.requested(ref, spec.Override{})
+	normal := h.requested(ref, spec.Override{Priority: spec.PriorityNormal})
+	urgent := h.requested(ref, spec.Override{Priority: spec.PriorityInteractive})
 	for _, id := range []string{holder, urgent, normal, batch} {
 		h.wantState(id, run.Running)
 		h.ends(id)
@@ -101,13 +103,13 @@ func TestKeysTakeTurns(t *testing.T) {
 	t.Parallel()
 	h := setup(t, oneMachine)
 	busy, small := h.createJob("busy", ""), h.createJob("small", "")
-	current := h.requested(busy, run.Override{})
+	current := h.requested(busy, spec.Override{})
 	of := map[string]string{}
 	for range 4 {
-		of[h.requested(busy, run.Override{})] = "busy"
+		of[h.requested(busy, spec.Override{})] = "busy"
 	}
 	for range 2 {
-		of[h.requested(small, run.Override{})] = "small"
+		of[h.requested(small, spec.Override{})] = "small"
 	}
 	var order []string
 	for range len(of) {
@@ -129,16 +131,16 @@ func TestFullQueueOfAKeyRefusesARequest(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("one", "concurrencyKey: shop\nconcurrency: {queueLimit: 2}\n")
-	a, b, c := h.requested(ref, run.Override{}), h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
-	if _, err := h.request(ref, run.Override{}); !fault.Is(err, fault.AdmissionReject) {
+	a, b, c := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
+	if _, err := h.request(ref, spec.Override{}); !fault.Is(err, fault.AdmissionReject) {
 		t.Fatalf("got %v, want %s", err, fault.AdmissionReject)
 	}
-	other := h.requested(ref, run.Override{Key: "other"})
+	other := h.requested(ref, spec.Override{Key: "other"})
 	h.wantState(other, run.Running)
 	h.ends(a)
 	h.wantState(b, run.Running)
-	d := h.requested(ref, run.Override{})
-	h.wantSlots(run.KeyPool("shop"), 1, 2)
+	d := h.requested(ref, spec.Override{})
+	h.wantSlots(platform.KeyPool("shop"), 1, 2)
 	for _, id := range []string{b, c, d} {
 		h.ends(id)
 	}
@@ -148,24 +150,24 @@ func TestNewestRunReplacesTheFirstQueuedOne(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("one", "concurrencyKey: shop\nconcurrency: {queueLimit: 1, overflow: keep_newest}\n")
-	a, b, c := h.requested(ref, run.Override{}), h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+	a, b, c := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 	old := h.wantState(b, run.Completed)
-	if o := old.Overflowed; !old.Skipped || o == nil || o.By != c || o.Rule != run.OverflowKeepNewest {
+	if o := old.Overflowed; !old.Skipped || o == nil || o.By != c || o.Rule != spec.OverflowKeepNewest {
 		t.Errorf("got %+v, want it skipped for %s", o, c)
 	}
 	h.wantExecutionEnded(b)
 	h.ends(a)
 	h.ends(c)
-	h.wantSlots(run.KeyPool("shop"), 0, 0)
+	h.wantSlots(platform.KeyPool("shop"), 0, 0)
 }
 
 func TestOldestRunsKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
 	ref := h.createJob("one", "concurrencyKey: shop\nconcurrency: {queueLimit: 1, overflow: keep_oldest}\n")
-	a, b, c := h.requested(ref, run.Override{}), h.requested(ref, run.Override{}), h.requested(ref, run.Override{})
+	a, b, c := h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{}), h.requested(ref, spec.Override{})
 	late := h.wantState(c, run.Completed)
-	if o := late.Overflowed; !late.Skipped || o == nil || o.By != b || o.Rule != run.OverflowKeepOldest {
+	if o := late.Overflowed; !late.Skipped || o == nil || o.By != b || o.Rule != spec.OverflowKeepOldest {
 		t.Errorf("got %+v, want it skipped for %s", o, b)
 	}
 	h.ends(a)
@@ -175,7 +177,7 @@ func TestOldestRunsKeepTheirPlaces(t *testing.T) {
 // TestFiringOverflowsItsKey applies each rule to firings.
 func TestFiringOverflowsItsKey(t *testing.T) {
 	t.Parallel()
-	for rule, skipped := range map[run.Overflow]int{run.OverflowReject: 3, run.OverflowKeepOldest: 3, run.OverflowKeepNewest: 2} {
+	for rule, skipped := range map[spec.Overflow]int{spec.OverflowReject: 3, spec.OverflowKeepOldest: 3, spec.OverflowKeepNewest: 2} {
 		t.Run(string(rule), func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, manyMachines)
@@ -190,7 +192,7 @@ func TestFiringOverflowsItsKey(t *testing.T) {
 					break
 				}
 			}
-			h.wantSlots(run.KeyPool("shop"), 1, 1)
+			h.wantSlots(platform.KeyPool("shop"), 1, 1)
 		})
 	}
 }
@@ -200,9 +202,9 @@ func TestQueuedRunOfAKeyTimesOut(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines, func(c *runs.Config) { c.Policy.QueueTimeout = 5 * time.Minute })
 	ref := h.createJob("one", "concurrencyKey: shop\n")
-	h.requested(ref, run.Override{})
-	b := h.requested(ref, run.Override{})
-	c := h.requested(ref, run.Override{})
+	h.requested(ref, spec.Override{})
+	b := h.requested(ref, spec.Override{})
+	c := h.requested(ref, spec.Override{})
 	_, err := h.service.Cancel(h.Context(), client, c, "")
 	h.ok(err)
 	h.step()
@@ -223,8 +225,8 @@ func TestKilledProcessLeaksNoSlotOfAKey(t *testing.T) {
 	for i := range 4 {
 		// The process stops after the creation: no effect follows it.
 		h.calls.lostRequests = map[string]int{"Start": 1}
-		ids = append(ids, h.requested(ref, run.Override{}))
-		h.wantSlots(run.KeyPool("shop"), 1, i)
+		ids = append(ids, h.requested(ref, spec.Override{}))
+		h.wantSlots(platform.KeyPool("shop"), 1, i)
 	}
 	h.calls.lostRequests = map[string]int{}
 	for range 2 {
@@ -246,7 +248,7 @@ func TestKilledProcessLeaksNoSlotOfAKey(t *testing.T) {
 		}
 		h.wantState(ids[i], run.Completed)
 		ids = slices.Delete(ids, i, i+1)
-		h.wantSlots(run.KeyPool("shop"), min(len(ids), 1), max(len(ids)-1, 0))
+		h.wantSlots(platform.KeyPool("shop"), min(len(ids), 1), max(len(ids)-1, 0))
 	}
 	if used, err := h.store.Pools(h.Context()); err != nil || len(used) != 0 {
 		t.Errorf("got pools %+v, %v, want none in use", used, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -135,7 +136,7 @@ func TestLateReleaseGrantsNoSlotToItsOwnRun(t *testing.T) {
 	if r := h.record(task); !played || r.Attempt.Number != 1 || !r.Queued() {
 		t.Errorf("got attempt %d in %s, want the run in the queue for its second attempt", r.Attempt.Number, r.State)
 	}
-	if r := h.record(other); r.Slot.State != run.SlotHeld {
+	if r := h.record(other); r.Slot.State != platform.SlotHeld {
 		t.Errorf("got the slot of the other run %s, want it held", r.Slot.State)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -192,7 +193,7 @@ func (s *Launches) created(ctx context.Context, r run.Run, machine port.MachineS
 // spec describes the machine of the run's attempt. Its environment has credentials
 // and a token: it is never logged.
 func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error) {
-	if r.Work.Kind == run.KindExport && s.config.SourceURL == "" { // the run was created while the deployment had an entity API
+	if r.Work.Kind == spec.KindExport && s.config.SourceURL == "" { // the run was created while the deployment had an entity API
 		return port.LaunchSpec{}, fault.New(fault.LaunchRefused, "this deployment has no entity API to export from")
 	}
 	r.Work.Program = r.Expanded()
@@ -292,23 +293,23 @@ const lifeMargin = 10 * time.Minute
 
 // maxLife returns the time after which the platform ends a machine that Sortie has lost. It
 // exceeds the sum of the limits of an attempt.
-func maxLife(p run.Policy) time.Duration {
+func maxLife(p spec.Policy) time.Duration {
 	return p.StartTimeout + p.TimeLimit + p.CancelGrace + lifeMargin
 }
 
 // givesKeys reports whether the worker gets the key pair of the uploads bucket. The
 // deployment can forbid it. A program gets it only if its job requests it.
-func (s *Launches) givesKeys(w run.Work) bool {
+func (s *Launches) givesKeys(w spec.Work) bool {
 	asked := w.BucketCredentials
 	if asked == "" && w.Program != nil {
-		asked = run.BucketEnvelope
+		asked = spec.BucketEnvelope
 	}
-	return s.config.BucketCredentials != run.BucketEnvelope && asked != run.BucketEnvelope
+	return s.config.BucketCredentials != spec.BucketEnvelope && asked != spec.BucketEnvelope
 }
 
 // inputKey returns the object key of the run's input. It first stores an inline text in the
 // object store.
-func (s *Launches) inputKey(ctx context.Context, r run.Run, input run.Input) (string, error) {
+func (s *Launches) inputKey(ctx context.Context, r run.Run, input spec.Input) (string, error) {
 	if input.Key != "" {
 		return input.Key, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // content returns the content of the store.
@@ -107,19 +108,19 @@ func TestPlanPlacesByPriorityAndTurns(t *testing.T) {
 		h.clock.to(h.clock.now.Add(time.Second))
 	}
 	for i, row := range []struct {
-		priority run.Priority
+		priority spec.Priority
 		key      string
 		want     int
 	}{
 		{"", "", 2},
-		{run.PriorityBatch, "", 3},
-		{run.PriorityInteractive, "a", 0},
-		{run.PriorityInteractive, "a", 0}, // of the key's queue
-		{run.PriorityInteractive, "a", 1},
-		{run.PriorityInteractive, "b", 1},
-		{run.PriorityBatch, "", 6},
+		{spec.PriorityBatch, "", 3},
+		{spec.PriorityInteractive, "a", 0},
+		{spec.PriorityInteractive, "a", 0}, // of the key's queue
+		{spec.PriorityInteractive, "a", 1},
+		{spec.PriorityInteractive, "b", 1},
+		{spec.PriorityBatch, "", 6},
 	} {
-		request := jobs.RunRequest{Identity: client, JobID: "nightly", Override: run.Override{Priority: row.priority, Key: row.key}}
+		request := jobs.RunRequest{Identity: client, JobID: "nightly", Override: spec.Override{Priority: row.priority, Key: row.key}}
 		p := h.planned(request)
 		r, _, err := h.service.Jobs.RunJob(h.Context(), request)
 		h.ok(err)

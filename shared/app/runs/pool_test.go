@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -130,7 +131,7 @@ func TestRetryIsQueuedAgain(t *testing.T) {
 	h.wantState(tasks[0], run.Retrying)
 	h.wantState(tasks[1], run.Running)
 	h.advance(3 * time.Second)
-	if r := h.wantState(tasks[0], run.Pending); r.Slot.State != run.SlotQueued || r.Attempt.Number != 1 {
+	if r := h.wantState(tasks[0], run.Pending); r.Slot.State != platform.SlotQueued || r.Attempt.Number != 1 {
 		t.Errorf("got slot %+v in attempt %d, want it queued in attempt 1", r.Slot, r.Attempt.Number)
 	}
 	h.ok(h.report(h.runner.last(), success()))

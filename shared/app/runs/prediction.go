@@ -19,7 +19,7 @@ type forecasts struct {
 
 // joinsKey predicts the start of a run that joins the queue of its key.
 func (s *forecasts) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
-	key := platform.Pool{Tenant: r.Tenant, ID: run.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
+	key := platform.Pool{Tenant: r.Tenant, ID: platform.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
 	return s.joinsBefore(ctx, r, 0, capacity.Entry{Pool: key, Slot: r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
@@ -37,7 +37,7 @@ func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 	if slots == 0 {
 		return s.joinsBefore(ctx, r, delay)
 	}
-	job := platform.Pool{Tenant: r.Tenant, ID: run.JobPool(r.JobID), Limit: slots}
+	job := platform.Pool{Tenant: r.Tenant, ID: platform.JobPool(r.JobID), Limit: slots}
 	return s.joinsBefore(ctx, r, delay, capacity.Entry{Pool: job, Slot: r.QueuedJobSlot()})
 }
 
@@ -45,7 +45,7 @@ func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 // It waits for its first slot at least delay.
 func (s *forecasts) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...capacity.Entry) *run.Prediction {
 	pool, err := s.poolOf(ctx, r)
-	var slot run.Slot
+	var slot platform.Slot
 	if err == nil {
 		slot, err = s.joined(ctx, r, pool)
 	}
@@ -58,12 +58,12 @@ func (s *forecasts) joinsBefore(ctx context.Context, r run.Run, delay time.Durat
 
 // joined returns the slot with which the run would join the queue of a pool, of its job or of
 // its key.
-func (s *forecasts) joined(ctx context.Context, r run.Run, pool platform.Pool) (run.Slot, error) {
+func (s *forecasts) joined(ctx context.Context, r run.Run, pool platform.Pool) (platform.Slot, error) {
 	now := s.now()
 	switch {
-	case r.JobID != "" && pool.ID == run.JobPool(r.JobID):
+	case r.JobID != "" && pool.ID == platform.JobPool(r.JobID):
 		return r.QueuedJobSlot(), nil
-	case r.Concurrency != nil && pool.ID == run.KeyPool(r.Concurrency.Key):
+	case r.Concurrency != nil && pool.ID == platform.KeyPool(r.Concurrency.Key):
 		return r.Joined(run.AdmitKeyQueue, now).KeySlot, nil
 	}
 	line, err := s.store.QueueState(ctx, r.Tenant, r.SlotOf(pool.ID, pool.Limit))

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // measure runs the job "nightly" some times, for 50 s each.
@@ -44,10 +45,10 @@ func TestPredictionCountsTheRunsThatStartBefore(t *testing.T) {
 	h.advance(2 * time.Second)
 	ref := h.createJob("other", "")
 	for _, row := range []struct {
-		priority run.Priority
+		priority spec.Priority
 		ahead    int
-	}{{run.PriorityBatch, 4}, {run.PriorityInteractive, 0}, {run.PriorityInteractive, 1}, {"", 6}} {
-		got := h.predicted(h.requested(ref, run.Override{Priority: row.priority}))
+	}{{spec.PriorityBatch, 4}, {spec.PriorityInteractive, 0}, {spec.PriorityInteractive, 1}, {"", 6}} {
+		got := h.predicted(h.requested(ref, spec.Override{Priority: row.priority}))
 		if want := time.Duration(row.ahead+1) * 50 * time.Second; (got - want).Abs() > 25*time.Second {
 			t.Errorf("priority %q: got a start in %s, want about %s", row.priority, got, want)
 		}
@@ -92,12 +93,12 @@ func TestQueuedForItsKeyAtCreationIsPredicted(t *testing.T) {
 	h := setup(t, func(c *runs.Config) { c.MaxMachines = 10 })
 	ref := h.createJob("nightly", "concurrencyKey: customer-7\nconcurrency: {limit: 1, queueLimit: 5}\n")
 	for range 8 {
-		id := h.requested(ref, run.Override{})
+		id := h.requested(ref, spec.Override{})
 		h.advance(50 * time.Second)
 		h.ends(id)
 	}
 	h.advance(2 * time.Minute)
-	h.requested(ref, run.Override{})
+	h.requested(ref, spec.Override{})
 	for i, want := range []time.Duration{50 * time.Second, 100 * time.Second} {
 		r, _, err := h.service.Jobs.RunJob(h.Context(), jobs.RunRequest{Identity: client, JobID: ref.ID})
 		h.ok(err)

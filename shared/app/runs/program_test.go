@@ -9,11 +9,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // runProgram runs a program until its machine has ended with the exit code.
-func (h *fixture) runProgram(p run.Program, code int) (task string) {
+func (h *fixture) runProgram(p spec.Program, code int) (task string) {
 	h.Helper()
 	task = h.accept()
 	h.program(task, p)
@@ -27,7 +28,7 @@ func (h *fixture) runProgram(p run.Program, code int) (task string) {
 func TestExitCodeOfAPlainProgramDecides(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	task := h.runProgram(run.Program{Command: []string{"--all"}}, 0)
+	task := h.runProgram(spec.Program{Command: []string{"--all"}}, 0)
 	if got := h.runner.last().spec.Command; !slices.Equal(got, []string{"--all"}) {
 		t.Errorf("got command %q, want --all", got)
 	}
@@ -36,7 +37,7 @@ func TestExitCodeOfAPlainProgramDecides(t *testing.T) {
 	if r := h.wantState(task, run.Completed); r.Attempt.Exit == nil || r.Attempt.Exit.Code != 0 || r.Output != nil {
 		t.Errorf("got exit %+v and output %+v, want code 0 and none", r.Attempt.Exit, r.Output)
 	}
-	failed := h.runProgram(run.Program{ExitCodes: run.ExitCodes{Fail: []int{3}}}, 3)
+	failed := h.runProgram(spec.Program{ExitCodes: spec.ExitCodes{Fail: []int{3}}}, 3)
 	h.sweep()
 	h.step()
 	if r := h.wantState(failed, run.Failed); r.Fault.Code != fault.ProgramExit || !strings.Contains(r.Fault.Message, "code 3") || r.Attempt.Number != 1 {
@@ -49,7 +50,7 @@ func TestPlainProgramNeedsNoHeartbeats(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.accept()
-	h.program(task, run.Program{})
+	h.program(task, spec.Program{})
 	h.step()
 	policy := h.record(task).Policy
 	for range 5 {
@@ -63,15 +64,15 @@ func TestPlainProgramNeedsNoHeartbeats(t *testing.T) {
 func TestUploadOfAPlainProgramIsItsOutput(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	output := &run.ProgramOutput{Path: "report.csv", FileName: "report.csv", ContentType: "text/csv"}
-	task := h.runProgram(run.Program{Output: output}, 0)
+	output := &spec.ProgramOutput{Path: "report.csv", FileName: "report.csv", ContentType: "text/csv"}
+	task := h.runProgram(spec.Program{Output: output}, 0)
 	h.outputs.buckets[port.Uploads][limit.AttemptOutput(task, 1)] = "a,b"
 	h.sweep()
 	h.step()
 	if r := h.wantState(task, run.Completed); r.Output == nil || r.Output.FileName != "report.csv" || r.Output.Size != 3 || r.Work.ContentType() != "text/csv" {
 		t.Errorf("got output %+v, want report.csv of 3 bytes", r.Output)
 	}
-	without := h.runProgram(run.Program{Output: output}, 0)
+	without := h.runProgram(spec.Program{Output: output}, 0)
 	h.sweep()
 	h.step()
 	if r := h.record(without); r.Fault == nil || r.Fault.Code != fault.OutputMissing {

@@ -32,7 +32,7 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 		after, err := s.admit(ctx, r, pool, room, in)
 		missing, none := errors.AsType[*port.NoSlot](err)
 		switch {
-		case none && r.Concurrency != nil && missing.Pool == run.KeyPool(r.Concurrency.Key):
+		case none && r.Concurrency != nil && missing.Pool == platform.KeyPool(r.Concurrency.Key):
 			if room, err = s.keyRoom(ctx, r, room); err != nil {
 				return r, err
 			}

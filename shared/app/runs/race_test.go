@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/token"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -150,7 +151,7 @@ func TestNewRunDoesNotOvertakeTheQueue(t *testing.T) {
 	h.ok(err)
 	h.wantState(tasks[1], run.ContainerCreating)
 	h.wantState(tasks[2], run.ContainerCreating)
-	if r := h.wantState(late, run.Pending); r.Slot.State != run.SlotQueued {
+	if r := h.wantState(late, run.Pending); r.Slot.State != platform.SlotQueued {
 		t.Errorf("got slot %+v for the new run, want it queued", r.Slot)
 	}
 }

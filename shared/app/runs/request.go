@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -64,10 +65,10 @@ func NewRequests(life *Lifecycle, hex Hex, streams TaskStreams, config Config) *
 type Submission struct {
 	Identity port.Identity
 	// Work is the work of the run. An empty Image means the configured image.
-	Work    run.Work
+	Work    spec.Work
 	BatchID string
 	// Policy returns the policy of the run for the default policy.
-	Policy func(defaults run.Policy) (run.Policy, error)
+	Policy func(defaults spec.Policy) (spec.Policy, error)
 	// IdempotencyKey may be empty. Digest identifies the content of the request. Requests with
 	// the same key must have the same digest.
 	IdempotencyKey string
@@ -214,8 +215,8 @@ func under(key, digest string) *port.IdempotencyKey {
 
 // checkExports refuses an export in a deployment without an entity API. Fault: Unprocessable
 // with the field.
-func (s *Requests) checkExports(w run.Work, field string) error {
-	if w.Kind != run.KindExport || !s.noExports {
+func (s *Requests) checkExports(w spec.Work, field string) error {
+	if w.Kind != spec.KindExport || !s.noExports {
 		return nil
 	}
 	f := fault.New(fault.Unprocessable, "this deployment has no entity API to export from; its operator names one with SOURCE_API_URL")
@@ -224,11 +225,11 @@ func (s *Requests) checkExports(w run.Work, field string) error {
 }
 
 // newTaskID returns the id of a new task.
-func (s *Requests) newTaskID(w run.Work, now time.Time) string {
+func (s *Requests) newTaskID(w spec.Work, now time.Time) string {
 	switch w.Kind {
-	case run.KindInference:
+	case spec.KindInference:
 		return s.inferenceTaskID(now)
-	case run.KindExport:
+	case spec.KindExport:
 		return fmt.Sprintf("%s_%s_%d_%s", w.Kind, w.Format, now.UnixMilli(), s.hex(4))
 	}
 	var entropy [10]byte

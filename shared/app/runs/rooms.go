@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -119,7 +120,7 @@ func (c JobRuns) CreateWithInput(ctx context.Context, r run.Run, key, digest str
 
 // CheckExports refuses an export in a deployment without an entity API. Fault: Unprocessable with
 // the field.
-func (c JobRuns) CheckExports(w run.Work, field string) error { return c.runs.checkExports(w, field) }
+func (c JobRuns) CheckExports(w spec.Work, field string) error { return c.runs.checkExports(w, field) }
 
 // ActForSkipped carries out the job's actions for a skipped run, within the effect budget of ctx;
 // see WithEffectBudget. The sweep repeats unfinished actions.

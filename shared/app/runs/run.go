@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/rerun"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -101,7 +102,7 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 // changedInputs returns the inputs of a run of a job with other values. Faults: InvalidRequest for
 // a run without a job, Unprocessable if the version of the job is not stored any more,
 // DefinitionProblems.
-func (s *Runs) changedInputs(ctx context.Context, r run.Run, other map[string]run.Value) (map[string]run.Value, error) {
+func (s *Runs) changedInputs(ctx context.Context, r run.Run, other map[string]spec.Value) (map[string]spec.Value, error) {
 	if r.JobID == "" {
 		return nil, fault.Invalid("inputs", "only a run of a job has inputs; leave them out")
 	}
@@ -119,7 +120,7 @@ func (s *Runs) changedInputs(ctx context.Context, r run.Run, other map[string]ru
 	}
 	all := maps.Clone(r.Inputs)
 	if all == nil {
-		all = map[string]run.Value{}
+		all = map[string]spec.Value{}
 	}
 	maps.Copy(all, other)
 	values, problems := j.Definition.InputValues(all)
@@ -164,7 +165,7 @@ func (s *Runs) createWithInput(
 		program := *r.Work.Program
 		program.Input = nil
 		if len(input) > 0 {
-			program.Input = &run.Input{Key: limit.InputKey(r.Tenant, r.TaskID), Size: int64(len(input))}
+			program.Input = &spec.Input{Key: limit.InputKey(r.Tenant, r.TaskID), Size: int64(len(input))}
 			if err := s.outputs.Put(ctx, port.Accepted, program.Input.Key, inputType, input); err != nil {
 				return fmt.Errorf("cannot store the input: %w", err)
 			}

@@ -7,14 +7,15 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // program changes the work of an accepted run to a job with the program.
-func (h *fixture) program(task string, p run.Program) {
+func (h *fixture) program(task string, p spec.Program) {
 	h.Helper()
 	r := h.record(task)
-	r.Work.Kind, r.Work.Program = run.KindJob, &p
+	r.Work.Kind, r.Work.Program = spec.KindJob, &p
 	h.ok(h.store.Commit(h.Context(), port.Write{Run: r}))
 }
 
@@ -24,7 +25,7 @@ func TestLaunchReadsTheSecrets(t *testing.T) {
 	h.secrets.Put(client.Tenant, "report-key", "s3cret")
 	h.secrets.Put("other", "report-key", "of another tenant")
 	task := h.accept()
-	h.program(task, run.Program{Env: map[string]run.Variable{"LEVEL": {Value: "info"}, "EMPTY": {}, "API_KEY": {SecretRef: "report-key"}}})
+	h.program(task, spec.Program{Env: map[string]spec.Variable{"LEVEL": {Value: "info"}, "EMPTY": {}, "API_KEY": {SecretRef: "report-key"}}})
 	h.step()
 	h.wantState(task, run.Running)
 	want := map[string]string{"LEVEL": "info", "EMPTY": "", "API_KEY": "s3cret"}
@@ -40,7 +41,7 @@ func TestUnknownSecretEndsTheRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	task := h.accept()
-	h.program(task, run.Program{Env: map[string]run.Variable{"API_KEY": {SecretRef: "report-key"}}})
+	h.program(task, spec.Program{Env: map[string]spec.Variable{"API_KEY": {SecretRef: "report-key"}}})
 	h.step()
 	r := h.wantState(task, run.Failed)
 	if r.Fault == nil || r.Fault.Code != fault.SecretMissing || !strings.Contains(r.Fault.Message, `env.API_KEY: unknown secret "report-key"`) {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -24,27 +25,27 @@ const skipActions = `actions:
 var skips = map[string]func(h *fixture) job.Ref{
 	"a constraint": func(h *fixture) job.Ref {
 		ref := h.createJob("one", "constraints: {maxConcurrentRuns: 1}\n"+skipActions)
-		h.requested(ref, run.Override{})
-		h.requested(ref, run.Override{})
+		h.requested(ref, spec.Override{})
+		h.requested(ref, spec.Override{})
 		return ref
 	},
 	"a hook that cannot be reached": func(h *fixture) job.Ref {
 		h.hooks.answers = map[string]run.HookAnswer{"https://example.org/hook": {Unavailable: true, Detail: "no route"}}
 		ref := h.createJob("one", "constraints: {preRunHook: {url: \"https://example.org/hook\"}}\n"+skipActions)
-		h.requested(ref, run.Override{})
+		h.requested(ref, spec.Override{})
 		return ref
 	},
 	"a run that joins a full key": func(h *fixture) job.Ref {
 		ref := h.createJob("one", "concurrencyKey: shop\nconcurrency: {queueLimit: 1, overflow: keep_oldest}\n"+skipActions)
 		for range 3 {
-			h.requested(ref, run.Override{})
+			h.requested(ref, spec.Override{})
 		}
 		return ref
 	},
 	"a run that a newer one replaces": func(h *fixture) job.Ref {
 		ref := h.createJob("one", "concurrencyKey: shop\nconcurrency: {queueLimit: 1, overflow: keep_newest}\n"+skipActions)
 		for range 3 {
-			h.requested(ref, run.Override{})
+			h.requested(ref, spec.Override{})
 		}
 		return ref
 	},

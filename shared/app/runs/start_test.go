@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -104,7 +105,7 @@ func TestThrottledRunReturnsItsSlot(t *testing.T) {
 	h.limitStarts(3)
 	h.startedWithin(10*time.Minute, []string{task})
 	r = h.wantState(task, run.Running)
-	if r.Attempt.Number != 1 || r.Spent != (run.Spent{}) || r.Slot.State != run.SlotHeld {
+	if r.Attempt.Number != 1 || r.Spent != (run.Spent{}) || r.Slot.State != platform.SlotHeld {
 		t.Errorf("got attempt %d, spent %+v and slot %s, want the first attempt with a slot", r.Attempt.Number, r.Spent, r.Slot.State)
 	}
 	if want := r.Attempt.StartAt.Add(r.Policy.StartTimeout); !r.Attempt.StartBy.Equal(want) {
@@ -213,7 +214,7 @@ func TestUnansweredStartKeepsItsSlot(t *testing.T) {
 	h.ok(err)
 	h.step()
 	h.advance(4 * time.Minute)
-	if r = h.wantState(r.TaskID, run.ContainerCreating); r.Queued() || r.Slot.State != run.SlotHeld {
+	if r = h.wantState(r.TaskID, run.ContainerCreating); r.Queued() || r.Slot.State != platform.SlotHeld {
 		t.Fatalf("got slot %+v, want it held", r.Slot)
 	}
 	ghost := h.runner.last()

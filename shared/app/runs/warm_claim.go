@@ -11,11 +11,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // WarmKey returns the key of the warm machines that fit work in a placement.
-func (c Config) WarmKey(w run.Work, where platform.Placement) platform.WarmKey {
+func (c Config) WarmKey(w spec.Work, where platform.Placement) platform.WarmKey {
 	return platform.WarmKey{
 		Image: cmp.Or(w.Image, c.Image), CPUs: cmp.Or(w.Resources.CPUs, c.CPUs), MemoryMB: cmp.Or(w.Resources.MemoryMB, c.MemoryMB),
 		Region: c.region(w, where),
@@ -24,7 +25,7 @@ func (c Config) WarmKey(w run.Work, where platform.Placement) platform.WarmKey {
 
 // region returns the region that is tried first: that of the job or, if the pool lists no
 // regions, that of the deployment.
-func (c Config) region(w run.Work, where platform.Placement) string {
+func (c Config) region(w spec.Work, where platform.Placement) string {
 	if fly := platform.SettingsOf[platform.FlySettings](where); fly != nil && len(fly.Regions) > 0 {
 		return w.Resources.Region
 	}

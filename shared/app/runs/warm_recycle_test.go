@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -220,7 +221,7 @@ func TestKeptMachineThatDoesNotStartIsReplaced(t *testing.T) {
 func TestProgramThatEndsByItsExitIsRecycled(t *testing.T) {
 	t.Parallel()
 	h := warmPool(t, recycling())
-	task := h.runProgram(run.Program{}, 0)
+	task := h.runProgram(spec.Program{}, 0)
 	if m := h.runner.last(); m.ID != "m1" || m.Reuse.ID == "" {
 		t.Fatalf("got machine %+v, want the warm one", m.MachineStatus)
 	}

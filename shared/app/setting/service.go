@@ -15,7 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/label"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // The default Fly app and worker image of the export contract.
@@ -24,7 +24,7 @@ const (
 	DefaultImage = "registry.fly.io/" + DefaultApp + ":latest"
 )
 
-// The variables of run.Policy that adapt to other settings unless they are set.
+// The variables of spec.Policy that adapt to other settings unless they are set.
 const (
 	heartbeatInterval = "SORTIE_HEARTBEAT_INTERVAL"
 	heartbeatTimeout  = "SORTIE_HEARTBEAT_TIMEOUT"
@@ -46,9 +46,9 @@ func settings(c *runs.Config) []setting.Setting {
 			}
 			return err
 		}),
-		setting.OneOf(&c.BucketCredentials, "SORTIE_BUCKET_CREDENTIALS", run.BucketVariables,
+		setting.OneOf(&c.BucketCredentials, "SORTIE_BUCKET_CREDENTIALS", spec.BucketVariables,
 			"variables gives workers a key pair for the uploads bucket, envelope only presigned URLs",
-			run.BucketVariables, run.BucketEnvelope),
+			spec.BucketVariables, spec.BucketEnvelope),
 		setting.Integer(&c.MaxMachines, "SORTIE_MAX_MACHINES", "16", "concurrent machines; 0 is no limit", 0, limit.PoolSlots),
 		setting.Integer(&c.QueueLimit, "SORTIE_QUEUE_LIMIT", "100000", "queued runs above which new ones get 429; 0 is no limit", 0, limit.PoolQueue),
 		setting.Integer(c.ForwardLimit, "SORTIE_FORWARD_LIMIT", "10800", "running attempts above which sweeps find overdue heartbeats, instead of Step Functions; 18000 for a quota of 500 a second", 0, 10_000_000),
@@ -148,7 +148,7 @@ func Read(lookup setting.Lookup) (runs.Config, error) {
 	return c, err
 }
 
-// variables maps the fields of run.Policy to the variables that set them.
+// variables maps the fields of spec.Policy to the variables that set them.
 var variables = map[string]string{
 	"startTimeout": "SORTIE_START_TIMEOUT", "timeLimit": "SORTIE_TIME_LIMIT",
 	"heartbeatInterval": heartbeatInterval, "heartbeatTimeout": heartbeatTimeout,
@@ -159,9 +159,9 @@ var variables = map[string]string{
 }
 
 // validate adapts the defaults in p to the given variables. It then returns an error with all
-// rules of run.Policy that p violates, each with its variable.
-func validate(p *run.Policy, given map[string]bool) error {
-	p.Fit(run.Given{
+// rules of spec.Policy that p violates, each with its variable.
+func validate(p *spec.Policy, given map[string]bool) error {
+	p.Fit(spec.Given{
 		HeartbeatInterval: given[heartbeatInterval], HeartbeatTimeout: given[heartbeatTimeout],
 		RecordRetention: given[recordRetention],
 		InitialDelay:    true, MaxDelay: given[retryMaxDelay],

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -36,9 +36,9 @@ type Runs interface {
 // Config configures the warm machines of a deployment.
 type Config struct {
 	// Policy is the default policy of runs.
-	Policy run.Policy
+	Policy spec.Policy
 	// Key returns the key of the warm machines that fit work in a placement.
-	Key func(w run.Work, where platform.Placement) platform.WarmKey
+	Key func(w spec.Work, where platform.Placement) platform.WarmKey
 	// Workers is the number of machines that are changed concurrently; 0 and 1 change them one by
 	// one.
 	Workers int

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -148,7 +149,7 @@ func (s *Machines) keepWarm(
 			failed.Add(s.destroyStray(ctx, m, p.Warm != nil))
 		}
 	}
-	standard := s.config.Key(run.Work{}, p.Placement)
+	standard := s.config.Key(spec.Work{}, p.Placement)
 	if w := p.Warm; w != nil {
 		standard.Image, standard.CPUs, standard.MemoryMB = cmp.Or(w.Image, standard.Image), cmp.Or(w.CPUs, standard.CPUs), cmp.Or(w.MemoryMB, standard.MemoryMB)
 	}

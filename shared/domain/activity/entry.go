@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Entry is an event that creates or ends a run.
@@ -96,13 +97,13 @@ func Parse(payload []byte) (e Entry, ok bool, err error) {
 // kindOf returns the kind of a run from the type of its work in events.
 func kindOf(jobType string) string {
 	if jobType == "pack-run" {
-		return run.KindJob
+		return spec.KindJob
 	}
 	return jobType
 }
 
 // Spends reports whether the event is the end of an inference task, which spends of budgets.
-func (e Entry) Spends() bool { return e.Ended && e.Work.Kind == run.KindInference }
+func (e Entry) Spends() bool { return e.Ended && e.Work.Kind == spec.KindInference }
 
 // Failed reports whether the event is the failure of a run.
 func (e Entry) Failed() bool { return e.Ended && (e.State == run.Failed || e.State == run.Orphaned) }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -14,11 +15,11 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 	var from time.Time
 	var wait Range
 	switch {
-	case r.Cancel != nil, f.Pool.Draining && r.Slot.State != run.SlotHeld:
+	case r.Cancel != nil, f.Pool.Draining && r.Slot.State != platform.SlotHeld:
 		return
 	case r.State == run.Running, r.State == run.Terminating:
 		return
-	case r.KeySlot.State == run.SlotQueued && f.Key != nil:
+	case r.KeySlot.State == platform.SlotQueued && f.Key != nil:
 		wait = f.Key.forecast(f.Key.Position, r, LimitKey, f.Limiter, f.Now).Then(f.Pool.joined(r, f))
 	case r.KeySlot.State == "" && f.Key.applies() && f.Key.Held+f.Key.Queued >= f.Key.Limit: // the run is planned
 		wait = f.Key.forecast(f.Key.Ahead, r, LimitKey, f.Limiter, f.Now).Then(f.Pool.joined(r, f))
@@ -26,7 +27,7 @@ func (x *Explanation) expect(r run.Run, f Facts) {
 		wait = f.Job.forecast(f.Job.Position, r, LimitJob, f.Limiter, f.Now).Then(f.Pool.joined(r, f))
 	case r.Queued():
 		wait = f.Pool.forecast(max(f.Pool.Position, 0), r, LimitPool, f.Limiter, f.Now)
-	case r.Slot.State == run.SlotHeld:
+	case r.Slot.State == platform.SlotHeld:
 		from, wait = later(r.Attempt.StartAt, r.Attempt.BackoffUntil), f.Pool.Measures.Started(ClassOf(r))
 	default:
 		from, wait = later(r.RetryAt, r.ScheduledAt), f.Pool.joined(r, f)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -59,7 +60,7 @@ type Holder struct {
 }
 
 // HolderOf returns the holder for a run and the slot that it holds.
-func HolderOf(r run.Run, s run.Slot) Holder {
+func HolderOf(r run.Run, s platform.Slot) Holder {
 	return Holder{
 		RunID: r.ID, TaskID: r.TaskID, JobID: r.JobID, State: r.State, Since: s.Since, Cancelling: r.EndRequest() != nil, class: ClassOf(r),
 	}

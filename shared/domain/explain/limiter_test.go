@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -16,7 +17,7 @@ func TestPacedStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	r := run.Run{Tenant: "t", ID: "r", State: run.Pending}
-	r.Slot = run.Slot{Pool: "p", State: run.SlotQueued, Since: now, Limit: 10}
+	r.Slot = platform.Slot{Pool: "p", State: platform.SlotQueued, Since: now, Limit: 10}
 	apps := []fleet.StartPace{{App: "a", Interval: time.Minute, Burst: 1}}
 	app, limited, _, ok := fleet.StartLimiter{Pool: "p"}.Take(apps, now)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -62,14 +63,14 @@ func (p *Planned) plan(r run.Run, f Facts) {
 	case admission == run.AdmitSkip:
 		p.because(KeyOverflowed, time.Time{}, "the run would be skipped: %d runs of key %s are queued", f.Key.Queued, f.Key.Name)
 	case admission == run.AdmitKeyQueue, admission == run.AdmitReplace:
-		f.Key.Position, r.KeySlot.State = f.Key.Ahead, run.SlotQueued
+		f.Key.Position, r.KeySlot.State = f.Key.Ahead, platform.SlotQueued
 		if admission == run.AdmitReplace && f.Key.Position > 0 { // the first queued run is replaced
 			f.Key.Position--
 		}
 		p.queued(r, f, f.Key, KeyFull, "key")
 	case admission == run.AdmitQueue:
 		q.Position = q.Ahead
-		r.Slot.State = run.SlotQueued
+		r.Slot.State = platform.SlotQueued
 		p.queuedInPool(r, f)
 	case len(r.Violations) > 0:
 		p.violated(r, f)

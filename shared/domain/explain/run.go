@@ -150,7 +150,7 @@ func (x *Explanation) explain(r run.Run, f Facts) {
 	switch {
 	case r.State == run.PreRun && f.Now.Before(r.ScheduledAt):
 		x.because(Scheduled, r.ScheduledAt, "the run is scheduled for %s", stamp(r.ScheduledAt))
-	case r.KeySlot.State == run.SlotQueued:
+	case r.KeySlot.State == platform.SlotQueued:
 		x.queued(r, f, f.Key, KeyFull, "key")
 	case r.Queued():
 		x.queuedInPool(r, f)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -24,7 +25,7 @@ func paced(apps ...string) fleet.StartLimiter {
 // throttledRun returns a run that is queued after a throttled start.
 func throttledRun() run.Run {
 	r := run.Run{State: run.ContainerCreating}
-	r.Attempt.Number, r.Slot.State = 1, run.SlotQueued
+	r.Attempt.Number, r.Slot.State = 1, platform.SlotQueued
 	return r
 }
 
@@ -91,7 +92,7 @@ func TestStartsWithoutAPermitSlowTheGateOnce(t *testing.T) {
 // last permit of a pool with a limit is long past.
 func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	t.Parallel()
-	pending := run.Run{State: run.Pending, Slot: run.Slot{State: run.SlotQueued}}
+	pending := run.Run{State: run.Pending, Slot: platform.Slot{State: platform.SlotQueued}}
 	constrained := pending
 	constrained.Constraints = &run.Constraints{RequirePreviousSuccess: true}
 	for name, row := range map[string]struct {

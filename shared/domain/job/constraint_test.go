@@ -39,7 +39,7 @@ func TestEachConstraintReachesTheRun(t *testing.T) {
 			t.Errorf("%s: got a job without the constraint", name)
 		}
 		of := d.constraints()
-		if name != run.MaxAllowedRunTime && reflect.DeepEqual(*of, run.Constraints{}) { // a limit of run.Policy
+		if name != run.MaxAllowedRunTime && reflect.DeepEqual(*of, run.Constraints{}) { // a limit of spec.Policy
 			t.Errorf("%s: got a run without the constraint", name)
 		}
 		if demands := d.demands(time.Time{}); of.BeforeRun() != (len(demands) == 1) {

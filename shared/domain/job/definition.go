@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Definition is the content of a job document. Absent fields get their defaults in Run. Parse
@@ -27,8 +28,8 @@ type Definition struct {
 	// Inputs declares values that each run can have, by name.
 	Inputs     map[string]Input `json:"inputs,omitempty"`
 	Output     *Output          `json:"output,omitempty"`
-	Completion run.Completion   `json:"completion,omitempty"`
-	ExitCodes  *run.ExitCodes   `json:"exitCodes,omitempty"`
+	Completion spec.Completion  `json:"completion,omitempty"`
+	ExitCodes  *spec.ExitCodes  `json:"exitCodes,omitempty"`
 
 	// Schedule has the syntax of ParseSchedule; empty means that the job runs only on request.
 	// TimeZone is a name of the IANA database; empty means UTC. Each firing is delayed by a
@@ -55,13 +56,13 @@ type Definition struct {
 	Actions     *Actions     `json:"actions,omitempty"`
 	RetryConfig *RetryConfig `json:"retryConfig,omitempty"`
 	Policy      *Policy      `json:"policy,omitempty"`
-	// Deadline is run.Policy.Deadline; empty means no limit.
+	// Deadline is spec.Policy.Deadline; empty means no limit.
 	Deadline Duration `json:"deadline,omitempty"`
 
 	Retention *Retention `json:"retention,omitempty"`
 
-	Logs     Logs         `json:"logs,omitempty"`
-	Priority run.Priority `json:"priority,omitempty"`
+	Logs     Logs          `json:"logs,omitempty"`
+	Priority spec.Priority `json:"priority,omitempty"`
 	// ConcurrencyKey groups runs of all jobs that share a limit; empty means no group.
 	ConcurrencyKey string       `json:"concurrencyKey,omitempty"`
 	Concurrency    *Concurrency `json:"concurrency,omitempty"`
@@ -69,7 +70,7 @@ type Definition struct {
 	Region         string       `json:"region,omitempty"`
 	// PodSpec is a Kubernetes pod specification (a JSON object).
 	PodSpec json.RawMessage `json:"podSpec,omitempty"`
-	// BucketCredentials is run.BucketVariables or run.BucketEnvelope; see run.Work.
+	// BucketCredentials is spec.BucketVariables or spec.BucketEnvelope; see spec.Work.
 	BucketCredentials string `json:"bucketCredentials,omitempty"`
 }
 
@@ -88,7 +89,7 @@ func (d Duration) Value() time.Duration {
 
 // Variable is the value of an environment variable. In a document it is a string, or an object
 // with the name of a secret.
-type Variable run.Variable
+type Variable spec.Variable
 
 // Output is a file that the program writes. It is stored and can be downloaded.
 type Output struct {
@@ -174,7 +175,7 @@ type RetryConfig struct {
 	MaxDelay          Duration `json:"maxDelay,omitempty"`
 }
 
-// Policy has the limits of a run, in whole seconds; see run.Policy.
+// Policy has the limits of a run, in whole seconds; see spec.Policy.
 type Policy struct {
 	TimeLimitSeconds         *int `json:"timeLimitSeconds,omitempty"`
 	StartTimeoutSeconds      *int `json:"startTimeoutSeconds,omitempty"`
@@ -191,7 +192,7 @@ type Retention struct {
 	Outputs Duration `json:"outputs,omitempty"`
 	Logs    Duration `json:"logs,omitempty"`
 	Records Duration `json:"records,omitempty"`
-	// Newest is run.Policy.Newest; nil for 0.
+	// Newest is spec.Policy.Newest; nil for 0.
 	Newest *int `json:"newest,omitempty"`
 }
 
@@ -204,13 +205,13 @@ const (
 	LogsDrop Logs = "drop"
 )
 
-// Concurrency has the limits of ConcurrencyKey; see run.Concurrency.
+// Concurrency has the limits of ConcurrencyKey; see spec.Concurrency.
 type Concurrency struct {
 	// Limit is nil for 1.
 	Limit *int `json:"limit,omitempty"`
 	// QueueLimit is nil for no limit.
-	QueueLimit *int         `json:"queueLimit,omitempty"`
-	Overflow   run.Overflow `json:"overflow,omitempty"`
+	QueueLimit *int          `json:"queueLimit,omitempty"`
+	Overflow   spec.Overflow `json:"overflow,omitempty"`
 }
 
 // Resources are the size of a machine. Absent fields have the values of the deployment.

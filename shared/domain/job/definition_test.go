@@ -9,28 +9,29 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func TestRunOfADefinition(t *testing.T) {
 	t.Parallel()
 	r := parseJob(t, sample(t, "every-field.yaml")).Run(deployment().Policy)
-	want := run.Program{
+	want := spec.Program{
 		Command: []string{"--since", "24h"},
-		Env:     map[string]run.Variable{"LEVEL": {Value: "info"}, "EMPTY": {}, "TOKEN": {SecretRef: "shop-token"}},
-		Input:   &run.Input{Text: "{\"shop\": \"eu\"}\n", Size: 15},
-		Output:  &run.ProgramOutput{Path: "out/orders.csv", FileName: "orders.csv", ContentType: "text/csv"}, Completion: run.CompletionExit,
-		ExitCodes: run.ExitCodes{Success: []int{0, 3}, Retry: []int{75}, Fail: []int{64, 65}}, DropLogs: true,
+		Env:     map[string]spec.Variable{"LEVEL": {Value: "info"}, "EMPTY": {}, "TOKEN": {SecretRef: "shop-token"}},
+		Input:   &spec.Input{Text: "{\"shop\": \"eu\"}\n", Size: 15},
+		Output:  &spec.ProgramOutput{Path: "out/orders.csv", FileName: "orders.csv", ContentType: "text/csv"}, Completion: spec.CompletionExit,
+		ExitCodes: spec.ExitCodes{Success: []int{0, 3}, Retry: []int{75}, Fail: []int{64, 65}}, DropLogs: true,
 	}
-	if size := (run.Resources{CPUs: 2, MemoryMB: 512, Region: "fra"}); r.Work.Resources != size {
+	if size := (spec.Resources{CPUs: 2, MemoryMB: 512, Region: "fra"}); r.Work.Resources != size {
 		t.Errorf("got resources %+v, want %+v", r.Work.Resources, size)
 	}
 	if got := label.Text(r.Labels); got != "checked=,example.org/tier=1,team=shop" {
 		t.Errorf("got labels %s, want those of the job", got)
 	}
-	if r.Work.BucketCredentials != run.BucketEnvelope {
-		t.Errorf("got bucket credentials %q, want %s", r.Work.BucketCredentials, run.BucketEnvelope)
+	if r.Work.BucketCredentials != spec.BucketEnvelope {
+		t.Errorf("got bucket credentials %q, want %s", r.Work.BucketCredentials, spec.BucketEnvelope)
 	}
-	if r.Work.Kind != run.KindJob || r.Work.Image != "registry.example.org/import:3" || !reflect.DeepEqual(*r.Work.Program, want) {
+	if r.Work.Kind != spec.KindJob || r.Work.Image != "registry.example.org/import:3" || !reflect.DeepEqual(*r.Work.Program, want) {
 		t.Errorf("got work %+v of %+v, want %+v", r.Work, r.Work.Program, want)
 	}
 	policy := deployment().Policy
@@ -65,8 +66,8 @@ func TestRunOfADefinition(t *testing.T) {
 		OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish-orders"},
 		OnSkip:    &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/skipped", Timeout: 10 * time.Second}},
 		OnRetry:   &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/retried", Timeout: 10 * time.Second}},
-		OnLate: &run.Action{Type: run.ActionNotify, Hook: &run.Hook{SecretRef: "smtp-password", Timeout: 10 * time.Second, Notice: &run.Notice{
-			Service: run.ServiceEmail, Host: "smtp.example.org", Port: 465, Username: "reports", From: "Reports <reports@example.org>",
+		OnLate: &run.Action{Type: run.ActionNotify, Hook: &run.Hook{SecretRef: "smtp-password", Timeout: 10 * time.Second, Notice: &spec.Notice{
+			Service: spec.ServiceEmail, Host: "smtp.example.org", Port: 465, Username: "reports", From: "Reports <reports@example.org>",
 			To: []string{"ops@example.org", "Ana <ana@example.org>"}, Subject: "{{jobId}} is late", Text: "Attempt {{attempt}}: {{message}}",
 		}}},
 		Further: map[run.EndAction][]run.Action{run.OnRetry: {{Type: run.ActionTriggerJob, JobID: "repair-orders"}}},
@@ -79,7 +80,7 @@ func TestRunOfADefinition(t *testing.T) {
 func TestRunOfASmallDefinition(t *testing.T) {
 	t.Parallel()
 	r := parseJob(t, "id: a\nimage: b\noutput: {path: /tmp/x.csv}\n").Run(deployment().Policy)
-	if r.Constraints != nil || r.Actions != nil || r.Constraints.BeforeRun() || r.Work.Program.Completion != run.CompletionExit || r.Work.Program.Output.FileName != "x.csv" {
+	if r.Constraints != nil || r.Actions != nil || r.Constraints.BeforeRun() || r.Work.Program.Completion != spec.CompletionExit || r.Work.Program.Output.FileName != "x.csv" {
 		t.Errorf("got %+v with program %+v, want no constraints and actions, completion exit and output x.csv", r, r.Work.Program)
 	}
 	if !reflect.DeepEqual(r.Policy, deployment().Policy) {
@@ -90,8 +91,8 @@ func TestRunOfASmallDefinition(t *testing.T) {
 func TestRunOfAnExport(t *testing.T) {
 	t.Parallel()
 	r := parseJob(t, sample(t, "nightly-export.yaml")).Run(deployment().Policy)
-	want := run.Work{
-		Kind: run.KindExport, Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Resources: run.Resources{MemoryMB: 512},
+	want := spec.Work{
+		Kind: spec.KindExport, Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Resources: spec.Resources{MemoryMB: 512},
 		Options: []byte(`{"recursive":true,"maxDepth":3,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
 	}
 	if !reflect.DeepEqual(r.Work, want) || r.Constraints.MaxConcurrentRuns != 1 || r.Actions.OnViolation.Type != run.ActionWait {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Export is the work of a job that exports an entity instead of running a program.
@@ -51,9 +51,9 @@ func (e Export) validate(path string, p *problems) {
 }
 
 // Work returns the work of a valid export, with the options that the worker receives.
-func (e Export) Work() run.Work {
+func (e Export) Work() spec.Work {
 	options, _ := json.Marshal(e.Options.withDefaults()) //nolint:errchkjson // strings, numbers and flags have a JSON form
-	return run.Work{Kind: run.KindExport, Format: e.Format, PI: e.PI, Options: options}
+	return spec.Work{Kind: spec.KindExport, Format: e.Format, PI: e.PI, Options: options}
 }
 
 func (o *ExportOptions) withDefaults() ExportOptions {

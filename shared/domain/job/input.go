@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Input declares an input of the runs of a job.
@@ -23,9 +24,9 @@ type Input struct {
 	// Required: each request needs a value. It has no default.
 	Required *bool `json:"required,omitempty"`
 	// Default is the value without one in the request; nil for none.
-	Default *run.Value `json:"default,omitempty"`
+	Default *spec.Value `json:"default,omitempty"`
 	// Choices are the allowed values; empty allows all of the type.
-	Choices []run.Value `json:"choices,omitempty"`
+	Choices []spec.Value `json:"choices,omitempty"`
 }
 
 // InputType is the type of an input; empty means TypeString.
@@ -61,7 +62,7 @@ func (i Input) kind() InputType { return cmp.Or(i.Type, TypeString) }
 
 // read returns a value in the normal form of the type. For other types than strings it may be a
 // text with the value. problem is empty for a valid value.
-func (i Input) read(v run.Value) (normal run.Value, problem string) {
+func (i Input) read(v spec.Value) (normal spec.Value, problem string) {
 	text := v.Text()
 	isText := strings.HasPrefix(string(v), `"`)
 	ok := false
@@ -71,16 +72,16 @@ func (i Input) read(v run.Value) (normal run.Value, problem string) {
 	case TypeInteger:
 		n, err := decimal(text)
 		const exact = 1<<53 - 1
-		normal, ok = run.Value(strconv.FormatInt(int64(n), 10)), err == nil && n == math.Trunc(n) && math.Abs(n) <= exact
+		normal, ok = spec.Value(strconv.FormatInt(int64(n), 10)), err == nil && n == math.Trunc(n) && math.Abs(n) <= exact
 	case TypeNumber:
 		n, err := decimal(text)
 		var form []byte
 		if err == nil {
 			form, err = json.Marshal(n) // an infinity has none
 		}
-		normal, ok = run.Value(form), err == nil
+		normal, ok = spec.Value(form), err == nil
 	case TypeBoolean:
-		normal, ok = run.Value(text), text == "true" || text == "false"
+		normal, ok = spec.Value(text), text == "true" || text == "false"
 	case TypeDate, TypeTime:
 		layout := map[InputType]string{TypeDate: time.DateOnly, TypeTime: time.RFC3339}[i.kind()]
 		_, err := time.Parse(layout, text)
@@ -127,9 +128,9 @@ func (i Input) want() string {
 }
 
 // InputValues returns the values of the inputs of a run: the given ones, or else the defaults.
-func (d Definition) InputValues(given map[string]run.Value) (map[string]run.Value, []Problem) {
+func (d Definition) InputValues(given map[string]spec.Value) (map[string]spec.Value, []Problem) {
 	p := &problems{}
-	var values map[string]run.Value
+	var values map[string]spec.Value
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := d.Inputs[name]; ok {
@@ -163,7 +164,7 @@ func (d Definition) InputValues(given map[string]run.Value) (map[string]run.Valu
 			continue
 		}
 		if values == nil {
-			values = map[string]run.Value{}
+			values = map[string]spec.Value{}
 		}
 		values[name] = normal
 		size += len(name) + len(normal)
@@ -220,7 +221,7 @@ func validateInputs(d Definition, adHoc bool, p *problems) {
 	if p.has(field) || len(p.found) > 0 {
 		return
 	}
-	r := d.Run(run.Policy{})
+	r := d.Run(spec.Policy{})
 	_, problems := d.InputValues(r.Inputs)
 	for _, problem := range append(problems, CheckExpanded(r)...) {
 		if problem.Field == field {
@@ -265,18 +266,18 @@ func (i Input) validate(d Definition, at string, p *problems) {
 // validateTemplates checks the templates in the command and the variables.
 func validateTemplates(d Definition, p *problems) {
 	check := func(field, text string) {
-		_, unknown := run.Expand(text, func(name string) (string, bool) {
-			input, ok := strings.CutPrefix(name, run.InputPrefix)
+		_, unknown := spec.Expand(text, func(name string) (string, bool) {
+			input, ok := strings.CutPrefix(name, spec.InputPrefix)
 			if !ok {
-				return "", name == run.ScheduledName || name == run.RunName
+				return "", name == spec.ScheduledName || name == spec.RunName
 			}
 			_, ok = d.Inputs[input]
 			return "", ok
 		})
 		for _, name := range unknown {
-			want := []string{run.ScheduledName, run.RunName}
+			want := []string{spec.ScheduledName, spec.RunName}
 			for _, input := range slices.Sorted(maps.Keys(d.Inputs)) {
-				want = append(want, run.InputPrefix+input)
+				want = append(want, spec.InputPrefix+input)
 			}
 			p.bad(field, "unknown name in {{%s}}, want one of %s, or {{{{ for a literal {{", limit.Cut(name, nameLimit), strings.Join(want, ", "))
 		}
@@ -291,9 +292,9 @@ func validateTemplates(d Definition, p *problems) {
 
 // FitInputs returns the values of a run of an earlier definition for this one. ok is false if they
 // do not fit. Inputs that this definition lacks are left out.
-func (d Definition) FitInputs(before map[string]run.Value) (values map[string]run.Value, ok bool) {
+func (d Definition) FitInputs(before map[string]spec.Value) (values map[string]spec.Value, ok bool) {
 	given := maps.Clone(before)
-	maps.DeleteFunc(given, func(name string, _ run.Value) bool { _, declared := d.Inputs[name]; return !declared })
+	maps.DeleteFunc(given, func(name string, _ spec.Value) bool { _, declared := d.Inputs[name]; return !declared })
 	values, problems := d.InputValues(given)
 	return values, len(problems) == 0
 }

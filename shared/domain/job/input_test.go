@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 const withInputs = `id: report
@@ -28,33 +28,33 @@ func TestInputValues(t *testing.T) {
 	t.Parallel()
 	d := parseJob(t, withInputs)
 	for name, row := range map[string]struct {
-		given, want map[string]run.Value
+		given, want map[string]spec.Value
 		problem     string
 	}{
-		"defaults": {map[string]run.Value{"day": `"2027-03-01"`}, map[string]run.Value{"day": `"2027-03-01"`, "level": `"info"`, "rate": "0.5", "dry": "false"}, ""},
+		"defaults": {map[string]spec.Value{"day": `"2027-03-01"`}, map[string]spec.Value{"day": `"2027-03-01"`, "level": `"info"`, "rate": "0.5", "dry": "false"}, ""},
 		"texts": {
-			map[string]run.Value{"day": `"2027-03-01"`, "count": `"007"`, "rate": `"1e3"`, "dry": `"true"`, "level": `"debug"`, "since": `"2027-03-01T08:00:00+01:00"`, "text": `"a\nb\"{{x}}"`},
-			map[string]run.Value{"day": `"2027-03-01"`, "count": "7", "rate": "1000", "dry": "true", "level": `"debug"`, "since": `"2027-03-01T08:00:00+01:00"`, "text": `"a\nb\"{{x}}"`},
+			map[string]spec.Value{"day": `"2027-03-01"`, "count": `"007"`, "rate": `"1e3"`, "dry": `"true"`, "level": `"debug"`, "since": `"2027-03-01T08:00:00+01:00"`, "text": `"a\nb\"{{x}}"`},
+			map[string]spec.Value{"day": `"2027-03-01"`, "count": "7", "rate": "1000", "dry": "true", "level": `"debug"`, "since": `"2027-03-01T08:00:00+01:00"`, "text": `"a\nb\"{{x}}"`},
 			"",
 		},
 		"missing":          {nil, nil, "inputs.day: missing value, want a date such as 2027-03-01"},
-		"no date":          {map[string]run.Value{"day": `"2027-02-30"`}, nil, `inputs.day: "2027-02-30", want a date`},
-		"a date as number": {map[string]run.Value{"day": `20270301`}, nil, `inputs.day: 20270301, want a date`},
-		"no choice":        {map[string]run.Value{"day": `"2027-03-01"`, "level": `"Debug"`}, nil, `inputs.level: "Debug", want one of "info", "debug"`},
-		"a fraction":       {map[string]run.Value{"day": `"2027-03-01"`, "count": `1.5`}, nil, `inputs.count: 1.5, want an integer`},
-		"too large":        {map[string]run.Value{"day": `"2027-03-01"`, "count": `9007199254740992`}, nil, `inputs.count: 9007199254740992, want an integer`},
-		"hexadecimal":      {map[string]run.Value{"day": `"2027-03-01"`, "count": `"0x1p4"`}, nil, `inputs.count: "0x1p4", want an integer`},
-		"infinite":         {map[string]run.Value{"day": `"2027-03-01"`, "rate": `"inf"`}, nil, `inputs.rate: "inf", want a number`},
-		"huge":             {map[string]run.Value{"day": `"2027-03-01"`, "rate": `1e400`}, nil, `inputs.rate: 1e400, want a number`},
-		"no boolean":       {map[string]run.Value{"day": `"2027-03-01"`, "dry": `"yes"`}, nil, `inputs.dry: "yes", want true or false`},
-		"null":             {map[string]run.Value{"day": `null`}, nil, `inputs.day: null, want a date`},
-		"an object":        {map[string]run.Value{"day": `"2027-03-01"`, "text": `{"a":1}`}, nil, `inputs.text: {"a":1}, want a string`},
-		"a number as text": {map[string]run.Value{"day": `"2027-03-01"`, "text": `1`}, nil, `inputs.text: 1, want a string`},
-		"a NUL":            {map[string]run.Value{"day": `"2027-03-01"`, "text": `"a\u0000b"`}, nil, `inputs.text: value with a NUL`},
-		"unknown":          {map[string]run.Value{"day": `"2027-03-01"`, "Day": `"x"`}, nil, `inputs.Day: unknown input, did you mean day?`},
-		"quite unknown":    {map[string]run.Value{"day": `"2027-03-01"`, "zzzzzz": `"x"`}, nil, `inputs.zzzzzz: unknown input, want one of count, day,`},
-		"more than 16 KiB": {map[string]run.Value{"day": `"2027-03-01"`, "text": run.TextValue(strings.Repeat("x", 16<<10))}, nil, `inputs: 164`},
-		"a hostile name":   {map[string]run.Value{"day": `"2027-03-01"`, "a.b\n{{": `"x"`}, nil, "unknown input"},
+		"no date":          {map[string]spec.Value{"day": `"2027-02-30"`}, nil, `inputs.day: "2027-02-30", want a date`},
+		"a date as number": {map[string]spec.Value{"day": `20270301`}, nil, `inputs.day: 20270301, want a date`},
+		"no choice":        {map[string]spec.Value{"day": `"2027-03-01"`, "level": `"Debug"`}, nil, `inputs.level: "Debug", want one of "info", "debug"`},
+		"a fraction":       {map[string]spec.Value{"day": `"2027-03-01"`, "count": `1.5`}, nil, `inputs.count: 1.5, want an integer`},
+		"too large":        {map[string]spec.Value{"day": `"2027-03-01"`, "count": `9007199254740992`}, nil, `inputs.count: 9007199254740992, want an integer`},
+		"hexadecimal":      {map[string]spec.Value{"day": `"2027-03-01"`, "count": `"0x1p4"`}, nil, `inputs.count: "0x1p4", want an integer`},
+		"infinite":         {map[string]spec.Value{"day": `"2027-03-01"`, "rate": `"inf"`}, nil, `inputs.rate: "inf", want a number`},
+		"huge":             {map[string]spec.Value{"day": `"2027-03-01"`, "rate": `1e400`}, nil, `inputs.rate: 1e400, want a number`},
+		"no boolean":       {map[string]spec.Value{"day": `"2027-03-01"`, "dry": `"yes"`}, nil, `inputs.dry: "yes", want true or false`},
+		"null":             {map[string]spec.Value{"day": `null`}, nil, `inputs.day: null, want a date`},
+		"an object":        {map[string]spec.Value{"day": `"2027-03-01"`, "text": `{"a":1}`}, nil, `inputs.text: {"a":1}, want a string`},
+		"a number as text": {map[string]spec.Value{"day": `"2027-03-01"`, "text": `1`}, nil, `inputs.text: 1, want a string`},
+		"a NUL":            {map[string]spec.Value{"day": `"2027-03-01"`, "text": `"a\u0000b"`}, nil, `inputs.text: value with a NUL`},
+		"unknown":          {map[string]spec.Value{"day": `"2027-03-01"`, "Day": `"x"`}, nil, `inputs.Day: unknown input, did you mean day?`},
+		"quite unknown":    {map[string]spec.Value{"day": `"2027-03-01"`, "zzzzzz": `"x"`}, nil, `inputs.zzzzzz: unknown input, want one of count, day,`},
+		"more than 16 KiB": {map[string]spec.Value{"day": `"2027-03-01"`, "text": spec.TextValue(strings.Repeat("x", 16<<10))}, nil, `inputs: 164`},
+		"a hostile name":   {map[string]spec.Value{"day": `"2027-03-01"`, "a.b\n{{": `"x"`}, nil, "unknown input"},
 	} {
 		got, problems := d.InputValues(row.given)
 		texts := fmt.Sprint(problems)
@@ -104,11 +104,11 @@ func TestInputDeclarations(t *testing.T) {
 func TestInputsOfAnotherDefinition(t *testing.T) {
 	t.Parallel()
 	d := parseJob(t, withInputs)
-	values, ok := d.FitInputs(map[string]run.Value{"day": `"2027-03-01"`, "gone": `"x"`})
+	values, ok := d.FitInputs(map[string]spec.Value{"day": `"2027-03-01"`, "gone": `"x"`})
 	if !ok || values["day"] != `"2027-03-01"` || values["level"] != `"info"` || len(values) != 4 {
 		t.Errorf("got %v, %t; want the day and the defaults", values, ok)
 	}
-	if values, ok := d.FitInputs(map[string]run.Value{"day": `5`}); ok {
+	if values, ok := d.FitInputs(map[string]spec.Value{"day": `5`}); ok {
 		t.Errorf("got %v, want values that do not fit", values)
 	}
 }

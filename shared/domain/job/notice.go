@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 const (
@@ -39,15 +40,15 @@ var noticeParameters = map[string]parameter{
 	"subject":   {kind: noticeParameter},
 }
 
-var forServices = map[string]run.Service{
-	"url": run.ServicePagerDuty, "severity": run.ServicePagerDuty, "host": run.ServiceEmail, "port": run.ServiceEmail,
-	"username": run.ServiceEmail, "from": run.ServiceEmail, "to": run.ServiceEmail, "subject": run.ServiceEmail,
+var forServices = map[string]spec.Service{
+	"url": spec.ServicePagerDuty, "severity": spec.ServicePagerDuty, "host": spec.ServiceEmail, "port": spec.ServiceEmail,
+	"username": spec.ServiceEmail, "from": spec.ServiceEmail, "to": spec.ServiceEmail, "subject": spec.ServiceEmail,
 }
 
 // service returns the service of a notify action.
-func (a Action) service() run.Service {
+func (a Action) service() spec.Service {
 	text, _ := a.Parameters["service"].(string)
-	return run.Service(text)
+	return spec.Service(text)
 }
 
 // notice returns the hook of a notify action.
@@ -56,11 +57,11 @@ func (a Action) notice() *run.Hook {
 		value, _ := a.Parameters[name].(string)
 		return value
 	}
-	n := &run.Notice{
-		Service: a.service(), Text: text("text"), Severity: run.Severity(text("severity")),
+	n := &spec.Notice{
+		Service: a.service(), Text: text("text"), Severity: spec.Severity(text("severity")),
 		Subject: text("subject"), Host: text("host"), Username: text("username"), From: text("from"),
 	}
-	if n.Service == run.ServiceEmail {
+	if n.Service == spec.ServiceEmail {
 		n.Port = a.port()
 		for to := range strings.SplitSeq(text("to"), ",") {
 			n.To = append(n.To, strings.TrimSpace(to))
@@ -128,7 +129,7 @@ func validateNotice(d Definition, field string, action Action, name string, valu
 		}
 		checkNotice(d, field, text, p)
 	case "severity":
-		oneOf(p, field, run.Severity(text), run.Severities()...)
+		oneOf(p, field, spec.Severity(text), spec.Severities()...)
 	case "from":
 		validateAddress(field, text, p)
 	case "to":
@@ -149,12 +150,12 @@ func validateNotice(d Definition, field string, action Action, name string, valu
 // validateService checks which parameters belong to the service. field is that of the parameters.
 func validateService(field string, action Action, p *problems) {
 	service := action.service()
-	if !slices.Contains(run.Services(), service) {
-		p.bad(field+".service", "unknown service %q, want one of %s", limit.Cut(string(service), nameLimit), list(run.Services()))
+	if !slices.Contains(spec.Services(), service) {
+		p.bad(field+".service", "unknown service %q, want one of %s", limit.Cut(string(service), nameLimit), list(spec.Services()))
 		return
 	}
 	needs := []string{"secretRef"}
-	if service == run.ServiceEmail {
+	if service == spec.ServiceEmail {
 		needs = []string{"host", "from", "to"}
 		if _, signsIn := action.Parameters["username"]; signsIn {
 			needs = append(needs, "secretRef")
@@ -184,7 +185,7 @@ func validateBody(d Definition, field, text string, p *problems) {
 		p.bad(field, "%d bytes, want at most %d", len(text), limit.HookTemplate)
 	}
 	checkNotice(d, field, text, p)
-	sample, _ := run.Expand(text, func(string) (string, bool) { return "x", true })
+	sample, _ := spec.Expand(text, func(string) (string, bool) { return "x", true })
 	if !json.Valid([]byte(sample)) {
 		p.bad(field, `malformed JSON, want a document with templates inside of its strings, such as {"text": "{{jobId}}"}`)
 	}
@@ -192,14 +193,14 @@ func validateBody(d Definition, field, text string, p *problems) {
 
 // checkNotice checks the names in a template of a notice.
 func checkNotice(d Definition, field, text string, p *problems) {
-	_, unknown := run.Expand(text, func(name string) (string, bool) {
-		if input, ok := strings.CutPrefix(name, run.InputPrefix); ok {
+	_, unknown := spec.Expand(text, func(name string) (string, bool) {
+		if input, ok := strings.CutPrefix(name, spec.InputPrefix); ok {
 			_, ok = d.Inputs[input]
 			return "", ok
 		}
-		return "", slices.Contains(run.NoticeNames(), name)
+		return "", slices.Contains(spec.NoticeNames(), name)
 	})
 	for _, name := range unknown {
-		p.bad(field, "unknown name in {{%s}}, want one of %s, or the name of an input", limit.Cut(name, nameLimit), strings.Join(run.NoticeNames(), ", "))
+		p.bad(field, "unknown name in {{%s}}, want one of %s, or the name of an input", limit.Cut(name, nameLimit), strings.Join(spec.NoticeNames(), ", "))
 	}
 }

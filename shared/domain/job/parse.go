@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Parse reads a definition from a JSON or YAML document and validates it for the deployment;
@@ -92,7 +92,7 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 	case *Dependency:
 		p.dependency(n, to, path)
 		return
-	case *run.Value:
+	case *spec.Value:
 		if n.kind != kindText && n.kind != kindNumber && n.kind != kindBool {
 			p.mismatch(n, path, "a string, a number or a boolean")
 			return

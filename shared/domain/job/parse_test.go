@@ -14,15 +14,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func deployment() *job.Deployment {
 	return &job.Deployment{
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
 			CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour, OutputRetention: 24 * time.Hour, RecordRetention: 168 * time.Hour,
-			Retry: run.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5},
+			Retry: spec.Retry{MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5},
 		},
 		HasPool: func(name string) bool { return name == "default" || name == "large" }, NoBucketKeys: true,
 		OnKubernetes: func(name string) bool { return name == "large" },

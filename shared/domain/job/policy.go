@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // maxSeconds is larger than any limit in seconds, and small enough that no duration overflows.
@@ -13,8 +14,8 @@ const maxSeconds = 1 << 32
 
 // policy returns the policy of the runs: the defaults, overridden by the definition. given are
 // the fields that the definition sets.
-func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Given) {
-	policy, given = defaults, run.Given{RecordRetention: true}
+func (d Definition) policy(defaults spec.Policy) (policy spec.Policy, given spec.Given) {
+	policy, given = defaults, spec.Given{RecordRetention: true}
 	set := func(to *time.Duration, value *int) bool {
 		if value != nil {
 			*to = time.Duration(min(max(*value, -maxSeconds), maxSeconds)) * time.Second
@@ -53,7 +54,7 @@ func (d Definition) policy(defaults run.Policy) (policy run.Policy, given run.Gi
 	return policy, given
 }
 
-func (r *Retention) apply(policy *run.Policy, given *run.Given) {
+func (r *Retention) apply(policy *spec.Policy, given *spec.Given) {
 	if r == nil {
 		return
 	}
@@ -71,7 +72,7 @@ func (r *Retention) apply(policy *run.Policy, given *run.Given) {
 	}
 }
 
-// policyFields maps fields of run.Policy to fields of a definition. The number of attempts is
+// policyFields maps fields of spec.Policy to fields of a definition. The number of attempts is
 // checked as maxRetries.
 var policyFields = map[string]string{
 	"timeLimit": "policy.timeLimitSeconds", "startTimeout": "policy.startTimeoutSeconds",

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // RetryChanges are the parts that a retry does not take from the old run. A zero field keeps the part
@@ -20,9 +21,9 @@ type RetryChanges struct {
 	// Parameters are environment variables. They replace those of the same names.
 	Parameters map[string]string
 	Options    *ExportOptions
-	Priority   run.Priority
+	Priority   spec.Priority
 	// Inputs are values of inputs. They replace those of the same names; see Definition.InputValues.
-	Inputs map[string]run.Value `json:",omitempty"`
+	Inputs map[string]spec.Value `json:",omitempty"`
 	// Labels change the labels of the old run.
 	Labels label.Change `json:",omitempty"`
 }
@@ -50,7 +51,7 @@ func (c RetryChanges) Of(again run.Run) (run.Run, error) {
 		return again, err
 	}
 	if c.Priority != "" {
-		again = again.With(run.Override{Priority: c.Priority, Key: again.Override.Key})
+		again = again.With(spec.Override{Priority: c.Priority, Key: again.Override.Key})
 	}
 	again.Labels = c.Labels.Apply(again.Labels)
 	again.Work.Image = cmp.Or(c.Image, again.Work.Image)
@@ -82,8 +83,8 @@ func (c RetryChanges) check(again run.Run) error {
 		given, refused bool
 		why            string
 	}{
-		{"priority", c.Priority != "", again.Work.Kind == run.KindInference, "an inference task has no such change"},
-		{"options", c.Options != nil, again.Work.Kind != run.KindExport, "only an export has options"},
+		{"priority", c.Priority != "", again.Work.Kind == spec.KindInference, "an inference task has no such change"},
+		{"options", c.Options != nil, again.Work.Kind != spec.KindExport, "only an export has options"},
 		{"image", c.Image != "", again.Work.Program == nil, "only a program has an image"},
 		{"command", c.Command != nil, again.Work.Program == nil, "only a program has a command"},
 		{"parameters", c.Parameters != nil, again.Work.Program == nil, "only a program has environment variables"},
@@ -99,7 +100,7 @@ func (c RetryChanges) check(again run.Run) error {
 	if labels == nil {
 		labels = label.Check(c.Labels.Apply(again.Labels))
 	}
-	problems := append(CheckOverride(run.Override{Priority: c.Priority}), LabelProblems(labels)...)
+	problems := append(CheckOverride(spec.Override{Priority: c.Priority}), LabelProblems(labels)...)
 	switch {
 	case c.Options != nil:
 		problems = append(problems, exportOf(again.Work, c.Options).Validate()...)
@@ -121,6 +122,6 @@ func (c RetryChanges) check(again run.Run) error {
 }
 
 // exportOf returns the export of a run with other options.
-func exportOf(w run.Work, options *ExportOptions) Export {
+func exportOf(w spec.Work, options *ExportOptions) Export {
 	return Export{Format: w.Format, PI: w.PI, Options: options}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // schema is a part of a JSON Schema.
@@ -102,11 +103,11 @@ func TestSchemaHasTheValues(t *testing.T) {
 		return texts
 	}
 	for path, want := range map[string][]string{
-		"completion":                         names([]run.Completion{run.CompletionExit, run.CompletionCallback}),
+		"completion":                         names([]spec.Completion{spec.CompletionExit, spec.CompletionCallback}),
 		"logs":                               names([]Logs{LogsKeep, LogsDrop}),
-		"priority":                           names(run.Priorities()),
-		"bucketCredentials":                  names([]string{run.BucketVariables, run.BucketEnvelope}),
-		"concurrency.overflow":               names(run.Overflows()),
+		"priority":                           names(spec.Priorities()),
+		"bucketCredentials":                  names([]string{spec.BucketVariables, spec.BucketEnvelope}),
+		"concurrency.overflow":               names(spec.Overflows()),
 		"constraints.onUnavailable":          names([]Unavailable{UnavailableSkip, UnavailableAllow}),
 		"actions.onConstraintViolation.type": names(run.ActionTypes()),
 	} {

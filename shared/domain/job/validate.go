@@ -15,13 +15,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/label"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Deployment has the properties of a deployment on which the validity of a definition depends.
 type Deployment struct {
 	// Policy has the defaults of the runs.
-	Policy run.Policy
+	Policy spec.Policy
 	// HasPool reports whether a pool exists; nil means that every pool does.
 	HasPool func(name string) bool
 	// OnKubernetes reports whether the machines of a pool are pods; nil means that no pool has
@@ -107,8 +107,8 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 			p.addConflict(f.Field, "%s", strings.TrimPrefix(f.Message, f.Field+": "))
 		}
 	}
-	if deployment.NoBucketKeys && d.BucketCredentials == run.BucketVariables {
-		p.addConflict("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", run.BucketEnvelope)
+	if deployment.NoBucketKeys && d.BucketCredentials == spec.BucketVariables {
+		p.addConflict("bucketCredentials", "the deployment gives workers presigned URLs alone, want %s or no field", spec.BucketEnvelope)
 	}
 	if deployment.CheckURL == nil {
 		return
@@ -186,7 +186,7 @@ func validateProgram(d Definition, p *problems) {
 			p.bad("output.contentType", "malformed media type %q, want one such as text/csv", limit.Cut(o.ContentType, nameLimit))
 		}
 	}
-	oneOf(p, "completion", d.Completion, run.CompletionExit, run.CompletionCallback)
+	oneOf(p, "completion", d.Completion, spec.CompletionExit, spec.CompletionCallback)
 	validateExitCodes(d, p)
 }
 
@@ -212,7 +212,7 @@ func validateExitCodes(d Definition, p *problems) {
 	if d.ExitCodes == nil {
 		return
 	}
-	if d.Completion == run.CompletionCallback {
+	if d.Completion == spec.CompletionCallback {
 		p.addConflict("exitCodes", "no meaning with completion callback, where the worker reports its result; leave one out")
 	}
 	seen := map[int]string{}
@@ -251,16 +251,16 @@ func validateConcurrency(d Definition, p *problems) {
 	}
 	p.within("concurrency.limit", c.Limit, 1, limit.ConcurrentRuns)
 	p.within("concurrency.queueLimit", c.QueueLimit, 1, limit.KeyQueue)
-	oneOf(p, "concurrency.overflow", c.Overflow, run.Overflows()...)
+	oneOf(p, "concurrency.overflow", c.Overflow, spec.Overflows()...)
 	if c.Overflow != "" && c.QueueLimit == nil {
 		p.addConflict("concurrency.overflow", "no meaning without concurrency.queueLimit; add it, or leave this out")
 	}
 }
 
 // CheckOverride returns the problems of an override.
-func CheckOverride(o run.Override) []Problem {
+func CheckOverride(o spec.Override) []Problem {
 	p := &problems{}
-	oneOf(p, "priority", o.Priority, run.Priorities()...)
+	oneOf(p, "priority", o.Priority, spec.Priorities()...)
 	if problem := keyProblem(o.Key); problem != "" {
 		p.bad("concurrencyKey", "%s", problem)
 	}
@@ -270,8 +270,8 @@ func CheckOverride(o run.Override) []Problem {
 func validateSettings(d Definition, p *problems) {
 	validateConcurrency(d, p)
 	oneOf(p, "logs", d.Logs, LogsKeep, LogsDrop)
-	oneOf(p, "priority", d.Priority, run.Priorities()...)
-	oneOf(p, "bucketCredentials", d.BucketCredentials, run.BucketVariables, run.BucketEnvelope)
+	oneOf(p, "priority", d.Priority, spec.Priorities()...)
+	oneOf(p, "bucketCredentials", d.BucketCredentials, spec.BucketVariables, spec.BucketEnvelope)
 	if d.Region != "" && !regionName.MatchString(d.Region) {
 		p.bad("region", "malformed region %q, want 1 to 32 lower-case letters, digits and hyphens", limit.Cut(d.Region, nameLimit))
 	}

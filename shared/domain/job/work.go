@@ -5,7 +5,9 @@ import (
 	"path"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // defaultHookTime is the default time limit of one request to a hook.
@@ -13,22 +15,22 @@ const defaultHookTime = 10 * time.Second
 
 // Run returns a run with the work, policy, constraints, actions and pool of the definition.
 // defaults is the policy of the deployment. The run has no identity.
-func (d Definition) Run(defaults run.Policy) run.Run {
+func (d Definition) Run(defaults spec.Policy) run.Run {
 	policy, _ := d.policy(defaults)
 	inputs, _ := d.InputValues(nil)
 	return run.Run{
 		Inputs: inputs,
-		Work:   d.work(), Policy: policy, JobID: d.ID, Slot: run.Slot{Pool: d.Pool},
+		Work:   d.work(), Policy: policy, JobID: d.ID, Slot: platform.Slot{Pool: d.Pool},
 		Constraints: d.constraints(), Actions: d.runActions(),
 		Priority: d.Priority, Concurrency: d.concurrency(), Labels: d.Labels,
 	}
 }
 
-func (d Definition) concurrency() *run.Concurrency {
+func (d Definition) concurrency() *spec.Concurrency {
 	if d.ConcurrencyKey == "" {
 		return nil
 	}
-	found := &run.Concurrency{Key: d.ConcurrencyKey, Limit: 1}
+	found := &spec.Concurrency{Key: d.ConcurrencyKey, Limit: 1}
 	if c := d.Concurrency; c != nil {
 		if c.Limit != nil {
 			found.Limit = *c.Limit
@@ -42,15 +44,15 @@ func (d Definition) concurrency() *run.Concurrency {
 }
 
 // Run returns a run of the current version of the job, without ids and trigger.
-func (j Job) Run(defaults run.Policy) run.Run {
+func (j Job) Run(defaults spec.Policy) run.Run {
 	r := j.Definition.Run(defaults)
 	r.Tenant, r.Workspace, r.JobVersion = j.Tenant, cmp.Or(j.Workspace, j.Tenant), j.Version
 	r.Followers = j.Followers
 	return r
 }
 
-func (d Definition) work() run.Work {
-	work := run.Work{Kind: run.KindJob}
+func (d Definition) work() spec.Work {
+	work := spec.Work{Kind: spec.KindJob}
 	if d.Export != nil {
 		work = d.Export.Work()
 	} else {
@@ -67,8 +69,8 @@ func (d Definition) work() run.Work {
 	return work
 }
 
-func (d Definition) program() *run.Program {
-	program := &run.Program{Command: d.Command, Completion: run.CompletionExit, DropLogs: d.Logs == LogsDrop}
+func (d Definition) program() *spec.Program {
+	program := &spec.Program{Command: d.Command, Completion: spec.CompletionExit, DropLogs: d.Logs == LogsDrop}
 	if d.Completion != "" {
 		program.Completion = d.Completion
 	}
@@ -76,16 +78,16 @@ func (d Definition) program() *run.Program {
 		program.ExitCodes = *d.ExitCodes
 	}
 	if len(d.Env) > 0 {
-		program.Env = make(map[string]run.Variable, len(d.Env))
+		program.Env = make(map[string]spec.Variable, len(d.Env))
 	}
 	for name, v := range d.Env {
-		program.Env[name] = run.Variable(v)
+		program.Env[name] = spec.Variable(v)
 	}
 	if d.Input != "" {
-		program.Input = &run.Input{Text: d.Input, Size: int64(len(d.Input))}
+		program.Input = &spec.Input{Text: d.Input, Size: int64(len(d.Input))}
 	}
 	if o := d.Output; o != nil {
-		program.Output = &run.ProgramOutput{Path: o.Path, FileName: o.FileName, ContentType: o.ContentType}
+		program.Output = &spec.ProgramOutput{Path: o.Path, FileName: o.FileName, ContentType: o.ContentType}
 		if o.FileName == "" {
 			program.Output.FileName = path.Base(o.Path)
 		}
@@ -180,7 +182,7 @@ func (a Action) run() run.Action {
 	case run.ActionWebhook:
 		found.Hook = &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
 		if body := text("body"); body != "" {
-			found.Hook.Notice = &run.Notice{Body: body}
+			found.Hook.Notice = &spec.Notice{Body: body}
 		}
 	case run.ActionTriggerJob:
 		found.JobID, found.Parameters = text("jobId"), a.triggerParameters()

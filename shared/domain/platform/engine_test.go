@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // secureOnly permits only https.
@@ -101,7 +102,7 @@ func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
 	if again := served.Serving(&same, "bob", now.Add(time.Hour)); !reflect.DeepEqual(again, served) {
 		t.Errorf("the same engine: got %+v, want no change", again)
 	}
-	for kind, wants := range map[string]platform.Pool{run.KindInference: served, run.KindJob: runner, run.KindExport: runner} {
+	for kind, wants := range map[string]platform.Pool{spec.KindInference: served, spec.KindJob: runner, spec.KindExport: runner} {
 		for _, p := range []platform.Pool{served, runner} {
 			f := run.CheckKind(p, kind)
 			if takes := p.Engine == wants.Engine; takes != (f == nil) {

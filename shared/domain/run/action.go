@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Acting is the action on a run's violated constraints.
@@ -88,7 +89,7 @@ func (r Run) violates(name Constraint) bool {
 // AwaitsAdmission reports whether the run can take a slot of its pool or join its queue: it is
 // Pending, or its action is done, and it is not queued for its key.
 func (r Run) AwaitsAdmission() bool {
-	return r.Slot.State == "" && r.KeySlot.State != SlotQueued && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
+	return r.Slot.State == "" && r.KeySlot.State != platform.SlotQueued && (r.State == Pending || r.State == ActionRunning && r.Acting != nil && r.Acting.Done)
 }
 
 // ActionStarted: act begins the action on the violated constraints.
@@ -158,7 +159,7 @@ func (d *draft) carryOut(action Action, p *Prediction) {
 	case ActionRetryLater:
 		d.awaitAction(until, d.now.Add(action.RetryDelay()))
 	case ActionKillOld, ActionWait:
-		if !d.awaitsSlot() || d.JobSlot.State == SlotHeld { // the awaited run holds no slot
+		if !d.awaitsSlot() || d.JobSlot.State == platform.SlotHeld { // the awaited run holds no slot
 			d.awaitAction(until, d.now.Add(checkDelay.Delay(d.Acting.Checks)))
 			break
 		}
@@ -221,7 +222,7 @@ func (d *draft) startAfterAction() {
 	acting.Waits, acting.Done = false, true
 	d.Acting = &acting
 	d.changed = true
-	if d.Slot.State == SlotHeld {
+	if d.Slot.State == platform.SlotHeld {
 		d.beginAttempt()
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // New returns an accepted run with its first event. The caller sets identity, work, policy,
@@ -30,7 +32,7 @@ func New(r Run, now time.Time) Decision {
 	}
 	d.Execution.ActBy = now.Add(EffectSlack)
 	return Decision{
-		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(Slot{}, d.KeySlot),
+		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(platform.Slot{}, d.KeySlot),
 		Ledger: ledgerChange(nil, d.Reservation, now), Changed: true,
 	}
 }
@@ -48,8 +50,8 @@ func NewWith(r Run, now time.Time, facts ...Fact) (Decision, error) {
 			continue
 		}
 		next.Events = append(d.Events, next.Events...)
-		next.Lease, next.JobLease = leaseChange(Slot{}, next.Run.Slot), leaseChange(Slot{}, next.Run.JobSlot)
-		next.KeyLease = leaseChange(Slot{}, next.Run.KeySlot)
+		next.Lease, next.JobLease = leaseChange(platform.Slot{}, next.Run.Slot), leaseChange(platform.Slot{}, next.Run.JobSlot)
+		next.KeyLease = leaseChange(platform.Slot{}, next.Run.KeySlot)
 		if next.Heartbeat == (HeartbeatChange{}) {
 			next.Heartbeat = d.Heartbeat
 		}
@@ -87,7 +89,7 @@ func (f Due) apply(d *draft) error {
 // stay.
 func (d *draft) takeOver(newest Run) {
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
-	d.Run = d.Override.apply(newest.Priority, newest.Concurrency, d.Run)
+	d.Priority, d.Concurrency = d.Override.Apply(newest.Priority, newest.Concurrency)
 	d.Work.Program = d.Work.Program.With(d.Parameters)
 	d.Inputs = newest.Inputs
 	d.Slot.Pool, d.PayloadDigest = newest.Slot.Pool, newest.PayloadDigest
@@ -123,7 +125,7 @@ type Enqueued struct {
 	Pool  string
 	Limit int
 	// Queue is the queue as it was read.
-	Queue QueueState
+	Queue platform.QueueState
 	// KeyLimit is as in KeyGranted.
 	KeyLimit int
 	// Prediction is as in Admitted.
@@ -144,9 +146,9 @@ func (f Enqueued) apply(d *draft) error {
 }
 
 // enqueue adds the run to the queue of its pool.
-func (d *draft) enqueue(pool string, limit int, since time.Time, q QueueState) {
+func (d *draft) enqueue(pool string, limit int, since time.Time, q platform.QueueState) {
 	d.Slot = d.SlotOf(pool, limit).Joining(q, since)
-	d.Slot.State = SlotQueued
+	d.Slot.State = platform.SlotQueued
 	d.emit(Event{Type: EventQueued, Message: "waits for a slot of pool " + pool})
 }
 
@@ -168,7 +170,7 @@ func (f Granted) apply(d *draft) error {
 	if d.State != ContainerCreating {
 		d.takeSlot()
 	} else {
-		d.Slot.State, d.Slot.Since = SlotHeld, d.now
+		d.Slot.State, d.Slot.Since = platform.SlotHeld, d.now
 		d.enterTokenState(StepContainerCreating)
 	}
 	if d.State == ContainerCreating {
@@ -184,7 +186,7 @@ func (d *draft) requeue() {
 	if since.IsZero() {
 		since = d.Attempt.IntentAt
 	}
-	d.Slot.State, d.Slot.Since = SlotQueued, since
+	d.Slot.State, d.Slot.Since = platform.SlotQueued, since
 	d.Attempt.App, d.Attempt.StartAt, d.Attempt.BackoffUntil = "", time.Time{}, time.Time{}
 	d.enterTokenState(StepQueued)
 }
@@ -193,10 +195,10 @@ func (d *draft) requeue() {
 // and begins once they are evaluated.
 func (d *draft) takeSlot() {
 	d.Slot.RequestedAt = d.EnteredAt
-	if d.Slot.State == SlotQueued {
+	if d.Slot.State == platform.SlotQueued {
 		d.Slot.RequestedAt = d.Slot.Since
 	}
-	d.Slot.State, d.Slot.Since = SlotHeld, d.now
+	d.Slot.State, d.Slot.Since = platform.SlotHeld, d.now
 	d.changed = true
 	if d.State == Pending && d.Attempt.Number == 0 && d.Constraints.BeforeRun() {
 		d.enter(ConditionPending, "", nil)
@@ -268,4 +270,28 @@ func (d *draft) cancelFault() *fault.Fault {
 		return fault.New(fault.Cancelled, "cancelled on request")
 	}
 	return fault.New(fault.Cancelled, "cancelled on request: %s", d.Cancel.Reason)
+}
+
+// With returns the run with an override.
+func (r Run) With(o spec.Override) Run {
+	r.Override = o
+	r.Priority, r.Concurrency = o.Apply(r.Priority, r.Concurrency)
+	return r
+}
+
+// fairKey returns the Slot.Key of the run: its concurrency key, or the pool of its job. It is
+// empty for a run without both, which has a turn of its own.
+func (r Run) fairKey() string {
+	switch {
+	case r.Concurrency != nil:
+		return r.Concurrency.Key
+	case r.JobID != "":
+		return platform.JobPool(r.JobID)
+	}
+	return ""
+}
+
+// SlotOf returns the slot that the run requests from a pool, without a state.
+func (r Run) SlotOf(pool string, limit int) platform.Slot {
+	return platform.Slot{Pool: pool, Limit: limit, Priority: r.Priority, Key: r.fairKey()}
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -94,7 +95,7 @@ func (j *admission) apply(r *run.Run, f run.Fact) (applied bool) {
 
 func (j *admission) held() (n int) {
 	for _, r := range j.runs {
-		if r.JobPoolState() == run.SlotHeld {
+		if r.JobPoolState() == platform.SlotHeld {
 			n++
 		}
 	}
@@ -276,5 +277,5 @@ func (j *admission) check() {
 // checkDue reports whether the constraints of the run are due: before its first attempt, or
 // during an action.
 func checkDue(r run.Run) bool {
-	return r.State == run.ConditionPending || r.State == run.ConditionRunning || r.ChecksAgain() || r.State == run.Pending && r.Slot.State == run.SlotHeld
+	return r.State == run.ConditionPending || r.State == run.ConditionRunning || r.ChecksAgain() || r.State == run.Pending && r.Slot.State == platform.SlotHeld
 }

@@ -1,5 +1,9 @@
 package run
 
+import (
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+)
+
 // ForRetry returns a new run with the work of r, for a requested retry. It has the same job
 // version, parameters, inputs, labels, pool and lineage, and the runs that r came after. No job comes
 // after it. It is no firing and no replica, and its
@@ -13,7 +17,7 @@ func (r Run) ForRetry() Run {
 		Inputs:  r.Inputs,
 		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Parent: r.Parent, Graph: r.Graph, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
-		Slot: Slot{Pool: r.ownPool()},
+		Slot: platform.Slot{Pool: r.ownPool()},
 	}
 	if r.JobID != "" {
 		again.RetriedAt = r.Scheduled()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -22,7 +23,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	if c := *again.Constraints; c.RequirePreviousSuccess || c.MaxConcurrentRuns != old.Constraints.MaxConcurrentRuns || !old.Constraints.RequirePreviousSuccess {
 		t.Errorf("got constraints %+v, want those of the run without requirePreviousSuccess", c)
 	}
-	if want := (run.Slot{Pool: old.Detour.Home}); again.Slot != want {
+	if want := (platform.Slot{Pool: old.Detour.Home}); again.Slot != want {
 		t.Errorf("got slot %+v, want %+v", again.Slot, want)
 	}
 	kept := []string{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestJobAfterABackfillBelongsToIt checks the label, the priority and the window of a run after one
@@ -17,10 +18,10 @@ func TestJobAfterABackfillBelongsToIt(t *testing.T) {
 		from run.Run
 		want bool
 	}{
-		"a backfill":             {run.Run{Trigger: run.TriggerBackfill, Labels: name, Priority: run.PriorityBatch}, true},
-		"a job after a backfill": {run.Run{Trigger: run.TriggerAfter, Labels: name, Priority: run.PriorityBatch}, true},
-		"a schedule":             {run.Run{Trigger: run.TriggerSchedule, Labels: name, Priority: run.PriorityInteractive}, false},
-		"a job after another":    {run.Run{Trigger: run.TriggerAfter, Priority: run.PriorityInteractive}, false},
+		"a backfill":             {run.Run{Trigger: run.TriggerBackfill, Labels: name, Priority: spec.PriorityBatch}, true},
+		"a job after a backfill": {run.Run{Trigger: run.TriggerAfter, Labels: name, Priority: spec.PriorityBatch}, true},
+		"a schedule":             {run.Run{Trigger: run.TriggerSchedule, Labels: name, Priority: spec.PriorityInteractive}, false},
+		"a job after another":    {run.Run{Trigger: run.TriggerAfter, Priority: spec.PriorityInteractive}, false},
 	} {
 		at := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 		r := run.Run{
@@ -30,7 +31,7 @@ func TestJobAfterABackfillBelongsToIt(t *testing.T) {
 		own := maps.Clone(r.Labels)
 		got := r.JoinBackfill(row.from)
 		_, late := got.Lateness(at.AddDate(1, 0, 0))
-		if got.Backfills() != row.want || (got.Priority == run.PriorityBatch) != row.want || late == row.want || got.Labels["team"] != "data" {
+		if got.Backfills() != row.want || (got.Priority == spec.PriorityBatch) != row.want || late == row.want || got.Labels["team"] != "data" {
 			t.Errorf("after %s: got labels %v, priority %q, late %v; want the backfill %v", what, got.Labels, got.Priority, late, row.want)
 		}
 		if !maps.Equal(r.Labels, own) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // CheckBegun: constrain is about to evaluate constraints with calls that may take long. It
@@ -23,7 +24,7 @@ func (CheckBegun) apply(d *draft) error {
 // enterConditionRunning moves a run whose constraints are due into ConditionRunning. It reports
 // whether the run is in that state. Records of an earlier release are Pending with a held slot.
 func (d *draft) enterConditionRunning() bool {
-	if d.State == Pending && d.Slot.State == SlotHeld {
+	if d.State == Pending && d.Slot.State == platform.SlotHeld {
 		d.enter(ConditionPending, "", nil)
 	}
 	if d.State == ConditionPending {
@@ -57,8 +58,8 @@ func (f Checked) apply(d *draft) error {
 		return nil
 	}
 	d.Tally.Checked += d.Constraints.countBefore()
-	if f.Slots > 0 && d.JobSlot.State != SlotHeld && d.StartsDespite(f.Violations) {
-		d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: f.Slots, State: SlotHeld, Since: d.now}
+	if f.Slots > 0 && d.JobSlot.State != platform.SlotHeld && d.StartsDespite(f.Violations) {
+		d.JobSlot = platform.Slot{Pool: platform.JobPool(d.JobID), Limit: f.Slots, State: platform.SlotHeld, Since: d.now}
 	}
 	switch {
 	case again:

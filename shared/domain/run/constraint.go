@@ -3,6 +3,8 @@ package run
 import (
 	"fmt"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Constraints are the conditions of a job on its runs: before the start, during the run, and
@@ -122,7 +124,7 @@ type Hook struct {
 	Critical bool `json:"critical,omitempty"`
 	// Notice is the content of a notification; nil for the standard body of a hook. For a service
 	// SecretRef is the secret that it needs: an address, a key or a password.
-	Notice *Notice `json:"notice,omitempty"`
+	Notice *spec.Notice `json:"notice,omitempty"`
 	// AllowUnavailable: if the hook cannot be reached, the run is allowed.
 	AllowUnavailable bool `json:"allowUnavailable,omitempty"`
 }

@@ -68,7 +68,7 @@ func (d *draft) openHeartbeat(f WorkerContacted) {
 	if d.Attempt.HeartbeatsSwept {
 		heartbeat.Timeout = d.Policy.HeartbeatTimeout
 	} else {
-		heartbeat.ForwardEvery = d.Policy.forwardEvery()
+		heartbeat.ForwardEvery = forwardEvery(d.Policy)
 		if d.Wait.Step == StepRunning && d.Wait.Token != "" {
 			heartbeat.Token, heartbeat.Generation, heartbeat.TokenAt = d.Wait.Token, d.Wait.Generation, d.now
 		}

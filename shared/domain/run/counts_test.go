@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestViolatedConstraintsWereChecked: a run never counts more violated than checked
@@ -24,7 +25,7 @@ func TestViolatedConstraintsWereChecked(t *testing.T) {
 	} {
 		r := fresh()
 		r.JobID, r.Constraints, r.Policy.TimeLimit, r.Policy.Retry.MaxAttempts = "nightly", &row.constraints, row.limit, 1
-		r.Work = run.Work{Kind: run.KindJob, Program: &run.Program{Completion: run.CompletionExit}}
+		r.Work = spec.Work{Kind: spec.KindJob, Program: &spec.Program{Completion: spec.CompletionExit}}
 		now := epoch
 		r = run.New(r, now).Run
 		play := func(after time.Duration, f run.Fact) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Fact is something that happened to a run. The types of this package are the
@@ -209,7 +210,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 func (d *draft) endAttempt(outcome Outcome, message string, why *fault.Fault) {
 	d.completeToken()
 	d.closeHeartbeat()
-	if d.Slot.State == SlotQueued {
+	if d.Slot.State == platform.SlotQueued {
 		d.Slot.State, d.Slot.Since = "", time.Time{}
 	}
 	d.noteExpectedTime()
@@ -274,30 +275,21 @@ func dispatchBy(r Run, now time.Time) time.Time {
 }
 
 // leaseChange returns how the count of the pool changes between the two slots.
-func leaseChange(before, after Slot) LeaseChange {
-	had, has := before.counted(), after.counted()
+func leaseChange(before, after platform.Slot) LeaseChange {
+	had, has := before.Counted(), after.Counted()
 	switch {
 	case had == has:
 		return ""
-	case had == SlotQueued && has == SlotHeld:
+	case had == platform.SlotQueued && has == platform.SlotHeld:
 		return LeaseGrant
-	case had == SlotQueued:
+	case had == platform.SlotQueued:
 		return LeaseDequeue
-	case had == SlotHeld && has == SlotQueued:
+	case had == platform.SlotHeld && has == platform.SlotQueued:
 		return LeaseRequeue
-	case had == SlotHeld:
+	case had == platform.SlotHeld:
 		return LeaseRelease
-	case has == SlotQueued:
+	case has == platform.SlotQueued:
 		return LeaseEnqueue
 	}
 	return LeaseTake
-}
-
-// counted returns the slot's state as the pool counts it. A held slot without a limit is not
-// counted; a queued one always is.
-func (s Slot) counted() SlotState {
-	if s.Limit == 0 && s.State != SlotQueued {
-		return ""
-	}
-	return s.State
 }

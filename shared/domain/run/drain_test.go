@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // drained returns the fact that the drain deadline of pool p has passed.
@@ -23,7 +24,7 @@ func TestEvictedAttemptDoesNotCount(t *testing.T) {
 	contacted := append(started, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true, HandlesSigterm: true}) //nolint:gocritic // another list
 	stopped := run.TokenStored{Step: run.StepCancelling, Token: "t"}
 	report := func(r run.Report) run.Fact { r.Digest = "d"; return run.Reported{Attempt: 1, WorkerID: "w", Report: r} }
-	byExit := func(r *run.Run) { r.Work.Program = &run.Program{Completion: run.CompletionExit} }
+	byExit := func(r *run.Run) { r.Work.Program = &spec.Program{Completion: spec.CompletionExit} }
 	for name, row := range map[string]struct {
 		change        func(r *run.Run)
 		before, after []run.Fact

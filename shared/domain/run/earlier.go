@@ -46,7 +46,7 @@ func (r *Run) readEarlier(data []byte) error {
 			Judgements int `json:"judgements"`
 		} `json:"spent"`
 		Slot struct {
-			Stand SlotState `json:"stand"`
+			Stand platform.SlotState `json:"stand"`
 		} `json:"slot"`
 		Output struct {
 			KeptAt time.Time `json:"keptAt"`

@@ -61,7 +61,7 @@ func (f Reported) apply(d *draft) error {
 	case d.timedOut(f.Report):
 		d.endAtTimeLimit()
 	default:
-		d.endAttempt(OutcomeFailed, "the worker reported an error", d.Work.faultOf(f.Report, d.Policy.Retry))
+		d.endAttempt(OutcomeFailed, "the worker reported an error", faultOf(d.Work, f.Report, d.Policy.Retry))
 	}
 	return nil
 }

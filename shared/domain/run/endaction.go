@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // EndAction names an action that follows an event of a run, or the constraint that the run
@@ -183,7 +184,7 @@ func (d *draft) noteExpectedTime() {
 
 // noteAllowedTime records the violation of a job's run that ends because of its time limit.
 func (d *draft) noteAllowedTime(why *fault.Fault) {
-	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == KindJob && !d.violates(MaxAllowedRunTime) {
+	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == spec.KindJob && !d.violates(MaxAllowedRunTime) {
 		v := ConstraintViolation{Constraint: MaxAllowedRunTime, Message: why.Message, At: d.now}
 		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
 	}

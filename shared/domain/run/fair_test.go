@@ -9,7 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // poolQueue is the queue of a pool in memory.
@@ -21,7 +23,7 @@ type poolQueue struct {
 }
 
 // line returns the state of the queue for the slot.
-func (q *poolQueue) line(s run.Slot) (l run.QueueState) {
+func (q *poolQueue) line(s platform.Slot) (l platform.QueueState) {
 	for _, r := range q.queued {
 		if r.Slot.Rank() != s.Rank() {
 			continue
@@ -38,12 +40,12 @@ func (q *poolQueue) line(s run.Slot) (l run.QueueState) {
 	return l
 }
 
-func (q *poolQueue) join(t fataler, key string, priority run.Priority) run.Run {
+func (q *poolQueue) join(t fataler, key string, priority spec.Priority) run.Run {
 	q.now, q.next = q.now.Add(time.Millisecond), q.next+1
 	r := fresh()
 	r.ID, r.Priority = fmt.Sprintf("run-%06d", q.next), priority
 	if key != "" {
-		r.Concurrency = &run.Concurrency{Key: key, Limit: 1 << 20}
+		r.Concurrency = &spec.Concurrency{Key: key, Limit: 1 << 20}
 	}
 	r = run.New(r, q.now).Run
 	d, err := run.Decide(r, run.Enqueued{Pool: "p", Limit: 1, Queue: q.line(r.SlotOf("p", 1))}, q.now)
@@ -150,7 +152,7 @@ func TestTurnsOfKeysThatJoinAndLeave(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if len(q.queued) == 0 || rapid.Bool().Draw(t, "join") {
 				key := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"}).Draw(t, "key")
-				priority := rapid.SampledFrom([]run.Priority{"", run.PriorityBatch, run.PriorityInteractive}).Draw(t, "priority")
+				priority := rapid.SampledFrom([]spec.Priority{"", spec.PriorityBatch, spec.PriorityInteractive}).Draw(t, "priority")
 				q.join(t, key, priority)
 				continue
 			}

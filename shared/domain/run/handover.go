@@ -1,5 +1,9 @@
 package run
 
+import (
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+)
+
 // The history of an execution is limited. The record has an estimate of its events that is
 // never too low: handlers count the events that states since the last handler may have added.
 // Before the history is full, the run continues in a new execution.
@@ -83,7 +87,7 @@ func (d *draft) startExecution() {
 	d.Execution.Events, d.Execution.Pending = 0, nil
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start)}}
 	d.changed = true
-	if d.Slot.State == SlotQueued || d.AwaitsKey() {
+	if d.Slot.State == platform.SlotQueued || d.AwaitsKey() {
 		// The new execution queues at once; its token replaces the one of the queue.
 		d.enterTokenState(StepQueued)
 	}

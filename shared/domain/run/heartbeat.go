@@ -1,6 +1,10 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+)
 
 // Heartbeat is a small item beside the record of a run. Heartbeats write to it instead of the
 // record. It exists from the first call of an attempt's worker until the attempt ends.
@@ -59,7 +63,7 @@ func (h Heartbeat) Forward() bool {
 // forwardEvery returns the period in which one heartbeat is forwarded. Two forwarded heartbeats
 // are less than the limit apart, even if the worker's interval differs by an eighth. If the
 // limit is at least four intervals, two are forwarded within it, so that one may fail.
-func (p Policy) forwardEvery() time.Duration {
+func forwardEvery(p spec.Policy) time.Duration {
 	n := int64(p.HeartbeatTimeout-p.HeartbeatInterval/2) / int64(p.HeartbeatInterval)
 	if n >= 4 {
 		n /= 2

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestFailedRequestNotesItsReplica fails attempts of an inference task. Replicas at which a
@@ -15,7 +16,7 @@ import (
 func TestFailedRequestNotesItsReplica(t *testing.T) {
 	t.Parallel()
 	first := fresh()
-	first.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
 	first.Policy.Retry.MaxAttempts = 9
 	r := run.New(first, epoch).Run
 	for i, row := range []struct {
@@ -53,7 +54,7 @@ func TestInferenceIsCheckedSoon(t *testing.T) {
 	t.Parallel()
 	const slack = 30 * time.Second
 	first := fresh()
-	first.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
 	now := epoch.Add(time.Minute)
 	r := run.New(first, epoch).Run
 	decide := func(f run.Fact) run.Run {

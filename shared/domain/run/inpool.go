@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Serves identifies the replica that a run provides.
@@ -16,7 +17,7 @@ type Serves struct {
 
 // HoldsSlotOf reports whether the run holds a slot of the pool, even if the pool has no limit.
 func (r Run) HoldsSlotOf(p platform.Pool) bool {
-	return r.Slot.Pool == p.ID && r.Slot.State == SlotHeld && !r.State.Terminal()
+	return r.Slot.Pool == p.ID && r.Slot.State == platform.SlotHeld && !r.State.Terminal()
 }
 
 // Claims reports whether the run's current attempt has claimed the machine.
@@ -29,9 +30,9 @@ func (r Run) Claims(w platform.WarmMachine) bool {
 func CheckKind(p platform.Pool, kind string) *fault.Fault {
 	var f *fault.Fault
 	switch {
-	case kind == KindInference && p.Engine == nil:
+	case kind == spec.KindInference && p.Engine == nil:
 		f = fault.New(fault.Unprocessable, "the pool %s has no engine, want a pool of an engine", p.ID)
-	case kind != KindInference && p.Engine != nil:
+	case kind != spec.KindInference && p.Engine != nil:
 		f = fault.New(fault.Unprocessable, "the pool %s is of the engine %s and runs inference tasks only, want a pool of a runner", p.ID, p.Engine.Kind)
 	default:
 		return nil

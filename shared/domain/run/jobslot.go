@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // The slots of a job are those of the pool JobPool. Their number is the maxConcurrentRuns of
@@ -42,15 +43,17 @@ func (r Run) awaitsSlot() bool {
 }
 
 // AwaitsJobSlot reports whether the run is in its job's queue.
-func (r Run) AwaitsJobSlot() bool { return r.JobSlot.State == SlotQueued && r.State == ActionRunning }
+func (r Run) AwaitsJobSlot() bool {
+	return r.JobSlot.State == platform.SlotQueued && r.State == ActionRunning
+}
 
 // awaitJobSlot enqueues the run for a slot of its job.
 func (d *draft) awaitJobSlot() { d.JobSlot = d.QueuedJobSlot() }
 
 // QueuedJobSlot returns the place of the run in the queue of its job, ordered by its scheduled
 // or creation time. The run must have constraints.
-func (r Run) QueuedJobSlot() Slot {
-	return Slot{Pool: JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: SlotQueued, Since: r.queueTime()}
+func (r Run) QueuedJobSlot() platform.Slot {
+	return platform.Slot{Pool: platform.JobPool(r.JobID), Limit: r.Constraints.MaxConcurrentRuns, State: platform.SlotQueued, Since: r.queueTime()}
 }
 
 // queueTime returns the later of the scheduled time and the creation time of the run. It orders
@@ -75,7 +78,7 @@ func (f JobGranted) apply(d *draft) error {
 	if !d.AwaitsJobSlot() {
 		return nil
 	}
-	d.JobSlot.State, d.JobSlot.Limit, d.JobSlot.Since = SlotHeld, f.Limit, d.now
+	d.JobSlot.State, d.JobSlot.Limit, d.JobSlot.Since = platform.SlotHeld, f.Limit, d.now
 	if d.passesOver() || d.Constraints.countBefore() == 1 && d.Constraints.MaxConcurrentRuns > 0 {
 		d.startAfterAction() // it needs only the slot
 		return nil
@@ -89,8 +92,8 @@ func (f JobGranted) apply(d *draft) error {
 type JobLimited struct{}
 
 func (JobLimited) apply(d *draft) error {
-	if d.JobID != "" && d.Attempt.Number > 0 && !d.State.Terminal() && d.JobSlot.counted() == "" {
-		d.JobSlot = Slot{Pool: JobPool(d.JobID), Limit: limit.ConcurrentRuns, State: SlotHeld, Since: d.now}
+	if d.JobID != "" && d.Attempt.Number > 0 && !d.State.Terminal() && d.JobSlot.Counted() == "" {
+		d.JobSlot = platform.Slot{Pool: platform.JobPool(d.JobID), Limit: limit.ConcurrentRuns, State: platform.SlotHeld, Since: d.now}
 		d.changed = true
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -109,7 +110,7 @@ func TestPreviousRunHasToSucceed(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		state  run.State
-		slot   run.SlotState
+		slot   platform.SlotState
 		want   string
 		awaits bool
 	}{
@@ -117,13 +118,13 @@ func TestPreviousRunHasToSucceed(t *testing.T) {
 		"failed":                   {state: run.Failed, want: "requirePreviousSuccess: run p failed at 2026-11-21T09:00:00Z"},
 		"cancelled":                {state: run.Cancelled, want: "requirePreviousSuccess: run p was cancelled at 2026-11-21T09:00:00Z"},
 		"orphaned":                 {state: run.Orphaned, want: "requirePreviousSuccess: run p was orphaned at 2026-11-21T09:00:00Z"},
-		"runs":                     {run.Running, run.SlotHeld, "requirePreviousSuccess: previous_running: run p is under way, in Running", true},
-		"waits":                    {run.ActionRunning, run.SlotQueued, "requirePreviousSuccess: previous_running: run p is under way, in ActionRunning", true},
+		"runs":                     {run.Running, platform.SlotHeld, "requirePreviousSuccess: previous_running: run p is under way, in Running", true},
+		"waits":                    {run.ActionRunning, platform.SlotQueued, "requirePreviousSuccess: previous_running: run p is under way, in ActionRunning", true},
 		"checks from time to time": {run.ActionRunning, "", "requirePreviousSuccess: previous_running: run p is under way, in ActionRunning", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := run.Run{ID: "p", JobID: "nightly", State: row.state, EndedAt: epoch, JobSlot: run.Slot{State: row.slot}}
+			p := run.Run{ID: "p", JobID: "nightly", State: row.state, EndedAt: epoch, JobSlot: platform.Slot{State: row.slot}}
 			v, violated := run.PreviousViolation(p, epoch)
 			if violated != (row.want != "") || violated && (v.String() != row.want || v.Awaits != row.awaits) {
 				t.Errorf("got %q, awaits %v, want %q and %v", v, v.Awaits, row.want, row.awaits)

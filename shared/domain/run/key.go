@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Room says which of the slots that a run needs are free, as of the last commit.
@@ -37,9 +40,9 @@ func (r Run) Admit(room Room) Admission {
 	case !r.needsKey() || !room.KeyFull:
 	case c.QueueLimit == 0 || room.KeyQueued < c.QueueLimit:
 		return AdmitKeyQueue
-	case c.Overflow == OverflowKeepNewest:
+	case c.Overflow == spec.OverflowKeepNewest:
 		return AdmitReplace
-	case c.Overflow == OverflowKeepOldest:
+	case c.Overflow == spec.OverflowKeepOldest:
 		return AdmitSkip
 	default:
 		return AdmitReject
@@ -54,13 +57,13 @@ func (r Run) Admit(room Room) Admission {
 func (r Run) needsKey() bool { return r.Concurrency != nil && r.KeySlot.State == "" }
 
 // AwaitsKey reports whether the run is in its key's queue.
-func (r Run) AwaitsKey() bool { return r.KeySlot.State == SlotQueued && r.State == Pending }
+func (r Run) AwaitsKey() bool { return r.KeySlot.State == platform.SlotQueued && r.State == Pending }
 
 // keySlot returns a slot of the run's key with the state and time.
-func (r Run) keySlot(state SlotState, since time.Time) Slot {
+func (r Run) keySlot(state platform.SlotState, since time.Time) platform.Slot {
 	c := r.Concurrency
-	return Slot{
-		Pool: KeyPool(c.Key), Limit: c.Limit, State: state, Since: since,
+	return platform.Slot{
+		Pool: platform.KeyPool(c.Key), Limit: c.Limit, State: state, Since: since,
 		Priority: r.Priority, Round: 1, QueueLimit: c.QueueLimit, // the queue of a key has only one round
 	}
 }
@@ -76,12 +79,12 @@ func (r Run) JoinsAtOnce(now time.Time) bool {
 // of its key (AdmitStart, AdmitQueue), or a place in the key's queue (AdmitKeyQueue,
 // AdmitReplace).
 func (r Run) Joined(as Admission, now time.Time) Run {
-	switch r.KeySlot = r.keySlot(SlotHeld, now.UTC()); as {
+	switch r.KeySlot = r.keySlot(platform.SlotHeld, now.UTC()); as {
 	case AdmitReplace:
 		r.KeySlot.QueueLimit = 0
 		fallthrough
 	case AdmitKeyQueue:
-		r.KeySlot.State = SlotQueued
+		r.KeySlot.State = platform.SlotQueued
 	}
 	return r
 }
@@ -90,7 +93,7 @@ func (r Run) Joined(as Admission, now time.Time) Run {
 // limit of the key; 0 means that of the run.
 func (d *draft) takeKey(limit int) {
 	if d.needsKey() {
-		d.KeySlot = d.keySlot(SlotHeld, d.now)
+		d.KeySlot = d.keySlot(platform.SlotHeld, d.now)
 		d.KeySlot.Limit = cmp.Or(limit, d.KeySlot.Limit)
 	}
 }
@@ -110,7 +113,7 @@ func (f KeyEnqueued) apply(d *draft) error {
 	if !d.AwaitsAdmission() || !d.needsKey() {
 		return nil
 	}
-	d.KeySlot = d.keySlot(SlotQueued, d.EnteredAt)
+	d.KeySlot = d.keySlot(platform.SlotQueued, d.EnteredAt)
 	if f.Replaces {
 		d.KeySlot.QueueLimit = 0
 	}
@@ -129,7 +132,7 @@ func (d *draft) emitKeyQueued() {
 type KeyGranted struct {
 	Pool  string
 	Limit int
-	Queue QueueState
+	Queue platform.QueueState
 	// KeyLimit is the limit of the key in the job's newest definition; 0 keeps that of the run.
 	KeyLimit int
 }
@@ -139,7 +142,7 @@ func (f KeyGranted) apply(d *draft) error {
 		return nil
 	}
 	since := d.KeySlot.Since
-	d.KeySlot.State, d.KeySlot.Since, d.changed = SlotHeld, d.now, true
+	d.KeySlot.State, d.KeySlot.Since, d.changed = platform.SlotHeld, d.now, true
 	d.KeySlot.Limit = cmp.Or(f.KeyLimit, d.KeySlot.Limit)
 	d.enqueue(f.Pool, f.Limit, since, f.Queue)
 	return nil
@@ -149,7 +152,7 @@ func (f KeyGranted) apply(d *draft) error {
 type Overflowed struct {
 	Key string `json:"key"`
 	// Rule is the rule that was applied.
-	Rule Overflow `json:"rule"`
+	Rule spec.Overflow `json:"rule"`
 	// By is the run that replaced this one, or the first queued run of the key.
 	By string `json:"by,omitempty"`
 	// Queued is the number of runs that were queued for the key.
@@ -159,9 +162,9 @@ type Overflowed struct {
 // String describes the overflow.
 func (o Overflowed) String() string {
 	switch o.Rule {
-	case OverflowKeepNewest:
+	case spec.OverflowKeepNewest:
 		return fmt.Sprintf("the newer run %s of key %s replaces it: %d runs were queued", o.By, o.Key, o.Queued)
-	case OverflowKeepOldest:
+	case spec.OverflowKeepOldest:
 		return fmt.Sprintf("%d runs of key %s are queued, the first is %s", o.Queued, o.Key, o.By)
 	}
 	return fmt.Sprintf("the queue of key %s is full: %d runs are waiting", o.Key, o.Queued)
@@ -179,14 +182,14 @@ type KeyOverflowed struct {
 func (KeyOverflowed) acted(r Run) bool { return r.State == Pending && r.needsKey() }
 
 func (f KeyOverflowed) apply(d *draft) error {
-	if d.State != Pending || d.Concurrency == nil || d.KeySlot.State == SlotHeld || d.Attempt.Number > 0 {
+	if d.State != Pending || d.Concurrency == nil || d.KeySlot.State == platform.SlotHeld || d.Attempt.Number > 0 {
 		return nil
 	}
 	rule := d.Concurrency.Overflow
-	if d.KeySlot.State == SlotQueued { // the rule of the run that replaces this one
-		rule = OverflowKeepNewest
+	if d.KeySlot.State == platform.SlotQueued { // the rule of the run that replaces this one
+		rule = spec.OverflowKeepNewest
 	} else if rule == "" {
-		rule = OverflowReject
+		rule = spec.OverflowReject
 	}
 	d.skipOverflowed(Overflowed{Key: d.Concurrency.Key, Rule: rule, By: f.By, Queued: f.Queued})
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func anyAmount(t *rapid.T, name string) budget.Amount {
@@ -104,7 +105,7 @@ func TestFailedAttemptLeavesTheRest(t *testing.T) {
 func TestAttemptIsChargedForItself(t *testing.T) {
 	t.Parallel()
 	first := fresh()
-	first.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
 	first.Policy.Retry.MaxAttempts = 3
 	first.Reservation = (run.Reservation{Scopes: []string{"tenant"}}).Renewed(budget.Amount{Turns: 1, Tokens: 100, TimeMS: 100_000})
 	r := run.New(first, epoch).Run

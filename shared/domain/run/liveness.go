@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Contact describes the calls of an attempt's worker.
@@ -43,7 +44,7 @@ const evaluationSlack = 5 * time.Second
 
 // canaryGap returns the time between two canaries while a heartbeat is overdue. A live worker
 // calls at least once in two such periods.
-func (p Policy) canaryGap() time.Duration { return max(p.HeartbeatInterval, p.HeartbeatTimeout/3) }
+func canaryGap(p spec.Policy) time.Duration { return max(p.HeartbeatInterval, p.HeartbeatTimeout/3) }
 
 // heartbeatLeft returns the time until the next evaluation of heartbeats; 0 means that the
 // execution checks no heartbeat limit.
@@ -55,7 +56,7 @@ func (r Run) heartbeatLeft(now time.Time) time.Duration {
 	case r.Attempt.LastContactAt.IsZero():
 		return limit
 	case !r.Attempt.ReachableSince.IsZero():
-		return max(min(r.Attempt.ReachableSince.Add(limit).Sub(now), r.Policy.canaryGap()), time.Second)
+		return max(min(r.Attempt.ReachableSince.Add(limit).Sub(now), canaryGap(r.Policy)), time.Second)
 	}
 	return max(r.Attempt.LastContactAt.Add(limit).Sub(now), time.Second)
 }
@@ -79,7 +80,7 @@ func (c Contact) check(d *draft) (dead bool) {
 		a.LastContactAt, a.ReachableSince, a.ReachableAt = d.now, time.Time{}, time.Time{}
 		return false
 	}
-	gap, longest := d.now.Sub(a.ReachableAt), d.Policy.canaryGap()
+	gap, longest := d.now.Sub(a.ReachableAt), canaryGap(d.Policy)
 	if a.HeartbeatsSwept {
 		longest = max(longest, c.Reception.Gap) // only sweeps evaluate the attempt
 	}

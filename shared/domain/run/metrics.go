@@ -3,6 +3,8 @@ package run
 import (
 	"maps"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Phase is a part of a run's life whose time is measured. Each state except the terminal ones
@@ -86,7 +88,7 @@ func (t Tally) afterTransition(r Run, next State, now time.Time) Tally {
 		t.States = map[State]StateTime{}
 	}
 	since := r.EnteredAt
-	if next == ConditionPending && r.Slot.State == SlotHeld { // the check begins when the run gets its slot
+	if next == ConditionPending && r.Slot.State == platform.SlotHeld { // the check begins when the run gets its slot
 		check := later(r.Slot.Since, since)
 		t.spend(r.State, since, check)
 		t.spend(next, check, now)

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestNewWithIsNewAndTheFacts compares a task that NewWith creates with facts to a task that
 // New creates, with the facts applied after it.
 func TestNewWithIsNewAndTheFacts(t *testing.T) {
 	t.Parallel()
-	task := run.Run{Tenant: "acme", ID: "inf_1", TaskID: "inf_1", Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m"}}}
+	task := run.Run{Tenant: "acme", ID: "inf_1", TaskID: "inf_1", Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m"}}}
 	facts := []run.Fact{
 		run.Admitted{Pool: "p", Limit: 2}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Replica: "r1", Started: true},
 	}

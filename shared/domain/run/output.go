@@ -1,6 +1,10 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+)
 
 // Upload is an output as the worker reported it.
 type Upload struct {
@@ -55,7 +59,7 @@ func (r Run) LogsLeft() bool { return len(r.Logs) > 0 || r.Attempt.SendsOutput }
 
 // Input returns the stored standard input of the run's program; nil without one, or
 // after its deletion.
-func (r Run) Input() *Input {
+func (r Run) Input() *spec.Input {
 	if p := r.Work.Program; p != nil && p.Input != nil && !p.Input.Deleted {
 		return p.Input
 	}
@@ -155,7 +159,7 @@ func (RecordBytesDeleted) apply(d *draft) error {
 	}
 	if input := d.Input(); input != nil {
 		program := *d.Work.Program
-		program.Input = &Input{Key: input.Key, Size: input.Size, Deleted: true}
+		program.Input = &spec.Input{Key: input.Key, Size: input.Size, Deleted: true}
 		d.Work.Program = &program
 	}
 	if d.StoresUpstream() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // JobTaskID returns the task id of a job's run: "job_" and a ULID.
@@ -16,7 +17,7 @@ func JobTaskID(at time.Time, entropy [10]byte) string {
 	var id ulid.ULID
 	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails only after the year 10889
 	copy(id[6:], entropy[:])
-	return KindJob + "_" + id.String()
+	return spec.KindJob + "_" + id.String()
 }
 
 // FiringTaskID returns the task id of a run that a firing creates. It depends only on the run
@@ -29,8 +30,8 @@ func FiringTaskID(ref Ref, at time.Time) string {
 // endsByExit reports whether a program's exit decides about its attempt if its worker has not
 // reported. The exit of a machine that was stopped from outside, or ran out of memory, proves
 // nothing about the program.
-func (w Work) endsByExit(exit *Exit) bool {
-	return w.Program != nil && w.Program.Completion != CompletionCallback &&
+func endsByExit(w spec.Work, exit *Exit) bool {
+	return w.Program != nil && w.Program.Completion != spec.CompletionCallback &&
 		exit != nil && !exit.OOM && !exit.Requested && !exit.Host
 }
 
@@ -41,13 +42,13 @@ func (d *draft) endByExit(exit Exit) {
 		d.endAttempt(OutcomeSucceeded, "the program "+exit.String(), nil)
 		return
 	}
-	why := d.Work.lost(&exit)
+	why := lostOf(d.Work, &exit)
 	d.endAttempt(OutcomeFailed, why.Message, why)
 }
 
-// lost returns the fault of an attempt whose program ended with the exit and without a report.
-func (w Work) lost(exit *Exit) *fault.Fault {
-	if !w.endsByExit(exit) || exit.Signal == 0 && w.Program.ExitCodes.Succeeds(exit.Code) {
+// lostOf returns the fault of an attempt whose program ended with the exit and without a report.
+func lostOf(w spec.Work, exit *Exit) *fault.Fault {
+	if !endsByExit(w, exit) || exit.Signal == 0 && w.Program.ExitCodes.Succeeds(exit.Code) {
 		return lost(exit)
 	}
 	why := fault.New(fault.ProgramExit, "the program %s", exit)
@@ -79,7 +80,7 @@ func (d *draft) timedOut(report Report) bool {
 
 // faultOf returns the fault of a reported failure. If the report has the exit of a job's
 // program, the job's exit codes decide first about a retry, then the worker, then the category.
-func (w Work) faultOf(report Report, policy Retry) *fault.Fault {
+func faultOf(w spec.Work, report Report, policy spec.Retry) *fault.Fault {
 	why := report.fault(policy)
 	if w.Program == nil || report.Exit == nil {
 		return why
@@ -89,7 +90,7 @@ func (w Work) faultOf(report Report, policy Retry) *fault.Fault {
 	case codes.Final(report.Exit.Code):
 		why.Retryable = false
 	case codes.Retries(report.Exit.Code), report.Retryable == nil:
-		why.Retryable = policy.allows(why.Category)
+		why.Retryable = policy.Allows(why.Category)
 	}
 	return why
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func TestJobTaskIDIsAULIDOfItsTime(t *testing.T) {
@@ -38,7 +39,7 @@ func TestFiringHasOneTaskID(t *testing.T) {
 func TestInputIsKeptAsLongAsTheRecord(t *testing.T) {
 	t.Parallel()
 	r := fresh()
-	r.Work.Program = &run.Program{Input: &run.Input{Key: "k", Size: 1}}
+	r.Work.Program = &spec.Program{Input: &spec.Input{Key: "k", Size: 1}}
 	r.ExpiresAt = epoch.Add(time.Hour)
 	if got := r.BytesDue(); !got.Equal(r.ExpiresAt) || !r.PurgeAt().IsZero() {
 		t.Errorf("got bytes due at %s and purge at %s, want %s and none", got, r.PurgeAt(), r.ExpiresAt)
@@ -59,7 +60,7 @@ func TestInputIsKeptAsLongAsTheRecord(t *testing.T) {
 func TestLargeUpstreamIsStored(t *testing.T) {
 	t.Parallel()
 	of := func(n, outputs int) run.Run {
-		r := run.Run{Work: run.Work{Program: &run.Program{}}, Graph: &run.Graph{}, State: run.Completed, Attempt: run.Attempt{Number: 1}}
+		r := run.Run{Work: spec.Work{Program: &spec.Program{}}, Graph: &run.Graph{}, State: run.Completed, Attempt: run.Attempt{Number: 1}}
 		for i := range n {
 			p := run.Parent{Result: []byte(`{}`)}
 			if i < outputs {

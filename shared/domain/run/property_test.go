@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // anyFact draws a random fact, which may be late or of another attempt.
@@ -110,8 +111,8 @@ func TestAnyFacts(t *testing.T) {
 		if rapid.Bool().Draw(t, "scheduled") {
 			first.ScheduledAt = now.Add(time.Minute)
 		}
-		if completion := rapid.SampledFrom([]run.Completion{"", run.CompletionExit, run.CompletionCallback}).Draw(t, "completion"); completion != "" {
-			first.Work.Kind, first.Work.Program = run.KindJob, &run.Program{Completion: completion}
+		if completion := rapid.SampledFrom([]spec.Completion{"", spec.CompletionExit, spec.CompletionCallback}).Draw(t, "completion"); completion != "" {
+			first.Work.Kind, first.Work.Program = spec.KindJob, &spec.Program{Completion: completion}
 		}
 		r := run.New(first, now).Run
 		ends := 0
@@ -161,7 +162,7 @@ func holds(t *rapid.T, before run.Run, fact run.Fact, d run.Decision, now time.T
 		t.Fatalf("%T: left a terminal state", fact)
 	case after.Wait.Generation < before.Wait.Generation:
 		t.Fatalf("%T: generation decreased", fact)
-	case after.State.HasMachine() && after.State != run.Terminating && after.Slot.State != run.SlotHeld && !after.Queued():
+	case after.State.HasMachine() && after.State != run.Terminating && after.Slot.State != platform.SlotHeld && !after.Queued():
 		t.Fatalf("%T: %s without a slot", fact, after.State)
 	case (after.State == run.Retrying || after.State == run.PreRun || after.State.Terminal()) && after.Slot.State != "":
 		t.Fatalf("%T: %s with a slot", fact, after.State)
@@ -222,7 +223,7 @@ func released(fact run.Fact, d run.Decision, token string) bool {
 func TestDelayGrowsToLimit(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		retry := run.Retry{
+		retry := spec.Retry{
 			InitialDelay: time.Duration(rapid.IntRange(0, 100).Draw(t, "initial")) * time.Second,
 			Multiplier:   rapid.Float64Range(0, 10).Draw(t, "multiplier"),
 			MaxDelay:     time.Duration(rapid.IntRange(1, 1000).Draw(t, "max")) * time.Second,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Report is a worker's report of the end of its attempt.
@@ -37,7 +38,7 @@ type Report struct {
 
 // fault returns the fault of a reported failure. A callback of the export contract has no
 // category; its error is final. A failure of the category CANCELLED is always final.
-func (r Report) fault(policy Retry) *fault.Fault {
+func (r Report) fault(policy spec.Retry) *fault.Fault {
 	f := fault.New(fault.WorkerError, "%s", r.Error)
 	if r.Category == "" {
 		return f
@@ -47,6 +48,6 @@ func (r Report) fault(policy Retry) *fault.Fault {
 	if r.Retryable != nil {
 		f.Retryable = *r.Retryable
 	}
-	f.Retryable = f.Retryable && policy.allows(r.Category) && r.Category != fault.CategoryCancel
+	f.Retryable = f.Retryable && policy.Allows(r.Category) && r.Category != fault.CategoryCancel
 	return f
 }

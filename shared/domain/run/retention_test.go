@@ -9,10 +9,11 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // withOutput returns a completed run with an output, a log and a policy, and the time of its end.
-func withOutput(t *testing.T, change func(*run.Policy), facts ...run.Fact) (run.Run, time.Time) {
+func withOutput(t *testing.T, change func(*spec.Policy), facts ...run.Fact) (run.Run, time.Time) {
 	t.Helper()
 	first := fresh()
 	first.Policy.OutputRetention, first.Policy.RecordRetention = 24*time.Hour, 7*24*time.Hour
@@ -42,20 +43,20 @@ func TestRetentionOfARun(t *testing.T) {
 	pin, unpin := run.PinChanged{Pinned: true, By: "me"}, run.PinChanged{By: "me"}
 	download := run.OutputExpiring{At: epoch.Add(time.Hour), Message: "downloaded"}
 	for name, row := range map[string]struct {
-		change                func(*run.Policy)
+		change                func(*spec.Policy)
 		facts                 []run.Fact
 		output, logs, records time.Duration // after the end; 0 means never
 	}{
-		"of the deployment":            {func(*run.Policy) {}, nil, day, 0, 7 * day},
-		"downloaded":                   {func(*run.Policy) {}, []run.Fact{download}, time.Hour, 0, 7 * day},
-		"downloaded, of a job":         {func(p *run.Policy) { p.OutputRetention, p.RecordRetention, p.KeepDownloaded = 90*day, 90*day, true }, []run.Fact{download}, 90 * day, 0, 90 * day},
-		"shorter logs":                 {func(p *run.Policy) { p.LogRetention = 2 * day }, nil, day, 2 * day, 7 * day},
-		"newest":                       {func(p *run.Policy) { p.Newest = 1 }, []run.Fact{download}, 0, 0, 0},
-		"pinned":                       {func(p *run.Policy) { p.LogRetention = day }, []run.Fact{pin, pin, download}, 0, 0, 0},
-		"unpinned":                     {func(*run.Policy) {}, []run.Fact{pin, unpin, unpin}, day, 0, 7 * day},
-		"unpinned, one of the newest":  {func(p *run.Policy) { p.Newest = 1 }, []run.Fact{pin, unpin}, 0, 0, 0},
-		"downloaded, pinned, unpinned": {func(*run.Policy) {}, []run.Fact{download, pin, unpin}, day, 0, 7 * day},
-		"deleted while it is pinned":   {func(*run.Policy) {}, []run.Fact{pin, run.OutputExpiring{At: epoch, Deleted: true}}, -5 * time.Second, 0, 0},
+		"of the deployment":            {func(*spec.Policy) {}, nil, day, 0, 7 * day},
+		"downloaded":                   {func(*spec.Policy) {}, []run.Fact{download}, time.Hour, 0, 7 * day},
+		"downloaded, of a job":         {func(p *spec.Policy) { p.OutputRetention, p.RecordRetention, p.KeepDownloaded = 90*day, 90*day, true }, []run.Fact{download}, 90 * day, 0, 90 * day},
+		"shorter logs":                 {func(p *spec.Policy) { p.LogRetention = 2 * day }, nil, day, 2 * day, 7 * day},
+		"newest":                       {func(p *spec.Policy) { p.Newest = 1 }, []run.Fact{download}, 0, 0, 0},
+		"pinned":                       {func(p *spec.Policy) { p.LogRetention = day }, []run.Fact{pin, pin, download}, 0, 0, 0},
+		"unpinned":                     {func(*spec.Policy) {}, []run.Fact{pin, unpin, unpin}, day, 0, 7 * day},
+		"unpinned, one of the newest":  {func(p *spec.Policy) { p.Newest = 1 }, []run.Fact{pin, unpin}, 0, 0, 0},
+		"downloaded, pinned, unpinned": {func(*spec.Policy) {}, []run.Fact{download, pin, unpin}, day, 0, 7 * day},
+		"deleted while it is pinned":   {func(*spec.Policy) {}, []run.Fact{pin, run.OutputExpiring{At: epoch, Deleted: true}}, -5 * time.Second, 0, 0},
 	} {
 		r, end := withOutput(t, row.change, row.facts...)
 		for part, got := range map[string]struct {
@@ -77,7 +78,7 @@ func TestRetentionOfARun(t *testing.T) {
 func TestChecksOfAHeldRun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	newest := func(p *run.Policy) { p.Newest = 2 }
+	newest := func(p *spec.Policy) { p.Newest = 2 }
 	r, end := withOutput(t, newest)
 	check := func(after time.Duration, isNewest bool) {
 		t.Helper()

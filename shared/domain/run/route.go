@@ -1,6 +1,10 @@
 package run
 
-import "time"
+import (
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+)
 
 // Step is a state of the state machine (statemachines/run.asl.json): the position of an
 // execution. State is the state of the run.
@@ -62,10 +66,10 @@ func RouteOf(r Run, now time.Time) Route {
 	case Pending:
 		route.Next = StepPending
 		switch {
-		case r.Slot.State == SlotQueued, r.AwaitsKey():
+		case r.Slot.State == platform.SlotQueued, r.AwaitsKey():
 			route.Next = StepQueued
 			route.limits(r.QueueBy().Sub(now), 0)
-		case r.Slot.State == SlotHeld:
+		case r.Slot.State == platform.SlotHeld:
 			route.Next = StepConditionRunning
 		}
 	case ConditionPending, ConditionRunning:

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Ref identifies a run by its tenant and its id.
@@ -39,9 +41,9 @@ type Run struct {
 	// empty without one.
 	TraceParent string `json:"traceParent,omitempty"`
 	// RetryOf is the task id of the run that this run retries on request; empty otherwise.
-	RetryOf string `json:"retryOf,omitempty"`
-	Work    Work   `json:"work"`
-	Policy  Policy `json:"policy"`
+	RetryOf string      `json:"retryOf,omitempty"`
+	Work    spec.Work   `json:"work"`
+	Policy  spec.Policy `json:"policy"`
 
 	// JobID and JobVersion identify the stored job of the run; zero for a run without a job.
 	JobID      string  `json:"jobId,omitempty"`
@@ -54,7 +56,7 @@ type Run struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Inputs are the values of the inputs that the job declares. An input without a value is
 	// absent.
-	Inputs map[string]Value `json:"inputs,omitempty"`
+	Inputs map[string]spec.Value `json:"inputs,omitempty"`
 	// RetriedAt is Scheduled of the run of a job that this one retries, or came after in a graph
 	// without a scheduled time; zero for other runs.
 	RetriedAt time.Time `json:"retriedAt,omitzero"`
@@ -80,10 +82,10 @@ type Run struct {
 	Actions     *Actions     `json:"actions,omitempty"`
 	// Priority orders the run in queues. Concurrency is the limit of its key; nil without a
 	// key.
-	Priority    Priority     `json:"priority,omitempty"`
-	Concurrency *Concurrency `json:"concurrency,omitempty"`
+	Priority    spec.Priority     `json:"priority,omitempty"`
+	Concurrency *spec.Concurrency `json:"concurrency,omitempty"`
 	// Override replaces the priority and the key of the job for this run.
-	Override Override `json:"override,omitzero"`
+	Override spec.Override `json:"override,omitzero"`
 	// Overflowed is set if the run was skipped because the queue of its key was full.
 	Overflowed *Overflowed `json:"overflowed,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
@@ -119,19 +121,19 @@ type Run struct {
 	// newest runs of its job.
 	Held bool `json:"held,omitempty"`
 
-	Attempt Attempt `json:"attempt"`
-	Spent   Spent   `json:"spent"`
-	Tally   Tally   `json:"tally,omitzero"`
-	Slot    Slot    `json:"slot"`
+	Attempt Attempt       `json:"attempt"`
+	Spent   Spent         `json:"spent"`
+	Tally   Tally         `json:"tally,omitzero"`
+	Slot    platform.Slot `json:"slot"`
 	// Detour records the fallbacks from the run's own pool to other pools; nil without a
 	// fallback.
 	Detour *Detour `json:"detour,omitempty"`
 	// JobSlot is the run's slot of its job, or its place in the job's queue. The run keeps the
 	// slot until it ends.
-	JobSlot Slot `json:"jobSlot,omitzero"`
+	JobSlot platform.Slot `json:"jobSlot,omitzero"`
 	// KeySlot is the run's slot of its key, or its place in the key's queue. The run takes it
 	// before the slot of its pool, and keeps it until it ends.
-	KeySlot Slot `json:"keySlot,omitzero"`
+	KeySlot platform.Slot `json:"keySlot,omitzero"`
 	// Prediction is the predicted start of the attempt that was admitted last; nil before.
 	Prediction *Prediction `json:"prediction,omitempty"`
 	// Expectation is set at the first admission of an inference run; zero for other kinds.
@@ -181,35 +183,35 @@ func (r Run) Succeeded() bool { return r.Attempt.Outcome == OutcomeSucceeded }
 
 // PoolState returns how the pool counts the run: queued, held, or "" if the run has ended or
 // holds no counted slot. Slots of a pool without a limit are not counted.
-func (r Run) PoolState() SlotState { return r.counted(r.Slot) }
+func (r Run) PoolState() platform.SlotState { return r.countedOf(r.Slot) }
 
 // JobPoolState returns how the job's pool counts the run; see PoolState.
-func (r Run) JobPoolState() SlotState { return r.counted(r.JobSlot) }
+func (r Run) JobPoolState() platform.SlotState { return r.countedOf(r.JobSlot) }
 
 // KeyPoolState returns how the key's pool counts the run; see PoolState.
-func (r Run) KeyPoolState() SlotState { return r.counted(r.KeySlot) }
+func (r Run) KeyPoolState() platform.SlotState { return r.countedOf(r.KeySlot) }
 
-func (r Run) counted(s Slot) SlotState {
+func (r Run) countedOf(s platform.Slot) platform.SlotState {
 	if r.State.Terminal() {
 		return ""
 	}
-	return s.counted()
+	return s.Counted()
 }
 
 // Holds returns the slot that the run holds in the pool, which may be that of its job or key.
-func (r Run) Holds(pool string) (s Slot, holds bool) {
-	for _, s := range []Slot{r.Slot, r.JobSlot, r.KeySlot} {
-		if s.Pool == pool && s.State == SlotHeld {
+func (r Run) Holds(pool string) (s platform.Slot, holds bool) {
+	for _, s := range []platform.Slot{r.Slot, r.JobSlot, r.KeySlot} {
+		if s.Pool == pool && s.State == platform.SlotHeld {
 			return s, true
 		}
 	}
-	return Slot{}, false
+	return platform.Slot{}, false
 }
 
 // Queued reports whether the run waits in its pool's queue: for a slot, or for the
 // next permitted start after a throttled one.
 func (r Run) Queued() bool {
-	return r.Slot.State == SlotQueued && (r.State == Pending || r.State == ActionRunning || r.State == ContainerCreating)
+	return r.Slot.State == platform.SlotQueued && (r.State == Pending || r.State == ActionRunning || r.State == ContainerCreating)
 }
 
 // Placed reports whether the run's machine is known and may run.
@@ -233,42 +235,6 @@ type Spent struct {
 	// backoff after unexpected failures.
 	Evaluations int `json:"evaluations,omitempty"`
 }
-
-// Slot is the run's slot of its pool, or its place in the queue.
-type Slot struct {
-	Pool string `json:"pool"`
-	// Limit is the pool's limit when the slot was requested or granted; 0 means no limit, and
-	// no lease is stored.
-	Limit int       `json:"limit"`
-	State SlotState `json:"state,omitempty"`
-	// Since orders the queue. It is the creation time for the first attempt, and the time of
-	// the request for later ones.
-	Since time.Time `json:"since,omitzero"`
-	// RequestedAt is when the attempt first requested the slot. After a throttled start the run
-	// rejoins the queue at this place.
-	RequestedAt time.Time `json:"asked,omitzero"`
-	// Priority, Key and Round order the queue before Since; see Order. Runs with the same Key
-	// share turns in the queue; a run without a key has a turn of its own. Round is 0 in a
-	// queue without rounds.
-	Priority Priority `json:"priority,omitempty"`
-	Key      string   `json:"key,omitempty"`
-	Round    int64    `json:"round,omitempty"`
-	// Behind is the QueueState.Last from which Round was computed. A commit that enqueues the run
-	// is conditional on it.
-	Behind int64 `json:"behind,omitempty"`
-	// QueueLimit is the maximum number of queued runs; 0 means no limit. A commit that enqueues
-	// the run is conditional on it.
-	QueueLimit int `json:"queueLimit,omitempty"`
-}
-
-// SlotState is the state of a slot.
-type SlotState string
-
-// The states of a slot. The zero value means that the run has no slot.
-const (
-	SlotQueued SlotState = "queued"
-	SlotHeld   SlotState = "held"
-)
 
 // Wait describes the token state that the execution is in, or is entering.
 type Wait struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // Settled: the machine of an attempt that has ended is gone, and its output was checked. A
@@ -135,7 +136,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	case ran:
 		stays = "does not fall back, because the program ran after all; "
 		d.undoFallback()
-		why = d.withDetour(d.Work.lost(f.Exit))
+		why = d.withDetour(lostOf(d.Work, f.Exit))
 		d.Fault = why
 		setIfZero(&d.Attempt.Exit, f.Exit)
 	case f.MayRun && d.FallsBack():
@@ -160,7 +161,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 		again, failures = d.Spent.Starts <= retry.MaxFurtherStarts, d.Spent.Starts
 	default:
 		d.Spent.Attempts++
-		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.allows(why.Category), d.Spent.Attempts
+		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.Allows(why.Category), d.Spent.Attempts
 	}
 	if !again || !why.Retryable && !d.FallsBack() {
 		d.notePostRunHook(f.PostRunHook)
@@ -199,7 +200,7 @@ func (f SlotReleased) acted(r Run) bool {
 }
 
 func (f SlotReleased) apply(d *draft) error {
-	if f.acted(d.Run) && d.Slot.State == SlotHeld {
+	if f.acted(d.Run) && d.Slot.State == platform.SlotHeld {
 		d.Slot.State, d.Slot.Since, d.changed = "", time.Time{}, true
 	}
 	return nil

@@ -355,7 +355,7 @@ func (f MachineGone) apply(d *draft) error {
 		d.endEvicted(outcome, "the worker ended after it was asked to")
 		return nil
 	}
-	if d.Work.endsByExit(f.Exit) {
+	if endsByExit(d.Work, f.Exit) {
 		d.endByExit(*f.Exit)
 		return nil
 	}

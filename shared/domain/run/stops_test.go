@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestMachineStopsAreLimited stops each machine of a run from outside. The delays must grow, no
@@ -15,7 +16,7 @@ import (
 func TestMachineStopsAreLimited(t *testing.T) {
 	t.Parallel()
 	first := fresh()
-	first.Policy.Retry = run.Retry{MaxAttempts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute}
+	first.Policy.Retry = spec.Retry{MaxAttempts: 1, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute}
 	for _, host := range []bool{false, true} {
 		now, machines, took, last := epoch, 0, time.Duration(0), time.Duration(0)
 		r := run.New(first, now).Run

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // constrain gives the run a job with constraints and an action: "action" is its type, "limit"
@@ -21,7 +22,7 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	}
 	if d.HasArg("ends") {
 		constrain(r, run.ActionSkip)
-		r.Work.Kind = run.KindJob
+		r.Work.Kind = spec.KindJob
 		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute, PostRunHook: &run.Hook{URL: "https://example.org", Critical: d.HasArg("critical")}}
 		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
 		r.Actions = &run.Actions{
@@ -31,7 +32,7 @@ func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	}
 	if d.HasArg("lists") {
 		constrain(r, run.ActionSkip)
-		r.Work.Kind = run.KindJob
+		r.Work.Kind = spec.KindJob
 		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute}
 		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
 		trigger := run.Action{Type: run.ActionTriggerJob, JobID: "repair"}
@@ -142,18 +143,18 @@ func duration(t *testing.T, d *datadriven.TestData, key string) time.Duration {
 
 // program returns the program of a job; nil without the argument "program", which is its
 // completion.
-func program(t *testing.T, d *datadriven.TestData) *run.Program {
+func program(t *testing.T, d *datadriven.TestData) *spec.Program {
 	if !d.HasArg("program") {
 		return nil
 	}
-	p := &run.Program{Completion: run.Completion(word(t, d, "program"))}
+	p := &spec.Program{Completion: spec.Completion(word(t, d, "program"))}
 	for name, codes := range map[string]*[]int{"success": &p.ExitCodes.Success, "retry": &p.ExitCodes.Retry, "fail": &p.ExitCodes.Fail} {
 		if code := -1; d.MaybeScanArgs(t, name, &code) {
 			*codes = []int{code}
 		}
 	}
 	if d.HasArg("output") {
-		p.Output = &run.ProgramOutput{Path: "report.txt", FileName: "report.txt"}
+		p.Output = &spec.ProgramOutput{Path: "report.txt", FileName: "report.txt"}
 	}
 	return p
 }

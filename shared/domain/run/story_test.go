@@ -13,17 +13,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 var epoch = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
-func policy() run.Policy {
-	return run.Policy{
+func policy() spec.Policy {
+	return spec.Policy{
 		StartTimeout: 10 * time.Minute, TimeLimit: time.Hour,
 		HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
 		CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour,
 		OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
-		Retry: run.Retry{
+		Retry: spec.Retry{
 			MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2,
 			MaxDelay: time.Minute, Jitter: 0.5,
 		},
@@ -34,7 +35,7 @@ func fresh() run.Run {
 	return run.Run{
 		Tenant: "local", Workspace: "local", ID: "export_mods_1_a", TaskID: "export_mods_1_a",
 		CorrelationID: "c", Policy: policy(),
-		Work: run.Work{Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: json.RawMessage(`{}`), Image: "worker"},
+		Work: spec.Work{Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: json.RawMessage(`{}`), Image: "worker"},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 func TestTemplates(t *testing.T) {
@@ -31,11 +32,11 @@ func TestTemplates(t *testing.T) {
 		"x{{":                          {"x{{", nil},
 		"{{a b}}":                      {"{{a b}}", []string{"a b"}},
 	} {
-		if got, unknown := run.Expand(template, value); got != row.want || !reflect.DeepEqual(unknown, row.unknown) {
+		if got, unknown := spec.Expand(template, value); got != row.want || !reflect.DeepEqual(unknown, row.unknown) {
 			t.Errorf("%q: got %q and unknown %q, want %q and %q", template, got, unknown, row.want, row.unknown)
 		}
 	}
-	long, _ := run.Expand(strings.Repeat("{{a}}", 1<<20), func(string) (string, bool) { return strings.Repeat("x", 16<<10), true })
+	long, _ := spec.Expand(strings.Repeat("{{a}}", 1<<20), func(string) (string, bool) { return strings.Repeat("x", 16<<10), true })
 	if len(long) > 512<<10 {
 		t.Errorf("got an expansion of %d bytes, want one that stops", len(long))
 	}
@@ -48,10 +49,10 @@ func TestValuesAreData(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.ToValidUTF8(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"{{runId}}", "{{", "}}", "\n\"'`$(id)", "<&>\u2028", `\`})).Draw(t, "text"), "")
 		r := run.Run{
-			ID: "j:1", JobID: "j", Parameters: map[string]string{"GIVEN": "{{runId}}"}, Inputs: map[string]run.Value{"x": run.TextValue(text)},
-			Work: run.Work{Program: &run.Program{
+			ID: "j:1", JobID: "j", Parameters: map[string]string{"GIVEN": "{{runId}}"}, Inputs: map[string]spec.Value{"x": spec.TextValue(text)},
+			Work: spec.Work{Program: &spec.Program{
 				Command: []string{"{{inputs.x}}", "-{{inputs.x}}-{{inputs.none}}-", "{{unknown}}"},
-				Env: map[string]run.Variable{
+				Env: map[string]spec.Variable{
 					"X": {Value: "{{inputs.x}}"}, "GIVEN": {Value: "{{runId}}"}, "TIME": {Value: "{{scheduledAt}} {{runId}}"}, "KEY": {SecretRef: "{{runId}}"},
 				},
 			}},
@@ -60,7 +61,7 @@ func TestValuesAreData(t *testing.T) {
 		if want := []string{text, "-" + text + "--", "{{unknown}}"}; !reflect.DeepEqual(got.Command, want) {
 			t.Fatalf("got command %q, want %q", got.Command, want)
 		}
-		want := map[string]run.Variable{"X": {Value: text}, "GIVEN": {Value: "{{runId}}"}, "TIME": {Value: "0001-01-01T00:00:00Z j:1"}, "KEY": {SecretRef: "{{runId}}"}}
+		want := map[string]spec.Variable{"X": {Value: text}, "GIVEN": {Value: "{{runId}}"}, "TIME": {Value: "0001-01-01T00:00:00Z j:1"}, "KEY": {SecretRef: "{{runId}}"}}
 		if !reflect.DeepEqual(got.Env, want) {
 			t.Fatalf("got variables %q, want %q", got.Env, want)
 		}
@@ -78,7 +79,7 @@ func TestValuesAreData(t *testing.T) {
 func TestScheduledTimeOfAProgram(t *testing.T) {
 	t.Parallel()
 	created := epoch.Add(300 * time.Millisecond)
-	fired := run.Run{JobID: "j", CreatedAt: created, ScheduledAt: epoch.Add(-time.Hour), Work: run.Work{Program: &run.Program{}}, Constraints: &run.Constraints{}}
+	fired := run.Run{JobID: "j", CreatedAt: created, ScheduledAt: epoch.Add(-time.Hour), Work: spec.Work{Program: &spec.Program{}}, Constraints: &run.Constraints{}}
 	again := fired.ForRetry()
 	again.CreatedAt = epoch.Add(time.Hour)
 	third := again.ForRetry()

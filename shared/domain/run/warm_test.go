@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 var (
@@ -143,8 +144,8 @@ func TestWarmSettingsAreChecked(t *testing.T) {
 // TestClaimOfAWarmMachine claims machines for an attempt until two have not started.
 func TestClaimOfAWarmMachine(t *testing.T) {
 	t.Parallel()
-	r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
-	r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+	r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: spec.Policy{StartTimeout: time.Minute}}
+	r.Attempt.Number, r.Slot = 1, platform.Slot{Pool: "p", State: platform.SlotHeld}
 	apply := func(f run.Fact) bool {
 		t.Helper()
 		d, err := run.Decide(r, f, epoch)
@@ -250,7 +251,7 @@ func TestLateWarmMachineCountsAsAStart(t *testing.T) {
 		"another one is given up":             {[]run.Fact{run.GiveUpBegun{Attempt: 1, ID: "other"}, run.MachineGone{Attempt: 1, Exit: stop}}, fault.MachineStopped},
 	} {
 		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: fresh().Policy}
-		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+		r.Attempt.Number, r.Slot = 1, platform.Slot{Pool: "p", State: platform.SlotHeld}
 		w := warm("late", platform.WarmReady, small, 0)
 		for _, f := range append([]run.Fact{run.MachineClaimed{Attempt: 1, Warm: w}, run.MachineCreated{Attempt: 1, Machine: w.Machine}}, c.facts...) {
 			d, err := run.Decide(r, f, epoch.Add(10*time.Second))
@@ -297,8 +298,8 @@ func TestRecyclableMachine(t *testing.T) {
 func TestClaimKeepsTheMachine(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]platform.WarmRef{"": {}, "v1": {Tenant: "t", Pool: "p", ID: "a"}} {
-		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: run.Policy{StartTimeout: time.Minute}}
-		r.Attempt.Number, r.Slot = 1, run.Slot{Pool: "p", State: run.SlotHeld}
+		r := run.Run{Tenant: "t", ID: "r", State: run.ContainerCreating, Policy: spec.Policy{StartTimeout: time.Minute}}
+		r.Attempt.Number, r.Slot = 1, platform.Slot{Pool: "p", State: platform.SlotHeld}
 		w := warm("a", platform.WarmReady, small, 0)
 		w.Machine.Version = version
 		for _, f := range []run.Fact{run.MachineClaimed{Attempt: 1, Warm: w, Recycle: true}, run.MachineCreated{Attempt: 1, Machine: w.Machine}} {

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -17,8 +18,8 @@ var epoch = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 func firing() run.Run {
 	return run.Run{
 		ID: "nightly:20260301T075955Z", TaskID: "job_1", JobID: "nightly", Trigger: run.TriggerSchedule,
-		ScheduledAt: epoch.Add(-5 * time.Second), FiredAt: epoch, Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
-		Policy: run.Policy{Retry: run.Retry{MaxAttempts: 1}},
+		ScheduledAt: epoch.Add(-5 * time.Second), FiredAt: epoch, Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}},
+		Policy: spec.Policy{Retry: spec.Retry{MaxAttempts: 1}},
 	}
 }
 

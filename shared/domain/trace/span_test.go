@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/domain/trace"
 )
 
@@ -27,7 +28,7 @@ type life struct {
 func begin(t *testing.T, r run.Run) *life {
 	t.Helper()
 	r.Tenant, r.ID, r.TaskID = "default", "job_1", "job_1"
-	r.Work = run.Work{Kind: run.KindJob, Program: &run.Program{}}
+	r.Work = spec.Work{Kind: spec.KindJob, Program: &spec.Program{}}
 	r.Policy.Retry.MaxAttempts, r.Policy.Retry.InitialDelay, r.Policy.StartTimeout = 2, time.Second, time.Minute
 	l := &life{T: t, now: epoch}
 	d := run.New(r, l.now)
@@ -184,7 +185,7 @@ func TestFailedRunHasItsFault(t *testing.T) {
 		got[a.Name] = a.Value
 	}
 	want := map[string]any{
-		"tenant": "default", "run_id": "job_1", "task_id": "job_1", "correlation_id": "c", "job_id": "nightly", "kind": run.KindJob,
+		"tenant": "default", "run_id": "job_1", "task_id": "job_1", "correlation_id": "c", "job_id": "nightly", "kind": spec.KindJob,
 		"state": "Failed", "attempt": int64(1), "fault": string(l.run.Fault.Code),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || s.Name != trace.NameRun || !s.Failed || s.Message != l.run.Fault.Message {
@@ -233,7 +234,7 @@ func TestEventAfterTheEndIsASpan(t *testing.T) {
 // with an event for the first token, and that OfEngine returns its context.
 func TestEngineOfATaskHasASpan(t *testing.T) {
 	t.Parallel()
-	r := run.Run{Tenant: "default", ID: "inf_1", TaskID: "inf_1", Work: run.Work{Kind: run.KindInference, Inference: &run.Inference{Engine: "vllm", Model: "m"}}}
+	r := run.Run{Tenant: "default", ID: "inf_1", TaskID: "inf_1", Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Engine: "vllm", Model: "m"}}}
 	r.Policy.Retry.MaxAttempts, r.Policy.StartTimeout, r.Policy.TimeLimit = 1, time.Minute, time.Minute
 	d := run.New(r, epoch)
 	l := &life{T: t, now: epoch, run: d.Run}

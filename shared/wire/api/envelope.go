@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/domain/trace"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -67,8 +68,8 @@ func jobVariables(a runs.Assignment) map[string]string {
 	if env == nil {
 		env = map[string]string{}
 	}
-	env[contract.CompletionVariable] = string(cmp.Or(a.Run.Work.Program.Completion, run.CompletionExit))
-	if a.Run.Work.Program.Completion == run.CompletionCallback {
+	env[contract.CompletionVariable] = string(cmp.Or(a.Run.Work.Program.Completion, spec.CompletionExit))
+	if a.Run.Work.Program.Completion == spec.CompletionCallback {
 		env["CALLBACK_URL"] = a.CallbackURL
 	}
 	if at := scheduledOf(a.Run); !at.IsZero() {
@@ -153,7 +154,7 @@ func programOf(a runs.Assignment) *contract.EnvelopeProgram {
 }
 
 // programOutput returns the wire form of a program's output; nil for nil.
-func programOutput(o *run.ProgramOutput) *contract.ProgramOutput {
+func programOutput(o *spec.ProgramOutput) *contract.ProgramOutput {
 	if o == nil {
 		return nil
 	}
@@ -173,13 +174,13 @@ func inputsOf(r run.Run) map[string]json.RawMessage {
 }
 
 // Inputs returns the values of inputs in a request.
-func Inputs(values map[string]json.RawMessage) map[string]run.Value {
+func Inputs(values map[string]json.RawMessage) map[string]spec.Value {
 	if values == nil {
 		return nil
 	}
-	inputs := make(map[string]run.Value, len(values))
+	inputs := make(map[string]spec.Value, len(values))
 	for name, v := range values {
-		inputs[name] = run.Value(v)
+		inputs[name] = spec.Value(v)
 	}
 	return inputs
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/livelog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -131,7 +132,7 @@ func outputType(r run.Run, e run.Event) (eventtype.Type, bool) {
 	switch {
 	case e.Type != run.EventCompleted || r.Output == nil:
 		return "", false
-	case r.Work.Kind == run.KindExport:
+	case r.Work.Kind == spec.KindExport:
 		return eventtype.ExportCompleted, true
 	}
 	return eventtype.PackRunArtifact, true
@@ -193,7 +194,7 @@ func runnerID(a run.Attempt) string {
 }
 
 func jobType(kind string) events.JobType {
-	if kind == run.KindJob {
+	if kind == spec.KindJob {
 		return events.JobPackRun
 	}
 	return events.JobType(kind)

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -104,12 +105,12 @@ func sampleRun(kind string) run.Run {
 	return run.Run{
 		Tenant: "acme", Workspace: "archive", ID: kind + "_1", TaskID: kind + "_1", CorrelationID: "corr-1", BatchID: "b1",
 		CreatedBy:     run.Actor{Subject: "token:3f9a1c", Scopes: []string{"runs:write", "orch:quota"}},
-		PayloadDigest: "sha256:" + strings.Repeat("ab", 32), Slot: run.Slot{Pool: "default", Limit: 2},
-		Work: run.Work{Kind: kind, Format: "mods", Image: "app"},
-		Policy: run.Policy{
+		PayloadDigest: "sha256:" + strings.Repeat("ab", 32), Slot: platform.Slot{Pool: "default", Limit: 2},
+		Work: spec.Work{Kind: kind, Format: "mods", Image: "app"},
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: 24 * time.Hour, HeartbeatInterval: time.Minute, HeartbeatTimeout: time.Hour,
 			CancelGrace: time.Minute, QueueTimeout: 24 * time.Hour, OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
-			Retry: run.Retry{MaxAttempts: 2, InitialDelay: 30 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
+			Retry: spec.Retry{MaxAttempts: 2, InitialDelay: 30 * time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 	}
 }
@@ -121,21 +122,21 @@ func lives() map[string]life {
 	success := run.Reported{Attempt: 1, WorkerID: "w1", Report: run.Report{Digest: "d", Success: true, Outcome: run.OutcomeSucceeded, Upload: &upload}}
 	upload.Digest = "sha256:" + strings.Repeat("cd", 32)
 	settled := run.Settled{Output: &run.Output{Upload: upload, ExpiresAt: nine.Add(24 * time.Hour)}}
-	firing := sampleRun(run.KindJob)
+	firing := sampleRun(spec.KindJob)
 	firing.ID, firing.JobID, firing.JobVersion, firing.Trigger = "nightly:20261121T090000Z", "nightly", 3, run.TriggerSchedule
 	firing.CreatedBy, firing.PayloadDigest, firing.ScheduledAt, firing.FiredAt = run.Actor{}, "", nine, nine.Add(40*time.Millisecond)
-	firing.Work.Program = &run.Program{}
+	firing.Work.Program = &spec.Program{}
 	missed := firing
 	missed.Missed = &run.Missed{Reason: run.SkipMissed, Count: 3, Until: nine}
-	manual := sampleRun(run.KindJob)
-	manual.Work.Program = &run.Program{}
+	manual := sampleRun(spec.KindJob)
+	manual.Work.Program = &spec.Program{}
 	failed := run.Reported{Attempt: 1, WorkerID: "w1", Report: run.Report{
 		Digest: "d", Outcome: run.OutcomeFailed, Category: fault.Infrastructure, Error: "connection reset",
 	}}
 	silent, heard := manual, run.Reception{Received: true, Since: nine, Gap: time.Second}
 	silent.Policy.HeartbeatInterval, silent.Policy.HeartbeatTimeout = 10*time.Second, 30*time.Second
 	return map[string]life{
-		"an_export_succeeds":     {[]run.Fact{run.Admitted{Pool: "default", Limit: 2}, machine, started, success, settled}, sampleRun(run.KindExport), false},
+		"an_export_succeeds":     {[]run.Fact{run.Admitted{Pool: "default", Limit: 2}, machine, started, success, settled}, sampleRun(spec.KindExport), false},
 		"a_program_has_output":   {[]run.Fact{run.Admitted{Pool: "default", Limit: 2}, machine, started, success, settled}, firing, false},
 		"firings_are_skipped":    {nil, missed, true},
 		"a_run_is_retried":       {[]run.Fact{run.Admitted{}, machine, started, failed, run.Settled{}, run.Due{}}, manual, false},
@@ -211,7 +212,7 @@ func TestEventsConformToTheSchema(t *testing.T) {
 			Tenant: name.Draw(t, "tenant"), Workspace: rapid.SampledFrom([]string{"", "web"}).Draw(t, "workspace"),
 			ID: name.Draw(t, "id"), TaskID: name.Draw(t, "task"), CorrelationID: rapid.SampledFrom([]string{"", "c"}).Draw(t, "correlation"),
 			BatchID: rapid.SampledFrom([]string{"", "single"}).Draw(t, "batch"), JobID: rapid.SampledFrom([]string{"", "nightly"}).Draw(t, "job"),
-			Work:    run.Work{Kind: rapid.SampledFrom([]string{run.KindExport, run.KindJob}).Draw(t, "kind"), Program: &run.Program{}},
+			Work:    spec.Work{Kind: rapid.SampledFrom([]string{spec.KindExport, spec.KindJob}).Draw(t, "kind"), Program: &spec.Program{}},
 			State:   rapid.SampledFrom(run.States()).Draw(t, "state"),
 			RetryAt: at.Draw(t, "retry"), CreatedAt: at.Draw(t, "created"), EndedAt: at.Draw(t, "ended"),
 			Attempt: run.Attempt{
@@ -261,7 +262,7 @@ func TestStatusOfEachState(t *testing.T) {
 	s := schema(t)
 	for _, state := range run.States() {
 		e := run.Event{ID: run.EventID(nine, "x"), Seq: 2, At: nine, Type: run.EventQueued, State: state}
-		job := published(t, s, port.Change{Run: sampleRun(run.KindExport), Events: []run.Event{e}})[0].Job
+		job := published(t, s, port.Change{Run: sampleRun(spec.KindExport), Events: []run.Event{e}})[0].Job
 		expected, terminal := want[state]
 		if !terminal {
 			expected = events.StatusRunning
@@ -292,7 +293,7 @@ func TestUnreadableChangeIsAnEvent(t *testing.T) {
 // events.
 func TestEncodedEventsAreThePublished(t *testing.T) {
 	t.Parallel()
-	d := run.New(sampleRun(run.KindExport), nine)
+	d := run.New(sampleRun(spec.KindExport), nine)
 	c := port.Change{Run: d.Run, Events: d.Events}
 	records, err := api.Published("https://sortie.example.org/").Encode(c)
 	all := published(t, schema(t), c)

@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -38,12 +38,12 @@ func Export(format string, request contract.ExportRequest) (runs.Submission, err
 	work := export.Work()
 	return runs.Submission{
 		Work: work, BatchID: batch, Digest: digest(work, batch, request.Policy, request.Webhook),
-		Policy: func(defaults run.Policy) (run.Policy, error) { return policyFrom(defaults, request.Policy) },
+		Policy: func(defaults spec.Policy) (spec.Policy, error) { return policyFrom(defaults, request.Policy) },
 	}, nil
 }
 
 // digest identifies the content of a request, independently of its JSON formatting.
-func digest(work run.Work, batch string, given *contract.Policy, hook *contract.ExportWebhook) string {
+func digest(work spec.Work, batch string, given *contract.Policy, hook *contract.ExportWebhook) string {
 	text := fmt.Appendf(nil, "%q %q %q %q", work.Format, work.PI, work.Options, batch)
 	if given != nil {
 		policy, _ := json.Marshal(given) //nolint:errchkjson // numbers and strings always have a JSON form

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -110,10 +111,10 @@ func FuzzPolicy(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	defaults := run.Policy{
+	defaults := spec.Policy{
 		StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
 		CancelGrace: 30 * time.Second, QueueTimeout: 24 * time.Hour, OutputRetention: 24 * time.Hour, RecordRetention: 168 * time.Hour,
-		Retry: run.Retry{
+		Retry: spec.Retry{
 			MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute, Jitter: 0.5,
 		},
 	}

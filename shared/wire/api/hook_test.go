@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -25,12 +26,12 @@ func TestHookBody(t *testing.T) {
 	r := run.Run{
 		ID: "nightly:20260301T060000Z", TaskID: "job_01", CorrelationID: "c", JobID: "nightly", JobVersion: 3, Trigger: run.TriggerSchedule,
 		State: run.ConditionRunning, CreatedAt: at, EnteredAt: at, Violations: []run.ConstraintViolation{late},
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: time.Minute, TimeLimit: time.Minute, HeartbeatInterval: time.Second, HeartbeatTimeout: 2 * time.Second, CancelGrace: time.Second,
-			Retry: run.Retry{MaxAttempts: 1, InitialDelay: time.Second, Multiplier: 1, MaxDelay: time.Second},
+			Retry: spec.Retry{MaxAttempts: 1, InitialDelay: time.Second, Multiplier: 1, MaxDelay: time.Second},
 		},
-		Work: run.Work{Kind: run.KindJob, Image: "report", Program: &run.Program{
-			Completion: run.CompletionExit, Env: map[string]run.Variable{"LEVEL": {Value: "pr1vate"}},
+		Work: spec.Work{Kind: spec.KindJob, Image: "report", Program: &spec.Program{
+			Completion: spec.CompletionExit, Env: map[string]spec.Variable{"LEVEL": {Value: "pr1vate"}},
 		}},
 	}
 	adHoc := r

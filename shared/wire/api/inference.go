@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -27,7 +28,7 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 			Temperature: in.Temperature, TopP: in.TopP,
 		},
 		MaxTokens: valueOr(in.MaxTokens, 0), ExpectedTokens: valueOr(in.ExpectedTokens, 0),
-		Priority: run.Priority(in.Priority), SamplerProfile: in.SamplerProfileVersion, Digest: digestOf(in),
+		Priority: spec.Priority(in.Priority), SamplerProfile: in.SamplerProfileVersion, Digest: digestOf(in),
 	}
 	if task.Workload == "" {
 		task.Workload = port.WorkloadCompletion

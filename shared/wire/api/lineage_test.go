@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -28,7 +29,7 @@ func TestTriggeredRunKnowsItsParent(t *testing.T) {
 		parent bool
 		want   map[string]string
 	}{"no parent": {}, "no output": {nil, true, without}, "output": {&output, true, with}} {
-		r := run.Run{ID: "publish:1", TaskID: "job_1", JobID: "publish", Work: run.Work{Kind: run.KindJob, Program: &run.Program{}}}
+		r := run.Run{ID: "publish:1", TaskID: "job_1", JobID: "publish", Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}}}
 		if row.parent {
 			p := parent
 			p.Output = row.output

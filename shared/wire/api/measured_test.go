@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -19,8 +20,8 @@ func TestFiguresOfARun(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	now := begin
 	first := run.Run{
-		ID: "a", TaskID: "a", JobID: "nightly", Work: run.Work{Kind: run.KindJob, Program: &run.Program{}},
-		Constraints: &run.Constraints{MaxConcurrentRuns: 1}, Policy: run.Policy{Retry: run.Retry{MaxAttempts: 3}},
+		ID: "a", TaskID: "a", JobID: "nightly", Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}},
+		Constraints: &run.Constraints{MaxConcurrentRuns: 1}, Policy: spec.Policy{Retry: spec.Retry{MaxAttempts: 3}},
 	}
 	r := run.New(first, now).Run
 	violated := run.ConstraintViolation{Constraint: run.MaxConcurrentRuns, Message: "all slots are held", At: now}
@@ -54,7 +55,9 @@ func TestFiguresOfARun(t *testing.T) {
 	if running := api.Task(runs.View{Run: run.New(first, now).Run, At: now.Add(time.Minute)}); running.Measured.QueueSeconds != 60 {
 		t.Errorf("got %+v of a queued run, want a minute in the queue", running.Measured)
 	}
-	export := view(func(r *run.Run) { r.Work.Kind, r.ID, r.State, r.Tally.Heartbeats = run.KindExport, "e", run.Running, 3 })
+	export := view(func(r *run.Run) {
+		r.Work.Kind, r.ID, r.State, r.Tally.Heartbeats = spec.KindExport, "e", run.Running, 3
+	})
 	export.Heartbeat = &run.Heartbeat{Received: 4}
 	if m := api.Task(export).Measured; m.RunID != "e" || m.HeartbeatsSent != 7 || m.FinalState != "" {
 		t.Errorf("got figures %+v of a running export, want those of its run and 7 heartbeats", m)

@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// policyFields maps the fields of run.Policy to those of contract.Policy.
+// policyFields maps the fields of spec.Policy to those of contract.Policy.
 var policyFields = map[string]string{
 	"timeLimit": "timeLimitSeconds", "startTimeout": "startTimeoutSeconds",
 	"heartbeatInterval": "heartbeatIntervalSeconds", "heartbeatTimeout": "heartbeatTimeoutSeconds",
@@ -19,12 +19,12 @@ var policyFields = map[string]string{
 
 // policyFrom returns the policy of a request: the defaults, overridden by the request. The
 // fault names the field of the request.
-func policyFrom(defaults run.Policy, asked *contract.Policy) (run.Policy, error) {
+func policyFrom(defaults spec.Policy, asked *contract.Policy) (spec.Policy, error) {
 	p := defaults
 	if asked == nil {
 		return p, nil
 	}
-	given := run.Given{RecordRetention: true, InitialDelay: true, MaxDelay: true}
+	given := spec.Given{RecordRetention: true, InitialDelay: true, MaxDelay: true}
 	set(&p.TimeLimit, asked.TimeLimitSeconds)
 	set(&p.StartTimeout, asked.StartTimeoutSeconds)
 	given.HeartbeatInterval = set(&p.HeartbeatInterval, asked.HeartbeatIntervalSeconds)
@@ -78,7 +78,7 @@ func replace[T any](at, given *T) {
 }
 
 // policyOf returns the wire form of a policy.
-func policyOf(p run.Policy) contract.Policy {
+func policyOf(p spec.Policy) contract.Policy {
 	seconds := func(d time.Duration) *int { return new(int(d / time.Second)) }
 	policy := contract.Policy{
 		TimeLimitSeconds: seconds(p.TimeLimit), StartTimeoutSeconds: seconds(p.StartTimeout),

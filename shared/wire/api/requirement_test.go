@@ -13,6 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -96,7 +97,7 @@ func TestReasonOfARun(t *testing.T) {
 		"failed":                    {run.Event{Type: run.EventFailed, State: run.Failed, Fault: fault.New(fault.WorkerError, "x")}, ""},
 	} {
 		row.event.ID, row.event.Seq, row.event.At = run.EventID(nine, name), 2, nine
-		if got := published(t, s, port.Change{Run: sampleRun(run.KindExport), Events: []run.Event{row.event}})[0].Job.Reason; got != row.want {
+		if got := published(t, s, port.Change{Run: sampleRun(spec.KindExport), Events: []run.Event{row.event}})[0].Job.Reason; got != row.want {
 			t.Errorf("%s: got the reason %q, want %q", name, got, row.want)
 		}
 	}
@@ -106,7 +107,7 @@ func TestReasonOfARun(t *testing.T) {
 func TestTypeOfAJob(t *testing.T) {
 	t.Parallel()
 	s := schema(t)
-	for kind, want := range map[string]events.JobType{run.KindExport: "export", run.KindJob: "pack-run", "inference": "inference"} {
+	for kind, want := range map[string]events.JobType{spec.KindExport: "export", spec.KindJob: "pack-run", "inference": "inference"} {
 		e := run.Event{ID: run.EventID(nine, kind), Seq: 2, At: nine, Type: run.EventQueued, State: run.Pending}
 		if got := published(t, s, port.Change{Run: sampleRun(kind), Events: []run.Event{e}})[0].Job.Type; got != want {
 			t.Errorf("%s: got the type %s, want %s", kind, got, want)

@@ -13,12 +13,13 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func view(change func(*run.Run)) runs.View {
-	r := run.Run{TaskID: "export_mods_1_00000000", State: run.Pending, Work: run.Work{Options: json.RawMessage(`{}`), Image: "an-image"}}
+	r := run.Run{TaskID: "export_mods_1_00000000", State: run.Pending, Work: spec.Work{Options: json.RawMessage(`{}`), Image: "an-image"}}
 	change(&r)
 	return runs.View{Run: r, QueuePosition: -1}
 }
@@ -60,11 +61,11 @@ func TestProgressMessages(t *testing.T) {
 		{"scheduled", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.ScheduledAt = run.PreRun, at })},
 		{"retrying", "2026-01-02T03:04:05Z", view(func(r *run.Run) { r.State, r.RetryAt = run.Retrying, at })},
 		{"throttled and queued", "permits the start of a machine, position 3 in the queue", runs.View{
-			Run: run.Run{State: run.ContainerCreating, Slot: run.Slot{State: run.SlotQueued}}, QueuePosition: 3,
+			Run: run.Run{State: run.ContainerCreating, Slot: platform.Slot{State: platform.SlotQueued}}, QueuePosition: 3,
 		}},
 		{"throttled", "after a failed try", view(func(r *run.Run) { r.State, r.Attempt.Throttles = run.ContainerCreating, 1 })},
 		{"in the queue of its job", "waiting for a slot of job nightly, position 2 in the queue", runs.View{
-			Run: run.Run{State: run.ActionRunning, JobID: "nightly", JobSlot: run.Slot{State: run.SlotQueued}}, QueuePosition: 2,
+			Run: run.Run{State: run.ActionRunning, JobID: "nightly", JobSlot: platform.Slot{State: platform.SlotQueued}}, QueuePosition: 2,
 		}},
 		{"retry_later", "checking again at 2026-01-02T03:04:05Z", view(func(r *run.Run) {
 			r.State, r.Acting = run.ActionRunning, &run.Acting{Type: run.ActionRetryLater, Waits: true, NotBefore: at}
@@ -136,12 +137,12 @@ func TestSkippedRunIsAnError(t *testing.T) {
 			r.Violations = []run.ConstraintViolation{{Constraint: run.MaxConcurrentRuns, Message: "all slots are held"}}
 		},
 		"skipped: 3 runs of key shop are queued, the first is b": func(r *run.Run) {
-			r.Overflowed = &run.Overflowed{Key: "shop", Rule: run.OverflowKeepOldest, By: "b", Queued: 3}
+			r.Overflowed = &run.Overflowed{Key: "shop", Rule: spec.OverflowKeepOldest, By: "b", Queued: 3}
 		},
 		"a firing was skipped: the job's pool does not exist": func(r *run.Run) { r.Missed = &run.Missed{Reason: run.SkipNoPool, Count: 1} },
 		"skipped": func(*run.Run) {},
 	} {
-		for _, kind := range []string{run.KindExport, run.KindJob, run.KindInference} {
+		for _, kind := range []string{spec.KindExport, spec.KindJob, spec.KindInference} {
 			got := api.Status(view(func(r *run.Run) {
 				r.State, r.Skipped, r.Work.Kind = run.Completed, true, kind
 				reason(r)

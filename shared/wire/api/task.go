@@ -6,6 +6,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -95,7 +96,7 @@ func triggered(r run.Run) (found []contract.JobRunRef) {
 }
 
 // programShown returns the wire form of a job's program for clients; nil without a program.
-func programShown(w run.Work) *contract.Program {
+func programShown(w spec.Work) *contract.Program {
 	p := w.Program
 	if p == nil {
 		return nil

@@ -30,6 +30,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -147,11 +148,11 @@ func (s *Stage) client(t *testing.T, unchecked bool) *http.Client {
 
 func serviceConfig() runs.Config {
 	return runs.Config{
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour, HeartbeatInterval: 30 * time.Second,
 			HeartbeatTimeout: 90 * time.Second, CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
 			OutputRetention: 24 * time.Hour, RecordRetention: 7 * 24 * time.Hour,
-			Retry: run.Retry{
+			Retry: spec.Retry{
 				MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2, MaxDelay: time.Minute,
 			},
 		},

@@ -26,6 +26,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -166,7 +167,7 @@ func decode(raw json.RawMessage) (port.Change, error) {
 	return port.Change{
 		Run: run.Run{
 			Tenant: i.Tenant, Workspace: "default", ID: i.Run, TaskID: "export_" + i.Run, CorrelationID: "0f8fad5b-d9cb-469f-a165-70867728950e",
-			Work: run.Work{Kind: run.KindExport},
+			Work: spec.Work{Kind: spec.KindExport},
 		},
 		Events: []run.Event{{
 			ID: i.ID, Seq: i.Seq, Type: run.EventFailed, At: i.At, From: run.Terminating, State: run.Failed, Attempt: i.Seq,

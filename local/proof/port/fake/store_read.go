@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -67,8 +68,8 @@ func (s *Store) Queue(ctx context.Context, tenant, pool string, limit int) ([]ru
 }
 
 // QueueState implements port.Store.
-func (s *Store) QueueState(ctx context.Context, tenant string, slot run.Slot) (run.QueueState, error) {
-	return ask(s, "QueueState", false, func() (run.QueueState, error) { return s.inner.QueueState(ctx, tenant, slot) })
+func (s *Store) QueueState(ctx context.Context, tenant string, slot platform.Slot) (platform.QueueState, error) {
+	return ask(s, "QueueState", false, func() (platform.QueueState, error) { return s.inner.QueueState(ctx, tenant, slot) })
 }
 
 // Holders implements port.Store.
@@ -82,7 +83,7 @@ func (s *Store) QueueLength(ctx context.Context, tenant, pool string, most int) 
 }
 
 // QueueAhead implements port.Store.
-func (s *Store) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
+func (s *Store) QueueAhead(ctx context.Context, tenant string, slot platform.Slot, most int) (int, error) {
 	return ask(s, "QueueAhead", false, func() (int, error) { return s.inner.QueueAhead(ctx, tenant, slot, most) })
 }
 

@@ -16,7 +16,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -46,8 +48,8 @@ func TestStore(t *testing.T) {
 
 func newRun(id string) port.Write {
 	return port.WriteOf(run.New(run.Run{
-		Tenant: "acme", ID: id, TaskID: id, Work: run.Work{Options: []byte("{}")},
-		Policy: run.Policy{RecordRetention: time.Hour, QueueTimeout: time.Hour},
+		Tenant: "acme", ID: id, TaskID: id, Work: spec.Work{Options: []byte("{}")},
+		Policy: spec.Policy{RecordRetention: time.Hour, QueueTimeout: time.Hour},
 	}, newYear))
 }
 
@@ -180,7 +182,7 @@ func TestStoreReportsMisuse(t *testing.T) {
 	createBegun := func(change func(*port.Write)) func(*fake.Store, run.Run) {
 		return create(func(w *port.Write) {
 			r := w.Run
-			r.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Request: []byte(`{}`)}}
+			r.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Request: []byte(`{}`)}}
 			d, err := run.NewWith(r, newYear, run.Admitted{Pool: "p", Limit: 1}, run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true})
 			if err != nil {
 				panic(err)
@@ -244,7 +246,7 @@ func TestStoreReportsMisuse(t *testing.T) {
 		{"a new task without a heartbeat item", createBegun(func(w *port.Write) { w.Heartbeat = run.HeartbeatChange{} }), "heartbeat item"},
 		{"a new run without an event", create(func(w *port.Write) { w.Events = nil }, "k"), "first event"},
 		{"a slot of a job without its lease change", commit(func(w *port.Write) {
-			w.Run.JobSlot = run.Slot{Pool: "job/j", Limit: 1, State: run.SlotHeld}
+			w.Run.JobSlot = platform.Slot{Pool: "job/j", Limit: 1, State: platform.SlotHeld}
 		}), "of its job"},
 		{"another job", commit(func(w *port.Write) { w.Run.JobID = "j" }), "which was"},
 		{"a correct job", save(func(*job.Job) {}), ""},

@@ -45,7 +45,7 @@ func (w *witness) creates(first port.Write, key *port.IdempotencyKey) {
 	switch {
 	case r.State == run.Pending, r.State == run.PreRun, r.State == run.Completed && r.Skipped:
 	case r.State == run.Running && r.Work.Inference != nil: // the process that has accepted it is its worker
-		if want := leaseOf(run.Slot{}, r.Slot); first.Lease != want {
+		if want := leaseOf(platform.Slot{}, r.Slot); first.Lease != want {
 			misuse("with the lease change %q, but its slot needs %q", first.Lease, want)
 		}
 		if first.Heartbeat.Open == nil {
@@ -130,26 +130,26 @@ func follows(before run.Run, w port.Write, misuse func(string, ...any)) {
 
 // leaseOf returns the lease change between two states of a slot. A pool without a limit has a
 // queue but no slots.
-func leaseOf(before, now run.Slot) run.LeaseChange {
+func leaseOf(before, now platform.Slot) run.LeaseChange {
 	had, has := before.State, now.State
-	if before.Limit <= 0 && had != run.SlotQueued {
+	if before.Limit <= 0 && had != platform.SlotQueued {
 		had = ""
 	}
-	if now.Limit <= 0 && has != run.SlotQueued {
+	if now.Limit <= 0 && has != platform.SlotQueued {
 		has = ""
 	}
 	switch {
 	case had == has:
 		return ""
-	case had == run.SlotQueued && has == run.SlotHeld:
+	case had == platform.SlotQueued && has == platform.SlotHeld:
 		return run.LeaseGrant
-	case had == run.SlotQueued:
+	case had == platform.SlotQueued:
 		return run.LeaseDequeue
-	case had == run.SlotHeld && has == run.SlotQueued:
+	case had == platform.SlotHeld && has == platform.SlotQueued:
 		return run.LeaseRequeue
-	case had == run.SlotHeld:
+	case had == platform.SlotHeld:
 		return run.LeaseRelease
-	case has == run.SlotQueued:
+	case has == platform.SlotQueued:
 		return run.LeaseEnqueue
 	}
 	return run.LeaseTake

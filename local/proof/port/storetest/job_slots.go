@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-var nightly = run.JobPool("nightly")
+var nightly = platform.JobPool("nightly")
 
 // jobSlot returns a write that changes only the job slot of the run.
 func (s *storeTest) jobSlot(r run.Run, change run.LeaseChange, limit int) port.Write {
@@ -18,12 +19,12 @@ func (s *storeTest) jobSlot(r run.Run, change run.LeaseChange, limit int) port.W
 
 // withJobSlot adds a change of the run's job slot to the write.
 func (s *storeTest) withJobSlot(w port.Write, change run.LeaseChange, limit int) port.Write {
-	slot := run.Slot{Pool: run.JobPool(w.Run.JobID), Limit: limit, Since: s.later()}
+	slot := platform.Slot{Pool: platform.JobPool(w.Run.JobID), Limit: limit, Since: s.later()}
 	switch change {
 	case run.LeaseTake, run.LeaseGrant:
-		slot.State = run.SlotHeld
+		slot.State = platform.SlotHeld
 	case run.LeaseEnqueue, run.LeaseRequeue:
-		slot.State = run.SlotQueued
+		slot.State = platform.SlotQueued
 	default:
 		slot.Since = time.Time{}
 	}

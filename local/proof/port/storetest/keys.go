@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-var shop = run.KeyPool("shop")
+var shop = platform.KeyPool("shop")
 
 // ofKey creates a run with the concurrency key "shop" and its slot limit.
 func (s *storeTest) ofKey(id string, limit int) run.Run {
 	s.Helper()
 	r := sample("acme", id)
-	r.Concurrency = &run.Concurrency{Key: "shop", Limit: limit}
+	r.Concurrency = &spec.Concurrency{Key: "shop", Limit: limit}
 	return s.create(r)
 }
 
 // joining returns the write that creates a run in the queue of the concurrency key "shop".
 func (s *storeTest) joining(id string, most int) port.Write {
 	r := sample("acme", id)
-	r.Concurrency = &run.Concurrency{Key: "shop", Limit: 1, QueueLimit: most}
+	r.Concurrency = &spec.Concurrency{Key: "shop", Limit: 1, QueueLimit: most}
 	now := s.later()
 	return port.WriteOf(run.New(r.Joined(run.AdmitKeyQueue, now), now))
 }
@@ -182,12 +184,12 @@ func reconcileFollowsKeySlots(s *storeTest) {
 }
 
 // inPool creates a run with a key and a priority and enqueues it in pool p.
-func (s *storeTest) inPool(id, key string, p run.Priority) run.Run {
+func (s *storeTest) inPool(id, key string, p spec.Priority) run.Run {
 	s.Helper()
 	r := sample("acme", id)
 	r.Priority = p
 	if key != "" {
-		r.Concurrency = &run.Concurrency{Key: key, Limit: 1000}
+		r.Concurrency = &spec.Concurrency{Key: key, Limit: 1000}
 	}
 	return s.join(s.create(r))
 }
@@ -198,7 +200,7 @@ func (s *storeTest) join(r run.Run) run.Run {
 	return s.apply(r, run.Enqueued{Pool: "p", Limit: 1, Queue: s.line(r)})
 }
 
-func (s *storeTest) line(r run.Run) run.QueueState {
+func (s *storeTest) line(r run.Run) platform.QueueState {
 	s.Helper()
 	l, err := s.store.QueueState(s.ctx, r.Tenant, r.SlotOf("p", 1))
 	s.ok(err)
@@ -210,18 +212,18 @@ func queueByPriority(s *storeTest) {
 	var want []run.Run
 	for _, row := range []struct {
 		id, key  string
-		priority run.Priority
+		priority spec.Priority
 		place    int
 	}{
-		{"h", "a", run.PriorityBatch, 7},
-		{"c", "a", run.PriorityNormal, 2},
-		{"f", "a", run.PriorityNormal, 5}, // the second turn of its key
+		{"h", "a", spec.PriorityBatch, 7},
+		{"c", "a", spec.PriorityNormal, 2},
+		{"f", "a", spec.PriorityNormal, 5}, // the second turn of its key
 		{"d", "b", "", 3},
-		{"a", "a", run.PriorityInteractive, 0},
+		{"a", "a", spec.PriorityInteractive, 0},
 		{"g", "a", "", 6}, // the third turn of its key
-		{"b", "", run.PriorityInteractive, 1},
-		{"e", "c", run.PriorityNormal, 4},
-		{"i", "", run.PriorityBatch, 8},
+		{"b", "", spec.PriorityInteractive, 1},
+		{"e", "c", spec.PriorityNormal, 4},
+		{"i", "", spec.PriorityBatch, 8},
 	} {
 		want = append(want, s.inPool(row.id, row.key, row.priority))
 	}
@@ -241,30 +243,30 @@ func queueByPriority(s *storeTest) {
 
 func lineFollowsTheQueue(s *storeTest) {
 	one := s.create(sample("acme", "one"))
-	s.same(run.QueueState{}, s.line(one))
+	s.same(platform.QueueState{}, s.line(one))
 	x := s.inPool("x1", "x", "")
-	s.same(run.QueueState{Head: 1, Tail: 1, Last: 1, Queued: 1}, s.line(x))
+	s.same(platform.QueueState{Head: 1, Tail: 1, Last: 1, Queued: 1}, s.line(x))
 	s.inPool("x2", "x", "")
 	third := s.inPool("x3", "x", "")
 	y := s.inPool("y1", "y", "")
-	s.same(run.QueueState{Head: 1, Tail: 3, Last: 3, Queued: 3}, s.line(x))
-	s.same(run.QueueState{Head: 1, Tail: 3, Last: 1, Queued: 1}, s.line(y))
-	s.same(run.QueueState{Head: 1, Tail: 3}, s.line(one))
+	s.same(platform.QueueState{Head: 1, Tail: 3, Last: 3, Queued: 3}, s.line(x))
+	s.same(platform.QueueState{Head: 1, Tail: 3, Last: 1, Queued: 1}, s.line(y))
+	s.same(platform.QueueState{Head: 1, Tail: 3}, s.line(one))
 	urgent := sample("acme", "urgent")
-	urgent.Priority = run.PriorityInteractive
-	s.same(run.QueueState{}, s.line(urgent))
+	urgent.Priority = spec.PriorityInteractive
+	s.same(platform.QueueState{}, s.line(urgent))
 	// A grant and an end do not change the round of the last join.
 	x = s.apply(x, granted(1))
-	s.same(run.QueueState{Head: 1, Tail: 3, Last: 3, Queued: 2}, s.line(x))
+	s.same(platform.QueueState{Head: 1, Tail: 3, Last: 3, Queued: 2}, s.line(x))
 	s.apply(third, cancel())
-	s.same(run.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 1}, s.line(x))
+	s.same(platform.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 1}, s.line(x))
 	x = s.apply(x, run.StartDeferred{Attempt: 1})
-	s.same(run.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
+	s.same(platform.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
 	s.apply(y, cancel())
 	if changed, err := s.store.Reconcile(s.ctx, "acme", "p"); err != nil || changed != 0 {
 		s.Fatalf("consistent pool: got %d rows changed, %v; want 0", changed, err)
 	}
-	s.same(run.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
+	s.same(platform.QueueState{Head: 1, Tail: 2, Last: 3, Queued: 2}, s.line(x))
 }
 
 // joinsOfAKey has two runs of a key join with the same line. The later commit must conflict.
@@ -286,7 +288,7 @@ func joinsOfAKey(s *storeTest) {
 			s.Fatalf("got round %d, want %d", got, want)
 		}
 	}
-	s.same(run.QueueState{Head: 1, Tail: 4, Last: 4, Queued: 4}, s.line(run.Run{Tenant: "acme", JobID: "nightly"}))
+	s.same(platform.QueueState{Head: 1, Tail: 4, Last: 4, Queued: 4}, s.line(run.Run{Tenant: "acme", JobID: "nightly"}))
 }
 
 // startsRefusedWithoutALimit queues runs of a pool without a limit because the platform

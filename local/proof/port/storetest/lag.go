@@ -83,7 +83,7 @@ func (s settled) QueueLength(ctx context.Context, tenant, pool string, most int)
 }
 
 // QueueAhead implements port.Store.
-func (s settled) QueueAhead(ctx context.Context, tenant string, slot run.Slot, most int) (int, error) {
+func (s settled) QueueAhead(ctx context.Context, tenant string, slot platform.Slot, most int) (int, error) {
 	s.settle()
 	return s.Store.QueueAhead(ctx, tenant, slot, most)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -49,7 +50,7 @@ func (s *storeTest) wantAhead(pool string, queue ...run.Run) {
 	for _, r := range queue {
 		r, err := s.store.Load(s.ctx, r.Ref())
 		s.ok(err)
-		for _, slot := range []run.Slot{r.Slot, r.JobSlot, r.KeySlot} {
+		for _, slot := range []platform.Slot{r.Slot, r.JobSlot, r.KeySlot} {
 			if slot.Pool != pool {
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -18,16 +19,16 @@ const century = 100 * 365 * 24 * time.Hour
 func sample(tenant, id string) run.Run {
 	return run.Run{
 		Tenant: tenant, ID: id, TaskID: "task of " + id, BatchID: "batch-1", CorrelationID: "req-" + id,
-		Work: run.Work{
+		Work: spec.Work{
 			Kind: "export", Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Image: "exports:latest",
 			Options: json.RawMessage(`{"note":"<a & b> \"ü\" 漢字","maxDepth":10,"recursive":true}`),
 		},
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			StartTimeout: 10 * time.Minute, TimeLimit: time.Hour,
 			HeartbeatInterval: 30 * time.Second, HeartbeatTimeout: 90 * time.Second,
 			CancelGrace: 30 * time.Second, QueueTimeout: time.Hour,
 			OutputRetention: 24 * time.Hour, RecordRetention: century,
-			Retry: run.Retry{
+			Retry: spec.Retry{
 				MaxAttempts: 3, MaxFurtherStarts: 3, InitialDelay: 2 * time.Second, Multiplier: 2,
 				MaxDelay: time.Minute, Jitter: 0.25,
 			},

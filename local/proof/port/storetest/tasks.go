@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -10,7 +11,7 @@ import (
 func beginsAtItsCreation(s *storeTest) {
 	begun := func(id string, limit int) port.Write {
 		r := sample("acme", id)
-		r.Work = run.Work{Kind: run.KindInference, Inference: &run.Inference{Model: "m", Request: []byte(`{}`)}}
+		r.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Request: []byte(`{}`)}}
 		d, err := run.NewWith(r, s.later(), admitted("p", limit), run.WorkerContacted{Attempt: 1, WorkerID: "w", Replica: "r1", Started: true})
 		s.ok(err)
 		return port.WriteOf(d)

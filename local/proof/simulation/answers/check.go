@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -22,7 +23,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		byID[r.TaskID] = r
 		w.outcome.Attempts += r.Attempt.Number
 		w.outcome.Ends[r.State]++
-		if !r.State.Terminal() || r.Slot.State == run.SlotHeld || r.Slot.State == run.SlotQueued {
+		if !r.State.Terminal() || r.Slot.State == platform.SlotHeld || r.Slot.State == platform.SlotQueued {
 			w.fail("%s is left as %s with the slot %q", r.ID, r.State, r.Slot.State)
 		}
 		if !r.Reservation.Held.Zero() {

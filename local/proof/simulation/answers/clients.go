@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -40,7 +41,7 @@ func (w *world) newClient(name string) *client {
 	c.in = inferences.NewTask{
 		Identity: identity(fmt.Sprintf("project-%d", d.IntN(2))), Model: modelID, Workload: port.WorkloadCompletion, IdempotencyKey: name, Digest: "digest of " + name,
 		Request: inference.Request{Prompt: name + strings.Repeat(" word", d.IntN(30))}, MaxTokens: 1 + d.IntN(40), Within: 10*time.Second + upTo(d, longestTask-10*time.Second),
-		Priority: run.Priorities()[d.IntN(3)],
+		Priority: spec.Priorities()[d.IntN(3)],
 	}
 	switch d.IntN(8) {
 	case 0:

@@ -15,8 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -131,9 +131,9 @@ func (w *world) misuse(err error) {
 // config returns the settings of the deployment.
 func (w *world) config() runs.Config {
 	return runs.Config{
-		Policy: run.Policy{
+		Policy: spec.Policy{
 			OutputRetention: 30 * 24 * time.Hour, RecordRetention: 60 * 24 * time.Hour,
-			Retry: run.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute},
+			Retry: spec.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute},
 		},
 		Pool: "default", MockEngine: true, SweepInterval: sweepEvery, PublicURL: "http://sortie", TokenTTL: time.Hour,
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -43,7 +44,7 @@ func (w *world) checkState() {
 	w.checkAccounts(ctx, runs)
 	w.holders = w.holders[:0]
 	for _, r := range runs {
-		if r.Slot.State == run.SlotHeld && !r.State.Terminal() {
+		if r.Slot.State == platform.SlotHeld && !r.State.Terminal() {
 			w.holders = append(w.holders, r)
 		}
 		w.checkDeadline(r)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestDictionaryNeverChanges: stored items need the dictionary. A better one
@@ -51,7 +52,7 @@ func TestDictionary4NeverChanges(t *testing.T) {
 
 var sampleRun, sampleEvent = func() (run.Run, run.Event) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 890_123_456, time.UTC)
-	d := run.New(run.Run{Tenant: "acme", ID: "export_mods_1", TaskID: "export_mods_1", Work: run.Work{Kind: "export", Format: "mods"}}, at)
+	d := run.New(run.Run{Tenant: "acme", ID: "export_mods_1", TaskID: "export_mods_1", Work: spec.Work{Kind: "export", Format: "mods"}}, at)
 	return d.Run, d.Events[0]
 }()
 

@@ -1,4 +1,4 @@
-package run
+package spec
 
 import (
 	"fmt"
@@ -58,8 +58,8 @@ type Retry struct {
 	Categories []fault.Category `json:"categories,omitempty"`
 }
 
-// allows reports whether the client allows retries of the category.
-func (r Retry) allows(c fault.Category) bool {
+// Allows reports whether the client allows retries of the category.
+func (r Retry) Allows(c fault.Category) bool {
 	return len(r.Categories) == 0 || slices.Contains(r.Categories, c)
 }
 

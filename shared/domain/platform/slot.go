@@ -1,123 +1,69 @@
-package run
+package platform
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
-// Priority orders the queue of a pool. The zero value means PriorityNormal.
-type Priority string
+// Slot is the run's slot of its pool, or its place in the queue.
+type Slot struct {
+	Pool string `json:"pool"`
+	// Limit is the pool's limit when the slot was requested or granted; 0 means no limit, and
+	// no lease is stored.
+	Limit int       `json:"limit"`
+	State SlotState `json:"state,omitempty"`
+	// Since orders the queue. It is the creation time for the first attempt, and the time of
+	// the request for later ones.
+	Since time.Time `json:"since,omitzero"`
+	// RequestedAt is when the attempt first requested the slot. After a throttled start the run
+	// rejoins the queue at this place.
+	RequestedAt time.Time `json:"asked,omitzero"`
+	// Priority, Key and Round order the queue before Since; see Order. Runs with the same Key
+	// share turns in the queue; a run without a key has a turn of its own. Round is 0 in a
+	// queue without rounds.
+	Priority spec.Priority `json:"priority,omitempty"`
+	Key      string        `json:"key,omitempty"`
+	Round    int64         `json:"round,omitempty"`
+	// Behind is the QueueState.Last from which Round was computed. A commit that enqueues the run
+	// is conditional on it.
+	Behind int64 `json:"behind,omitempty"`
+	// QueueLimit is the maximum number of queued runs; 0 means no limit. A commit that enqueues
+	// the run is conditional on it.
+	QueueLimit int `json:"queueLimit,omitempty"`
+}
 
-// The priorities, the most urgent one first.
+// SlotState is the state of a slot.
+type SlotState string
+
+// The states of a slot. The zero value means that the run has no slot.
 const (
-	PriorityInteractive Priority = "interactive"
-	PriorityNormal      Priority = "normal"
-	PriorityBatch       Priority = "batch"
+	SlotQueued SlotState = "queued"
+	SlotHeld   SlotState = "held"
 )
 
-// Priorities lists all priorities, the most urgent one first.
-func Priorities() []Priority {
-	return []Priority{PriorityInteractive, PriorityNormal, PriorityBatch}
-}
-
-// OrNormal returns the priority, and PriorityNormal for the zero value.
-func (p Priority) OrNormal() Priority { return cmp.Or(p, PriorityNormal) }
-
-// rank returns the index of the priority, from 0 for the most urgent one.
-func (p Priority) rank() int {
-	switch p {
-	case PriorityInteractive:
-		return 0
-	case PriorityBatch:
-		return 2
+// Counted returns the slot's state as the pool counts it. A held slot without a limit is not
+// counted; a queued one always is.
+func (s Slot) Counted() SlotState {
+	if s.Limit == 0 && s.State != SlotQueued {
+		return ""
 	}
-	return 1
+	return s.State
 }
 
-// Concurrency limits the runs with one key, across all jobs of the tenant.
-type Concurrency struct {
-	Key string `json:"key"`
-	// Limit is the number of runs that may hold a slot of the key, at least 1.
-	Limit int `json:"limit"`
-	// QueueLimit is the number of runs that may wait for a slot of the key; 0 means no limit.
-	// Overflow decides about further runs.
-	QueueLimit int      `json:"queueLimit,omitempty"`
-	Overflow   Overflow `json:"overflow,omitempty"`
-}
+// JobPool returns the name of the pool whose slots limit the concurrent runs of a job. The
+// names of other pools contain no slash.
+func JobPool(jobID string) string { return "job/" + jobID }
 
-// Override replaces the priority and the key of a job for one run. Empty fields keep those of
-// the job.
-type Override struct {
-	Priority Priority `json:"priority,omitempty"`
-	Key      string   `json:"key,omitempty"`
-}
-
-// apply returns the run with the priority and concurrency of its job, as changed by the
-// override.
-func (o Override) apply(priority Priority, c *Concurrency, r Run) Run {
-	r.Priority, r.Concurrency = priority, c
-	if o.Priority != "" {
-		r.Priority = o.Priority
-	}
-	if o.Key != "" {
-		own := Concurrency{Limit: 1}
-		if c != nil {
-			own = *c
-		}
-		own.Key = o.Key
-		r.Concurrency = &own
-	}
-	return r
-}
-
-// With returns the run with an override.
-func (r Run) With(o Override) Run {
-	r.Override = o
-	return o.apply(r.Priority, r.Concurrency, r)
-}
-
-// Overflow is the rule for a run whose key has a full queue. The zero value means
-// OverflowReject.
-type Overflow string
-
-// The rules of overflow.
-const (
-	// OverflowReject refuses the request. A firing is skipped.
-	OverflowReject Overflow = "reject"
-	// OverflowKeepNewest skips the first queued run of the key.
-	OverflowKeepNewest Overflow = "keep_newest"
-	// OverflowKeepOldest skips the new run.
-	OverflowKeepOldest Overflow = "keep_oldest"
-)
-
-// Overflows lists all rules of overflow.
-func Overflows() []Overflow {
-	return []Overflow{OverflowReject, OverflowKeepNewest, OverflowKeepOldest}
-}
+// PoolJob returns the job of a pool that JobPool has named; of is false for other pools.
+func PoolJob(pool string) (jobID string, of bool) { return strings.CutPrefix(pool, JobPool("")) }
 
 // KeyPool returns the name of the pool whose slots limit the concurrent runs of a key. The
 // names of other pools contain no slash.
 func KeyPool(key string) string { return "key/" + key }
-
-// fairKey returns the Slot.Key of the run: its concurrency key, or the pool of its job. It is
-// empty for a run without both, which has a turn of its own.
-func (r Run) fairKey() string {
-	switch {
-	case r.Concurrency != nil:
-		return r.Concurrency.Key
-	case r.JobID != "":
-		return JobPool(r.JobID)
-	}
-	return ""
-}
-
-// SlotOf returns the slot that the run requests from a pool, without a state.
-func (r Run) SlotOf(pool string, limit int) Slot {
-	return Slot{Pool: pool, Limit: limit, Priority: r.Priority, Key: r.fairKey()}
-}
 
 // QueueState describes the queue of a pool for a run that joins it. Runs of one priority are served
 // in rounds. Each key has one turn in a round.
@@ -165,7 +111,7 @@ func (s Slot) Turn() string {
 	if s.Key == "" {
 		return ""
 	}
-	return strconv.Itoa(s.Priority.rank()) + "#" + s.Key
+	return strconv.Itoa(s.Priority.Rank()) + "#" + s.Key
 }
 
 const (
@@ -187,7 +133,7 @@ func (s Slot) Order() string {
 }
 
 // Rank returns the common prefix of all Orders with a round and the priority of the slot.
-func (s Slot) Rank() string { return firstOrder + strconv.Itoa(s.Priority.rank()) }
+func (s Slot) Rank() string { return firstOrder + strconv.Itoa(s.Priority.Rank()) }
 
 // RoundOf returns the round in an Order; 0 for an Order without one.
 func RoundOf(order string) int64 {

@@ -1,4 +1,6 @@
-package run
+// Package spec defines what a client or a job requests of a run: its work, its limits and retries,
+// its priority, and the content of notices about it. Package run has what becomes of it.
+package spec
 
 import "encoding/json"
 
@@ -41,10 +43,6 @@ type Resources struct {
 	MemoryMB int    `json:"memoryMB,omitempty"`
 	Region   string `json:"region,omitempty"`
 }
-
-// HasExecution reports whether a state machine runs the run. An inference run has a dispatcher
-// instead.
-func (r Run) HasExecution() bool { return r.Work.Inference == nil }
 
 // ContentType returns the media type of the work's output.
 func (w Work) ContentType() string {

@@ -1,12 +1,10 @@
-package run
+package spec
 
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // Value is the value of an input of a run: the JSON of a string, a number or a boolean.
@@ -37,19 +35,6 @@ func (v Value) Text() string {
 		return string(v)
 	}
 	return text
-}
-
-// Scheduled returns the scheduled time that the program of the run gets: that of the run, or of
-// the run that it retries, or else its creation. It is in UTC and in whole seconds.
-func (r Run) Scheduled() time.Time {
-	at := r.CreatedAt
-	switch {
-	case !r.ScheduledAt.IsZero():
-		at = r.ScheduledAt
-	case !r.RetriedAt.IsZero():
-		at = r.RetriedAt
-	}
-	return at.UTC().Truncate(time.Second)
 }
 
 // The names that a template can have, beside those of inputs, which begin with InputPrefix.
@@ -101,39 +86,4 @@ func Expand(template string, value func(name string) (string, bool)) (text strin
 		template = after
 	}
 	return b.String(), unknown
-}
-
-// templateValue returns the value of a name in a template. An input without a value is empty.
-func (r Run) templateValue(name string) (string, bool) {
-	switch {
-	case name == ScheduledName:
-		return r.Scheduled().Format(time.RFC3339), true
-	case name == RunName:
-		return r.ID, true
-	case strings.HasPrefix(name, InputPrefix):
-		return r.Inputs[strings.TrimPrefix(name, InputPrefix)].Text(), true
-	}
-	return "", false
-}
-
-// Expanded returns the program of the run with the values of the templates in its command and its
-// variables; nil without a program. Parameters of the run and secrets are no templates, and
-// neither is the program of a run without a stored job.
-func (r Run) Expanded() *Program {
-	if r.Work.Program == nil || r.JobID == "" {
-		return r.Work.Program
-	}
-	p := *r.Work.Program
-	p.Command = make([]string, len(r.Work.Program.Command))
-	for i, argument := range r.Work.Program.Command {
-		p.Command[i], _ = Expand(argument, r.templateValue)
-	}
-	p.Env = maps.Clone(p.Env)
-	for name, v := range p.Env {
-		if _, given := r.Parameters[name]; !given && v.SecretRef == "" {
-			v.Value, _ = Expand(v.Value, r.templateValue)
-			p.Env[name] = v
-		}
-	}
-	return &p
 }

@@ -1,0 +1,35 @@
+package spec
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Inference is the work of an inference run: a request to the engine of its pool. Its worker is
+// a dispatcher. The run has no machine and no execution.
+type Inference struct {
+	// Model is the name of the model as the client sends it. Engine is the requested engine;
+	// empty leaves the choice to the pool.
+	Model  string `json:"model"`
+	Engine string `json:"engine,omitempty"`
+	// EngineModel is the engine's name of the model; empty if the engine serves only one.
+	EngineModel string `json:"engineModel,omitempty"`
+	// Workload is a value of port.Workload.
+	Workload string `json:"workload"`
+	// SessionID is empty for a task without a session.
+	SessionID string `json:"sessionId,omitempty"`
+	// Request is the JSON object for the dispatcher: the prompt and the sampling parameters.
+	Request json.RawMessage `json:"request"`
+	// MaxTokens is the maximum number of tokens to generate. PromptTokens is the estimated
+	// length of the prompt.
+	MaxTokens int `json:"maxTokens"`
+	// OpenEnd: the client has set no limit, so MaxTokens is the rest of the context length.
+	OpenEnd      bool `json:"openEnd,omitempty"`
+	PromptTokens int  `json:"promptTokens,omitempty"`
+	// Within is how long after the creation of the run the answer is useful.
+	Within time.Duration `json:"within"`
+	// SamplerProfile is the version of the sampling parameters, for logs; empty if unknown.
+	SamplerProfile string `json:"samplerProfileVersion,omitempty"`
+	// Unstored: the answer is not stored; only the caller reads it while it is generated.
+	Unstored bool `json:"unstored,omitempty"`
+}
