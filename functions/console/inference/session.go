@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
 	"github.com/sortie-dev/sortie/shared/domain/access"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -41,7 +41,7 @@ func showSession(v *page.Visit) (page.View, error) {
 	if data.Budget, err = ReadBudget(v, "session:"+id); err != nil {
 		return page.View{}, err
 	}
-	tasks, err := v.ListRuns(url.Values{"kind": {run.KindInference}, "limit": {strconv.Itoa(sessionRead)}})
+	tasks, err := v.ListRuns(url.Values{"kind": {spec.KindInference}, "limit": {strconv.Itoa(sessionRead)}})
 	if err != nil {
 		return page.View{}, err
 	}

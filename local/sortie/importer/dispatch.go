@@ -9,7 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // requested matches the expression of an input of workflow_dispatch.
@@ -56,14 +56,14 @@ func input(n *node) (in job.Input, problem string) {
 	}
 	in.Type = kind
 	in.Description = limit.Cut(display.Clean(n.get("description").str()), 1000)
-	value := func(text string) run.Value {
+	value := func(text string) spec.Value {
 		if kind == "" {
-			return run.TextValue(text)
+			return spec.TextValue(text)
 		}
-		return run.Value(text)
+		return spec.Value(text)
 	}
 	for _, option := range n.get("options").strs() {
-		in.Choices = append(in.Choices, run.TextValue(option))
+		in.Choices = append(in.Choices, spec.TextValue(option))
 	}
 	if standard := n.get("default"); standard != nil {
 		in.Default = new(value(standard.str()))
