@@ -33,14 +33,14 @@ func (g *lineage) content(l *ui.Layout) Node {
 func (n lineageNode) picture(l *ui.Layout) Node {
 	shape := Group{
 		El("rect", ui.Attribute("x", n.X), ui.Attribute("y", n.Y), ui.Attribute("width", nodeWidth), ui.Attribute("height", nodeHeight), ui.Attribute("rx", 6)),
-		El("text", ui.Attribute("x", n.X+10), ui.Attribute("y", n.Y+17), Text(ui.Short(22, n.What))),
+		El("text", ui.Attribute("x", n.X+10), ui.Attribute("y", n.Y+17), Text(ui.Short(22, n.What))), ui.Space(),
 		El("text", Class("quiet"), ui.Attribute("x", n.X+10), ui.Attribute("y", n.Y+32), Text(ui.Short(26, ui.Choose(n.Relation == "", "this run", n.State.Word)))),
 		El("title", Text(ui.Short(200, n.RunID))),
 	}
 	if n.Relation == "" {
 		return El("g", Class("here"), shape)
 	}
-	return l.A(ui.RunPath(n.RunID), Aria("label", ui.Joined(ui.Short(60, n.What), ", ", n.Relation)), shape)
+	return l.A(ui.RunPath(n.RunID), shape)
 }
 
 // definition returns how the definition that the run executed differs from that of today.

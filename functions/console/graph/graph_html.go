@@ -71,7 +71,7 @@ func (p *Drawing) picture(l *ui.Layout, n node) Node {
 	}
 	shape := Group{
 		El("rect", ui.Attribute("x", n.X), ui.Attribute("y", n.Y), ui.Attribute("width", width), ui.Attribute("height", height), ui.Attribute("rx", 6)),
-		El("text", ui.Attribute("x", n.X+10), ui.Attribute("y", n.Y+17), Text(ui.Short(22, n.JobID))),
+		El("text", ui.Attribute("x", n.X+10), ui.Attribute("y", n.Y+17), Text(ui.Short(22, n.JobID))), ui.Space(),
 		mark,
 		El("text", Class("quiet"), ui.Attribute("x", left), ui.Attribute("y", n.Y+32), Text(ui.Short(22, p.state(n)))),
 		El("title", Text(ui.Short(200, strings.TrimSpace(n.JobID+" "+n.Name)))),
@@ -79,7 +79,7 @@ func (p *Drawing) picture(l *ui.Layout, n node) Node {
 	if n.Here {
 		return El("g", Class("here"), shape)
 	}
-	return l.A(n.path(), Aria("label", ui.Joined(ui.Short(60, n.JobID), ", ", ui.Short(60, p.state(n)))), shape)
+	return l.A(n.path(), shape)
 }
 
 // row returns a job of the table.
@@ -93,9 +93,9 @@ func (p *Drawing) row(l *ui.Layout, n node) Node {
 		state = n.Look.Badge()
 	}
 	return Tr(
-		ui.Wide(l.A(ui.JobPath(n.JobID), Text(ui.Short(60, n.JobID))), If(n.Here, Text(" (this job)")), If(n.Paused, ui.SubLine(Text("paused"))), If(n.Name != "", ui.SubLine(ui.Bdi(ui.Short(90, n.Name))))),
+		ui.Wide(l.A(ui.JobPath(n.JobID), Text(ui.Short(60, n.JobID))), If(n.Here, ui.SubLine(Text("this job"))), If(n.Paused, ui.SubLine(Text("paused"))), If(n.Name != "", ui.SubLine(ui.Bdi(ui.Short(90, n.Name))))),
 		If(p.runs, Group{Td(state), ui.Wide(If(n.RunID != "", l.A(ui.RunPath(n.RunID), Text(ui.Short(120, n.RunID)))))}),
-		ui.Wide(after), ui.Wide(next),
+		Td(Class("wide links"), after), Td(Class("wide links"), next),
 	)
 }
 
