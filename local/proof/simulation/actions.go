@@ -29,6 +29,9 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 			retries = append(retries, onEvent(r, run.OnRetry, "#"+strconv.Itoa(e.Attempt))...)
 		case run.EventActionExecuted, run.EventActionFailed:
 			reason, kind := reasonOf(e.Message)
+			if reason == string(run.TriggerAfter) { // see checkGraph
+				continue
+			}
 			if strings.HasSuffix(e.Message, "does not apply after a run") {
 				continue
 			}
@@ -64,7 +67,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 		w.fail("%s ended as %s with the action %s", r.ID, r.State, reason)
 	}
 	for _, other := range w.records.ordered {
-		if other.ParentRun == r.ID && other.RetryOf == "" {
+		if other.ParentRun == r.ID && other.RetryOf == "" && other.Trigger != run.TriggerAfter {
 			triggered[other.JobID]--
 		}
 	}
@@ -209,6 +212,9 @@ func actionsPending(r *run.Run) string {
 	for _, e := range r.Execution.Pending {
 		if e.Kind == run.EffectAct {
 			return fmt.Sprintf("the action %s", e.Action)
+		}
+		if e.Kind == run.EffectFollow {
+			return "the start of what comes after it"
 		}
 	}
 	return ""

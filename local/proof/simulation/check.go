@@ -49,6 +49,9 @@ func (w *world) checkChanges() {
 		}
 	}
 	for _, r := range changed {
+		if w.last[r.ID] == nil {
+			w.checkGraph(r)
+		}
 		w.checkChange(w.last[r.ID], r)
 	}
 	for _, r := range changed {
@@ -117,6 +120,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		}
 	}
 	w.checkList(ctx)
+	w.checkGraphEnds()
 	records := w.records.ordered
 	exports := 0
 	for _, r := range records {

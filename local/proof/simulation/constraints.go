@@ -112,7 +112,11 @@ func (w *world) checkPrevious(r *run.Run) {
 
 // checkLineage checks that jobs do not trigger one another in a circle or without a limit.
 func (w *world) checkLineage(r *run.Run) {
-	if len(r.Lineage) >= maxLineage || slices.Contains(r.Lineage, r.JobID) {
+	triggered := len(r.Lineage)
+	if r.Graph != nil {
+		triggered -= r.Graph.Depth
+	}
+	if triggered >= maxLineage || slices.Contains(r.Lineage, r.JobID) {
 		w.fail("%s has the lineage %v, want fewer than %d other jobs", r.ID, r.Lineage, maxLineage)
 	}
 	parent := w.records.byID[r.ParentRun]

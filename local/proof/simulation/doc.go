@@ -33,6 +33,11 @@
 // or waits for one. No run starts that a constraint refused. kill_old keeps the newest run
 // (jobslots.go, replacements.go, constraints.go).
 //
+// In two of fifty worlds (graphs.go) up to 50 jobs come after one another. Their owner runs the first
+// one, also for a time, stores another job meanwhile, cancels graphs, and reruns parts of them. Each
+// job has one run in a graph. It starts when those that it comes after have ended as needed, and is
+// skipped otherwise, or after the cancel of the graph.
+//
 // Every fifth world (mixed.go) has three to five pools on three platforms, with chains of
 // fallbacks, which an operator changes and drains. A cluster (cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,

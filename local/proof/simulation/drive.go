@@ -42,6 +42,9 @@ type Outcome struct {
 	// Events counts the events of the stream, Deliveries those that receivers got, and Queued
 	// the relays that queued for the stream.
 	Events, Deliveries, Queued int
+	// After counts the runs that came after runs of other jobs, and Parts the reruns with what comes
+	// after them.
+	After, Parts int
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
@@ -240,6 +243,12 @@ func (w *world) outcome() Outcome {
 	for _, r := range w.records.ordered {
 		o.Runs++
 		o.Attempts += r.Attempt.Number
+		if g, ok := graphOf(r); ok && r.Graph != nil {
+			o.After++
+			if g.Root.RunID == r.ID {
+				o.Parts++
+			}
+		}
 		o.Fallbacks += len(w.factsOf(r).steps)
 		if r.Serves == nil {
 			o.Ends[r.State]++

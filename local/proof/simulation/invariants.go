@@ -351,6 +351,9 @@ func (w *world) checkDeadline(p *worker) {
 	if !w.calm() && p.envelope.Deadline.Before(r.Deadline().Add(-2*w.plan.skew)) {
 		return // the late refusal of an earlier call has extended the start limit
 	}
+	if by := r.EndBy(); !by.IsZero() && !p.envelope.Deadline.Before(by) {
+		return // the deadline of the run is earlier
+	}
 	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // the start was not seen before its limit
 	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit {
 		w.fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)

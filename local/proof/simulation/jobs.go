@@ -26,6 +26,10 @@ func (w *world) chained() bool { return w.seed%50 == 19 || w.seed%50 == 44 }
 
 // drawJobs draws the number of jobs and the time for which their schedules fire.
 func (w *world) drawJobs() {
+	if w.graphed() {
+		w.drawGraph()
+		return
+	}
 	if w.chained() {
 		w.requests, w.horizon = 0, 2*time.Minute
 		for i := range maxLineage + 2 {
@@ -59,6 +63,10 @@ func (w *world) drawJobs() {
 
 // startJobs schedules the owners of the jobs.
 func (w *world) startJobs() {
+	if w.graph != nil {
+		w.time.after(0, w.ownGraph)
+		return
+	}
 	for _, id := range w.jobIDs {
 		w.time.after(w.upTo(30*time.Second), func() { w.ownJob(id) })
 	}
@@ -211,6 +219,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 	if w.chained() {
 		next := map[string]any{"type": run.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
 		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next, "onSkip": next}
+		return d
+	}
+	if w.graph != nil {
+		w.drawNode(id, d)
 		return d
 	}
 	if w.admitting() {

@@ -15,6 +15,10 @@ func (w *world) checkReplaced(r *run.Run) {
 	if !replaced {
 		return
 	}
+	if w.graph != nil {
+		w.checkRestCancelled(r, job)
+		return
+	}
 	newer := w.records.byID[r.Cancel.Reason[strings.LastIndex(r.Cancel.Reason, " ")+1:]]
 	switch {
 	case newer == nil || newer.JobID != r.JobID || job != r.JobID:

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { seeds.Main(m) }
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck, recycled, reused int
-	var replicas, tasks, drained, queued int
+	var replicas, tasks, drained, queued, after, parts int
 	ends := map[run.State]int{}
 	rate := seeds.Each(t, flags, "local/proof/simulation", func(seed uint64) seeds.Outcome {
 		began := time.Now()
@@ -42,6 +42,7 @@ func TestInvariants(t *testing.T) {
 			streamed, deliveries = streamed+o.Events, deliveries+o.Deliveries
 			replicas, tasks, drained, queued = replicas+o.Replicas, tasks+o.Tasks, drained+o.Drained, queued+o.Queued
 			claimed, stuck, recycled, reused = claimed+o.Claimed, stuck+o.Stuck, recycled+o.Recycled, reused+o.Reused
+			after, parts = after+o.After, parts+o.Parts
 			steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
 			for state, n := range o.Ends {
 				ends[state] += n
@@ -66,6 +67,9 @@ func TestInvariants(t *testing.T) {
 	if (replicas < 50 || tasks < 50 || drained < 20) && *flags.Count >= 40 {
 		t.Errorf("got %d runs of replicas, %d tasks of them and %d that the pools ended, want at least 50, 50 and 20", replicas, tasks, drained)
 	}
+	if (after < 50 || parts < 2) && *flags.Count >= many {
+		t.Errorf("got %d runs after others, %d of them reruns of a part of a graph; want at least 50 and 2", after, parts)
+	}
 	if queued < 10 && *flags.Count >= 40 {
 		t.Errorf("got %d relays that queued for a stream, want at least 10", queued)
 	}
@@ -73,8 +77,25 @@ func TestInvariants(t *testing.T) {
 		t.Error("got no renewed token, want some")
 	}
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
-		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up, %d recycled, %d of recycled ones; %d runs of replicas, %d ended by pools, %d tasks of them; %d events in streams, %d relays that queued for one, %d calls of receivers; ends: %v",
-		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, recycled, reused, replicas, drained, tasks, streamed, queued, deliveries, ends)
+		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up, %d recycled, %d of recycled ones; %d runs of replicas, %d ended by pools, %d tasks of them; %d events in streams, %d relays that queued for one, %d calls of receivers; %d runs after others, %d reruns of parts; ends: %v",
+		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, recycled, reused, replicas, drained, tasks, streamed, queued, deliveries, after, parts, ends)
+}
+
+// TestGraphs runs a world of each kind whose jobs come after one another.
+func TestGraphs(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{74, 79} {
+		o, err := simulation.Run(t.Context(), seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range o.Problems {
+			t.Errorf("seed %d: %s", seed, problem)
+		}
+		if o.After < 5 {
+			t.Errorf("seed %d: got %d runs after others, want at least 5", seed, o.After)
+		}
+	}
 }
 
 func TestSeedDeterminesTrace(t *testing.T) {

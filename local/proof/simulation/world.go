@@ -58,6 +58,8 @@ type world struct {
 	touchedJobs map[string]bool
 	abandoned   []abandonedTime
 	ownersDone  int
+	// graph is the drawn graph of the jobs; nil in a world without one.
+	graph *graph
 	// turns are the turns of the keys in the queues of pools.
 	turns map[turn]*turnFacts
 	// drains is the last drain of the pool, as seen by its operator.
