@@ -30,18 +30,27 @@ type node struct {
 	Next []string
 }
 
-// edge leads from a job to one that comes after it. When is empty for success.
+// edge leads from a job to one that comes after it.
 type edge struct {
-	X1, Y1, X2, Y2 int
-	From, To, When string
+	from, to int // indexes of nodes
+	// when is the condition in words; empty for success. label is its number among those of the
+	// same job.
+	when  string
+	label int
+	// points are the ends of the lines: at the right of a column and at the left of the next one.
+	points []point
 }
 
-// The geometry of the picture.
+type point struct{ X, Y int }
+
+// The geometry of the picture. waysMost is the number of places that edges behind other jobs have;
+// further ones cross jobs.
 const (
-	width  = 170
-	height = 40
-	column = width + 80
-	row    = height + 12
+	width    = 170
+	height   = 40
+	column   = width + 110
+	row      = height + 12
+	waysMost = 300
 )
 
 // Of returns the picture of jobs, each after those that it comes after. It is nil for fewer than
@@ -52,7 +61,6 @@ func Of(jobs []contract.GraphJob, here string, runs bool) *Drawing {
 	}
 	p := &Drawing{runs: runs}
 	at := map[string]int{} // the index of a job in nodes
-	var columns [][]int
 	for _, j := range jobs {
 		n, depth := node{GraphJob: j, Here: j.JobID == here}, 0
 		if j.RunID != "" {
@@ -62,50 +70,94 @@ func Of(jobs []contract.GraphJob, here string, runs bool) *Drawing {
 			if i, ok := at[a.JobID]; ok {
 				depth = max(depth, p.nodes[i].X/column+1)
 				p.nodes[i].Next = append(p.nodes[i].Next, j.JobID)
+				p.edges = append(p.edges, edge{from: i, to: len(p.nodes), when: condition(a.When)})
 			}
 		}
 		n.X = depth * column
-		for len(columns) <= depth {
-			columns = append(columns, nil)
-		}
 		at[j.JobID] = len(p.nodes)
-		columns[depth] = append(columns[depth], len(p.nodes))
 		p.nodes = append(p.nodes, n)
 	}
-	p.place(columns, at)
-	for _, n := range p.nodes {
-		for _, a := range n.After {
-			if i, ok := at[a.JobID]; ok {
-				from := p.nodes[i]
-				p.edges = append(p.edges, edge{from.X + width, from.Y + height/2, n.X, n.Y + height/2, from.JobID, n.JobID, condition(a.When)})
-			}
-		}
-	}
+	p.place()
 	return p
 }
 
-// place gives each job a row of its column, near those that it comes after.
-func (p *Drawing) place(columns [][]int, at map[string]int) {
+// place is a place in a column: for a job, or for an edge that passes.
+type place struct {
+	node int // -1 for an edge
+	// near are the places of the column before that lead here.
+	near []*place
+	y    int
+}
+
+// place gives each job and each passing edge a row of its column, near those that lead to it.
+func (p *Drawing) place() {
+	var columns [][]*place
+	add := func(depth int, one *place) *place {
+		for len(columns) <= depth {
+			columns = append(columns, nil)
+		}
+		columns[depth] = append(columns[depth], one)
+		return one
+	}
+	places := make([]*place, len(p.nodes))
+	for i, n := range p.nodes {
+		places[i] = add(n.X/column, &place{node: i})
+	}
+	ways, labels := p.ways(places, add), map[int]int{}
 	most := 0
 	for _, c := range columns {
 		most = max(most, len(c))
 	}
 	p.Width, p.Height = len(columns)*column-(column-width), most*row-(row-height)
 	for _, c := range columns {
-		middle := map[int]int{}
-		for _, i := range c {
-			for _, a := range p.nodes[i].After {
-				if from, ok := at[a.JobID]; ok {
-					middle[i] += p.nodes[from].Y / len(p.nodes[i].After)
-				}
+		for _, one := range c {
+			for _, from := range one.near {
+				one.y += from.y / len(one.near)
 			}
 		}
-		slices.SortStableFunc(c, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
-		first := (most - len(c)) * row / 2
-		for n, i := range c {
-			p.nodes[i].Y = first + n*row
+		slices.SortStableFunc(c, func(a, b *place) int { return cmp.Compare(a.y, b.y) })
+		for n, one := range c {
+			one.y = (most-len(c))*row/2 + n*row
 		}
 	}
+	for i := range p.nodes {
+		p.nodes[i].Y = places[i].y
+	}
+	for i := range p.edges {
+		e := &p.edges[i]
+		if e.when != "" {
+			e.label = labels[e.from]
+			labels[e.from]++
+		}
+		p.draw(e, ways[i])
+	}
+}
+
+// ways adds a place in each column that an edge passes, and says which places lead to which.
+func (p *Drawing) ways(places []*place, add func(int, *place) *place) map[int][]*place {
+	ways, count := map[int][]*place{}, 0
+	for i, e := range p.edges {
+		last := places[e.from]
+		for depth := p.nodes[e.from].X/column + 1; depth < p.nodes[e.to].X/column && count < waysMost; depth++ {
+			count++
+			next := add(depth, &place{node: -1, near: []*place{last}})
+			ways[i] = append(ways[i], next)
+			last = next
+		}
+		places[e.to].near = append(places[e.to].near, last)
+	}
+	return ways
+}
+
+// draw adds the points of an edge.
+func (p *Drawing) draw(e *edge, way []*place) {
+	from, to := p.nodes[e.from], p.nodes[e.to]
+	e.points = []point{{from.X + width, from.Y + height/2}}
+	for n, one := range way {
+		x, y := from.X+(n+1)*column, one.y+height/2
+		e.points = append(e.points, point{x, y}, point{x + width, y})
+	}
+	e.points = append(e.points, point{to.X, to.Y + height/2})
 }
 
 // condition returns how the run of a job must end; empty for success.

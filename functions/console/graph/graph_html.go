@@ -31,13 +31,22 @@ func (p *Drawing) Content(l *ui.Layout) Node {
 
 func (e edge) picture() Node {
 	class := "line"
-	if e.When != "" {
+	if e.when != "" {
 		class += " other"
 	}
-	middle := (e.X1 + e.X2) / 2
+	line := ui.Joined("M", e.points[0].X, " ", e.points[0].Y)
+	for i := 1; i < len(e.points); i += 2 {
+		from, to := e.points[i-1], e.points[i]
+		middle := (from.X + to.X) / 2
+		line += ui.Joined("C", middle, " ", from.Y, " ", middle, " ", to.Y, " ", to.X, " ", to.Y)
+		if i+1 < len(e.points) {
+			line += ui.Joined("H", e.points[i+1].X)
+		}
+	}
+	start := e.points[0]
 	return Group{
-		El("path", Class(class), ui.Attribute("d", "M", e.X1, " ", e.Y1, "C", middle, " ", e.Y1, " ", middle, " ", e.Y2, " ", e.X2, " ", e.Y2)),
-		If(e.When != "", El("text", Class("quiet when"), ui.Attribute("x", middle), ui.Attribute("y", (e.Y1+e.Y2)/2-4), Text(e.When))),
+		El("path", Class(class), ui.Attribute("d", line)),
+		If(e.when != "", El("text", Class("quiet"), ui.Attribute("x", start.X+6), ui.Attribute("y", start.Y-6+18*e.label), Text(e.when))),
 	}
 }
 

@@ -39,7 +39,7 @@ func TestJobsAreBehindThoseBeforeThem(t *testing.T) {
 	}
 	text := drawn(t, jobs, "clean", true)
 	for _, want := range []string{
-		`viewBox="0 0 670 144"`, `<g class="here">`, `href="../runs/load:1"`, `href="../jobs/report"`, "not started", "after a failure", `href="#i-skip"`, `href="#i-play"`,
+		`viewBox="0 0 730 144"`, `<g class="here">`, `href="../runs/load:1"`, `href="../jobs/report"`, "not started", "after a failure", `href="#i-skip"`, `href="#i-play"`,
 		"Skipped", "this job", "As a table",
 	} {
 		if !strings.Contains(text, want) {
@@ -54,6 +54,17 @@ func TestJobsAreBehindThoseBeforeThem(t *testing.T) {
 	}
 	if graph.Of(jobs[:1], "load", true).Content(&ui.Layout{}) != nil {
 		t.Error("got a picture of a job alone")
+	}
+}
+
+// TestLongEdgesPassBesideJobs draws an edge that passes a column.
+func TestLongEdgesPassBesideJobs(t *testing.T) {
+	t.Parallel()
+	text := drawn(t, []contract.GraphJob{
+		{JobID: "a"}, {JobID: "b", After: after("a")}, {JobID: "c", After: []contract.GraphAfter{{JobID: "a", When: "always"}, {JobID: "b", When: "success"}}},
+	}, "c", false)
+	if want := `d="M170 46C225 46 225 72 280 72H450C505 72 505 46 560 46"`; !strings.Contains(text, want) {
+		t.Errorf("got no %s in %s", want, text)
 	}
 }
 
@@ -79,10 +90,10 @@ func TestLargeGraphs(t *testing.T) {
 		chain = append(chain, contract.GraphJob{JobID: id, After: after(fmt.Sprint(i - 1))})
 		wide = append(wide, contract.GraphJob{JobID: id, After: after("0")})
 	}
-	if p := graph.Of(chain, "0", false); p.Width != 100*250-80 || p.Height != 40 {
+	if p := graph.Of(chain, "0", false); p.Width != 100*280-110 || p.Height != 40 {
 		t.Errorf("got %d by %d for a chain", p.Width, p.Height)
 	}
-	if p := graph.Of(wide, "0", false); p.Width != 420 || p.Height != 99*52-12 {
+	if p := graph.Of(wide, "0", false); p.Width != 450 || p.Height != 99*52-12 {
 		t.Errorf("got %d by %d for a wide graph", p.Width, p.Height)
 	}
 }

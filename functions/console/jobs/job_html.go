@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/console/graph"
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -24,6 +25,9 @@ func (d jobData) content(l *ui.Layout) Node {
 func (d jobData) facts(l *ui.Layout) Node {
 	j := d.Job
 	schedule := Text("on request")
+	if len(j.After) > 0 {
+		schedule = Group{Text("after "), ui.Commas(j.After, func(a job.Dependency) Node { return l.A(ui.JobPath(a.Job), Text(ui.Short(60, a.Job))) })}
+	}
 	if j.Scheduled() {
 		schedule = Group{Text(ui.Short(160, d.Words) + " "), Span(Class("quiet"), ui.Mono(ui.Short(80, j.ScheduleText())), Text(" "+cmp.Or(j.TimeZone, "UTC")))}
 	}
@@ -47,7 +51,7 @@ func (d jobData) schedule(l *ui.Layout) Node {
 		P(ui.Bdi(ui.Visible(d.Why.Message))), ui.With(d.Why.Change, page.ToChange),
 		ui.With(d.Why.Last, func(f *contract.JobFiring) Node {
 			return ui.Quiet(
-				Text("Last firing "), l.Time(f.ScheduledAt), Text(": "), l.A(ui.RunPath(f.RunID), Text(ui.Choose(f.Skipped, "skipped", f.State))),
+				If(f.ScheduledAt.IsZero(), Text("Last run: ")), If(!f.ScheduledAt.IsZero(), Group{Text("Last firing "), l.Time(f.ScheduledAt), Text(": ")}), l.A(ui.RunPath(f.RunID), Text(ui.Choose(f.Skipped, "skipped", f.State))),
 				If(f.Message != "", Group{Text(", "), ui.Bdi(ui.Short(200, f.Message))}),
 			)
 		}),

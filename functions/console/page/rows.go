@@ -94,6 +94,15 @@ func WhatOf(t contract.Task) (what, detail string) {
 	return t.Kind, ""
 }
 
+// missedBy returns why a run did not take place.
+func missedBy(m contract.Missed) string {
+	text := strings.ReplaceAll(m.Reason, "_", " ")
+	if m.By != nil && m.By.JobID != "" {
+		text += ": job " + m.By.JobID
+	}
+	return text
+}
+
 // reasonOf returns a phrase about the state of a run.
 func reasonOf(t contract.Task) string {
 	switch {
@@ -104,7 +113,7 @@ func reasonOf(t contract.Task) string {
 	case t.QueuePosition != nil:
 		return "first in the queue"
 	case t.Missed != nil:
-		return t.Missed.Reason
+		return missedBy(*t.Missed)
 	case len(t.Violations) > 0:
 		return t.Violations[len(t.Violations)-1].Message
 	case t.Progress != nil && t.EndedAt.IsZero():
