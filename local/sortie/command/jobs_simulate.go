@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
+	"github.com/sortie-dev/sortie/local/sortie/schedule"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -25,11 +26,14 @@ type simulatedFiring struct {
 	// Count and Until describe firings that are skipped together.
 	Count int    `json:"count,omitempty"`
 	Until string `json:"until,omitempty"`
+	// Graph are the job and those that come after it, with --graph.
+	Graph []simulatedJob `json:"graph,omitempty"`
 }
 
 func (a *app) jobsSimulate() *cobra.Command {
 	var from, until string
 	var down []string
+	var graph bool
 	most := 10
 	c := &cobra.Command{
 		Use: "simulate FILE", Short: "Show when the job of a file fires",
@@ -41,7 +45,11 @@ and "depends" if one can: the reasons say which, and what follows then.
 --down FROM..TO is an outage: nothing fires from FROM until TO, two times of RFC
 3339. What happens to the times in between follows from the fields missed,
 startingDeadline and constraints.catchUp of the job. "skip" is a record of firings
-that were missed, with their number. The flag can be repeated.`,
+that were missed, with their number. The flag can be repeated.
+
+--graph also shows the stored jobs that come after the job, at the times that follow
+from the durations of their newest runs, and which of them are critical: a longer
+run delays the end of the graph. It asks the server.`,
 		Example: "  sortie jobs simulate nightly-report.yaml\n" +
 			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --until 2027-03-30T00:00:00Z --json\n" +
 			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --down 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z",
@@ -50,8 +58,9 @@ that were missed, with their number. The flag can be repeated.`,
 	flags.StringVar(&from, "from", "", "time after which firings are shown, RFC 3339; by default now")
 	flags.StringVar(&until, "until", "", "time until which firings are shown, RFC 3339; by default 400 years later")
 	flags.IntVar(&most, "limit", most, "how many, 1 to 100000")
+	flags.BoolVar(&graph, "graph", false, "also show the jobs that come after the job")
 	flags.StringArrayVar(&down, "down", nil, "outage FROM..TO, two times of RFC 3339 (repeatable)")
-	c.RunE = does(func(_ context.Context, args []string) error {
+	c.RunE = does(func(ctx context.Context, args []string) error {
 		if most < 1 || most > 100_000 {
 			return wrong("--limit: %d is out of range, want 1 to 100000", most)
 		}
@@ -78,7 +87,15 @@ that were missed, with their number. The flag can be repeated.`,
 			return wrong("%s: the job has no schedule, want one to simulate", f.Name)
 		}
 		a.warn(f, f.Definition.Warnings())
-		return a.showFirings(job.Simulate(f.Definition, after, last, most, outages...))
+		var nodes []schedule.Node
+		if graph {
+			if nodes, err = a.graphOf(ctx, f.Definition.ID); err != nil {
+				return err
+			}
+			nodes = afterFirst(nodes, f.Definition.ID)
+			schedule.Graph(nodes)
+		}
+		return a.showFirings(job.Simulate(f.Definition, after, last, most, outages...), nodes)
 	})
 	return c
 }
@@ -100,7 +117,8 @@ func outagesOf(texts []string) (outages []job.Outage, err error) {
 	return outages, nil
 }
 
-func (a *app) showFirings(firings []job.SimulatedFiring) error {
+// showFirings prints firings, each with the jobs of its graph.
+func (a *app) showFirings(firings []job.SimulatedFiring, graph []schedule.Node) error {
 	t := display.NewTable("SCHEDULED", "LOCAL TIME", "DECISION")
 	for _, f := range firings {
 		line := simulatedFiring{
@@ -109,6 +127,8 @@ func (a *app) showFirings(firings []job.SimulatedFiring) error {
 		}
 		if f.Decision == job.DecisionSkip {
 			line.Count, line.Until = f.Count, f.Until.UTC().Format(time.RFC3339)
+		} else {
+			line.Graph = simulatedJobs(graph, f.FiredAt)
 		}
 		if a.json {
 			if err := a.printLine(line); err != nil {
@@ -123,6 +143,9 @@ func (a *app) showFirings(firings []job.SimulatedFiring) error {
 		t.Row(line.ScheduledAt, f.ScheduledAt.Format("Mon 2006-01-02 15:04:05 MST"), decision)
 		for _, reason := range line.Reasons {
 			t.Row("", "", "  "+reason)
+		}
+		for _, n := range graph[:min(len(graph), len(line.Graph))] {
+			t.Row("", "", nodeText(n, f.FiredAt))
 		}
 	}
 	if a.json {

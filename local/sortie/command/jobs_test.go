@@ -203,6 +203,40 @@ func TestHistoryShowsFirings(t *testing.T) {
 	}
 }
 
+// TestSimulateShowsTheGraph simulates a job with those that come after it.
+func TestSimulateShowsTheGraph(t *testing.T) {
+	t.Parallel()
+	run := func(seconds string) func(http.ResponseWriter) {
+		return jsonOf(200, `{"runs":[{"runId":"a","endedAt":"2026-01-03T00:00:00Z","measured":{"totalSeconds":`+seconds+`,"preRunSeconds":1}},{"runId":"b","skipped":true,"endedAt":"2026-01-03T00:00:00Z","measured":{"totalSeconds":9}}]}`)
+	}
+	env := responses(t, map[string]func(http.ResponseWriter){
+		"GET /v1/jobs/load/explain": jsonOf(200, `{"jobId":"load","reason":"next_firing","message":"m","skipped":[],"graph":[
+			{"jobId":"other","paused":false,"after":[]},{"jobId":"load","paused":false,"after":[]},
+			{"jobId":"clean","paused":false,"after":[{"jobId":"load","when":"success"}]},{"jobId":"alert","paused":false,"after":[{"jobId":"load","when":"failure"}]},
+			{"jobId":"report","paused":false,"after":[{"jobId":"clean","when":"success"},{"jobId":"alert","when":"always"},{"jobId":"other","when":"success"}]}]}`),
+		"GET /v1/jobs/other/runs?limit=20": run("100"), "GET /v1/jobs/load/runs?limit=20": run("61"), "GET /v1/jobs/clean/runs?limit=20": run("121"),
+		"GET /v1/jobs/alert/runs?limit=20": jsonOf(200, `{"runs":[]}`), "GET /v1/jobs/report/runs?limit=20": run("11"),
+	})
+	file := written(t, "id: load\nimage: b\nschedule: \"0 2 * * *\"\n")
+	args := []string{"jobs", "simulate", file, "--graph", "--from", "2027-01-01T00:00:00Z", "--limit", "1"}
+	got := sortie(t, env, "", args...)
+	for _, want := range []string{
+		"load at 02:00:00, takes 1 min 0 s in one run, critical", "clean at 02:01:00, takes 2 min 0 s in one run, critical",
+		"alert at 02:01:00, no run measured", "report at 02:03:00, takes 10.0 s in one run, critical",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+	if strings.Contains(got.stdout, "other") {
+		t.Errorf("got %s, want only jobs that come after the job", got.stdout)
+	}
+	got = sortie(t, env, "", append(args, "--json")...)
+	if want := `{"jobId":"report","after":["clean","alert","other"],"startsAt":"2027-01-01T02:03:00Z","endsAt":"2027-01-01T02:03:10Z","critical":true,"takesSeconds":10,"measured":1}]}`; !strings.Contains(got.stdout, want) {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+}
+
 // TestSimulateShowsOutages simulates a daily job during two outages.
 func TestSimulateShowsOutages(t *testing.T) {
 	t.Parallel()
