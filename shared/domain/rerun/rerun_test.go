@@ -15,7 +15,7 @@ func jobs(lines ...string) map[string]*job.Job {
 	for _, line := range lines {
 		id, after, _ := strings.Cut(line, ":")
 		j := &job.Job{ID: id}
-		for _, up := range strings.Fields(after) {
+		for up := range strings.FieldsSeq(after) {
 			j.Definition.After = append(j.Definition.After, job.Dependency{Job: up})
 			all[up].Followers = append(all[up].Followers, id)
 		}
