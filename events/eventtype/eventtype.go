@@ -38,6 +38,8 @@ const (
 	HeartbeatExempted    Type = "job.heartbeat_exempted"
 	WorkerContacted      Type = "job.worker_contacted"
 	LabelsChanged        Type = "job.labels_changed"
+	Pinned               Type = "job.pinned"
+	Unpinned             Type = "job.unpinned"
 	ConstraintViolated   Type = "job.constraint_violated"
 	ConditionsMet        Type = "job.conditions_met"
 	ActionExecuted       Type = "job.action_executed"
@@ -150,5 +152,7 @@ func All() []Info {
 		{ConditionsMet, OfRun, "All constraints of a run are met after the wait of an action.", false},
 		{WebhookTest, OfPolicy, "A webhook was tested. Only that webhook gets this event.", false},
 		{LabelsChanged, OfRun, "A client changed the labels of a run.", false},
+		{Pinned, OfRun, "A client pinned a run: it is kept until it is unpinned.", false},
+		{Unpinned, OfRun, "A client unpinned a run.", false},
 	}
 }

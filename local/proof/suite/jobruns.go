@@ -142,7 +142,7 @@ func plainJobs(c *Case) {
 	if run := c.ended(sleeping); run.State != "Cancelled" {
 		c.T.Errorf("sleep: got %+v, want Cancelled", run)
 	}
-	path := c.job("report", script(`echo "a line"; echo "another line" >&2; echo "a,b" >report.csv`).with("output", document{"path": "report.csv", "contentType": "text/csv"}))
+	path := c.job("written", script(`echo "a line"; echo "another line" >&2; echo "a,b" >report.csv`).with("output", document{"path": "report.csv", "contentType": "text/csv"}))
 	run := c.endOf(path, nil)
 	file := c.Call(http.MethodGet, "/download/"+run.TaskID, "")
 	if log := c.log(run.TaskID); run.State != "Completed" || string(file.Body) != "a,b\n" || !strings.Contains(log, "a line\n") || !strings.Contains(log, "another line\n") {

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// labelsSelect changes the labels of a run that waits for its time.
+// labelsSelect changes the labels of a run that waits for its time, and pins and unpins it.
 func labelsSelect(c *Case) {
 	path := c.jobPath("labelled")
 	id := strings.TrimPrefix(path, "/v1/jobs/")
@@ -45,6 +45,11 @@ func labelsSelect(c *Case) {
 			c.T.Errorf("got %+v, want the run %s", answer.Runs, want)
 		}
 	}
+	for _, what := range []string{"/pin", "/pin", "/unpin"} {
+		if pinned, _ := send[contract.Task](c, "POST", one+what, "", 200); (pinned.Pin != nil) != (what == "/pin") {
+			c.T.Errorf("%s: got the pin %v", what, pinned.Pin)
+		}
+	}
 	jobs := 0
 	for cursor := ""; ; {
 		list := outside.Get[contract.JobList](c.Client, "/v1/jobs?label=team%3Ddata,env%3Ddev"+cursor)
@@ -59,14 +64,18 @@ func labelsSelect(c *Case) {
 		cursor = "&cursor=" + list.NextCursor
 	}
 	send[contract.CancelAnswer](c, "POST", one+"/cancel", "", 200)
-	messages := []string{}
+	messages, pins := []string{}, 0
 	for _, e := range c.Events(accepted.TaskID) {
-		if e.Type == string(run.EventLabelsChanged) {
+		switch run.EventType(e.Type) {
+		case run.EventLabelsChanged:
 			messages = append(messages, e.Message)
+		case run.EventPinned, run.EventUnpinned:
+			pins++
+		default:
 		}
 	}
-	if got := strings.Join(messages, " "); jobs != 1 || got != "env-,owner=ana triage=done" {
-		c.T.Errorf("got %d jobs and the changes %q, want the job and two changes", jobs, got)
+	if got := strings.Join(messages, " "); jobs != 1 || got != "env-,owner=ana triage=done" || pins != 2 {
+		c.T.Errorf("got %d jobs, the changes %q and %d changed pins, want the job, two changes and two pins", jobs, got, pins)
 	}
 	send[contract.CancelAnswer](c, "POST", one+"/cancel", "", 200)
 }

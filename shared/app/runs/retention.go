@@ -20,7 +20,7 @@ func (s *Requests) Pin(ctx context.Context, who port.Identity, taskID string, pi
 	if err != nil {
 		return run.Run{}, err
 	}
-	r, err = s.applyTo(ctx, r, constantFact(run.PinChanged{Pinned: pinned, By: who.Actor().Subject}))
+	r, err = s.applyTo(ctx, r, constantFact(run.PinChanged{Pinned: pinned, By: who.Actor()}))
 	if errors.Is(err, port.ErrNotFound) {
 		return run.Run{}, fault.New(fault.NotFound, "no such task, or it has expired")
 	}

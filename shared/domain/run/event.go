@@ -71,6 +71,8 @@ const (
 	EventHeartbeatExempted = EventType(eventtype.HeartbeatExempted)
 	EventWorkerContacted   = EventType(eventtype.WorkerContacted)
 	EventLabelsChanged     = EventType(eventtype.LabelsChanged)
+	EventPinned            = EventType(eventtype.Pinned)
+	EventUnpinned          = EventType(eventtype.Unpinned)
 
 	EventConstraintViolated   = EventType(eventtype.ConstraintViolated)
 	EventConditionsMet        = EventType(eventtype.ConditionsMet)

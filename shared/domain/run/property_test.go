@@ -92,7 +92,7 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.DeletionFailed{},
 		run.Relabelled{Change: label.Of(map[string]string{"roll": strconv.Itoa(int(roll * 3))})},
 		run.LogsDeleted{},
-		run.PinChanged{Pinned: roll < 0.5, By: "me"},
+		run.PinChanged{Pinned: roll < 0.5, By: run.Actor{Subject: "me"}},
 		run.RetentionChecked{Newest: roll < 0.5},
 	}).Draw(t, "fact")
 }

@@ -54,12 +54,14 @@ func (d *draft) setRetention(hold bool, least time.Time) {
 	}
 }
 
-// PinChanged pins a run, in any state, or unpins it. An unpinned run expires as if it had never
-// been pinned, but not within a day. It emits no event, because the run did nothing.
+// PinChanged: a client pinned a run, in any state, or unpinned it. An unpinned run expires as if
+// it had never been pinned, but not within a day.
 type PinChanged struct {
 	Pinned bool
-	By     string
+	By     Actor
 }
+
+func (f PinChanged) actor(Run) Actor { return f.By }
 
 func (f PinChanged) apply(d *draft) error {
 	if d.Expired(d.now) {
@@ -68,10 +70,11 @@ func (f PinChanged) apply(d *draft) error {
 	if f.Pinned == (d.Pin != nil) {
 		return nil
 	}
-	d.Pin, d.changed = nil, true
-	if f.Pinned {
-		d.Pin = &Pin{d.now, f.By}
+	event := EventUnpinned
+	if d.Pin = nil; f.Pinned {
+		event, d.Pin = EventPinned, &Pin{d.now, f.By.Subject}
 	}
+	d.emit(Event{Type: event})
 	if d.State.Terminal() {
 		d.setRetention(d.stays(), d.now.Add(unpinnedFor))
 		d.Deletion = Deletion{NotBefore: d.now.Add(unpinnedFor)}

@@ -40,7 +40,7 @@ func withOutput(t *testing.T, change func(*spec.Policy), facts ...run.Fact) (run
 func TestRetentionOfARun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	pin, unpin := run.PinChanged{Pinned: true, By: "me"}, run.PinChanged{By: "me"}
+	pin, unpin := run.PinChanged{Pinned: true, By: run.Actor{Subject: "me"}}, run.PinChanged{By: run.Actor{Subject: "me"}}
 	download := run.OutputExpiring{At: epoch.Add(time.Hour), Message: "downloaded"}
 	for name, row := range map[string]struct {
 		change                func(*spec.Policy)
@@ -70,6 +70,23 @@ func TestRetentionOfARun(t *testing.T) {
 		}
 		if r.Held != r.ExpiresAt.IsZero() || r.PurgeAt() != (time.Time{}) {
 			t.Errorf("%s: got held %t, expiry %s and purge %s", name, r.Held, r.ExpiresAt, r.PurgeAt())
+		}
+	}
+}
+
+// TestPinsAreEvents pins and unpins a run twice each, before and after its end.
+func TestPinsAreEvents(t *testing.T) {
+	t.Parallel()
+	ended, _ := withOutput(t, func(*spec.Policy) {})
+	for name, r := range map[string]run.Run{"new": run.New(fresh(), epoch).Run, "ended": ended} {
+		for i, want := range []string{"job.pinned", "", "job.unpinned", ""} {
+			d, err := run.Decide(r, run.PinChanged{Pinned: i < 2, By: run.Actor{Subject: "token/1"}}, r.EnteredAt.Add(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r = d.Run; len(d.Events) != min(len(want), 1) || want != "" && (string(d.Events[0].Type) != want || d.Events[0].Actor.Subject != "token/1") {
+				t.Errorf("%s, %d: got %+v, want %q of the client", name, i, d.Events, want)
+			}
 		}
 	}
 }

@@ -289,7 +289,7 @@ func heldRunsStay(s *storeTest) {
 	for _, first := range []run.Run{shortLived("acme", "ad hoc"), other} {
 		r := s.apply(s.create(first), cancel())
 		expiry := r.ExpiresAt
-		r = s.apply(r, run.PinChanged{Pinned: true, By: "me"})
+		r = s.apply(r, run.PinChanged{Pinned: true, By: run.Actor{Subject: "me"}})
 		if due := s.pagesOf(s.store.OutputsDue, r.BytesDue(), 10); !slices.Contains(due, r.ID) {
 			s.Errorf("got %v due at %s, want %s", due, r.BytesDue(), r.ID)
 		}
@@ -301,7 +301,7 @@ func heldRunsStay(s *storeTest) {
 			s.Fatalf("got %s, %v; want %s", found.ID, err, r.ID)
 		}
 		r = s.apply(r, run.RetentionChecked{})
-		r = s.apply(r, run.PinChanged{By: "me"})
+		r = s.apply(r, run.PinChanged{By: run.Actor{Subject: "me"}})
 		if n, err := s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10); err != nil || n != 1 {
 			s.Fatalf("got %d purged, %v; want 1 after the run is unpinned", n, err)
 		}
