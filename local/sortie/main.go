@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"golang.org/x/term"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 )
@@ -31,7 +32,7 @@ func main() {
 	if err != nil {
 		executable = os.Args[0]
 	}
-	os.Exit(command.Main(ctx, command.Program{
+	os.Exit(command.Main(ctx, cli.Program{
 		Name: name(os.Args[0], executable), Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Env: os.LookupEnv, Environ: os.Environ(), Clock: clock.System{}, Random: rand.Uint64, Width: columns(os.Stderr), Size: size(os.Stdout), Zone: time.Local, //nolint:gosmopolitan // the zone of the user is what a terminal shows
 		AWS:        func(ctx context.Context) (aws.Config, error) { return config.LoadDefaultConfig(ctx) },

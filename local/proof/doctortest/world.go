@@ -19,6 +19,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/s3"
@@ -247,7 +248,7 @@ func (w *World) Run(args ...string) Result {
 		})
 	}
 	var stdout, stderr bytes.Buffer
-	code := command.Main(w.t.Context(), command.Program{
+	code := command.Main(w.t.Context(), cli.Program{
 		Args:   append([]string{"stage", "doctor", "--settings", settings, "--assembly", assembly}, args...),
 		Stdin:  strings.NewReader(""),
 		Stdout: &stdout, Stderr: &stderr,

@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/daemons"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -186,7 +187,7 @@ func (s *system) run(t *testing.T, c Case) {
 	stdout := &watched{word: "begun", seen: make(chan struct{})}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- command.Main(ctx, command.Program{
+		ended <- command.Main(ctx, cli.Program{
 			Args: args, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: &stderr, Clock: clock.System{}, Random: rand.Uint64, Executable: []string{os.Args[0]},
 			Env: func(name string) (string, bool) { return s.token, name == "SORTIE_TOKEN" },
 		})

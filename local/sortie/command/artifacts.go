@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/domain/artifact"
@@ -21,7 +22,7 @@ import (
 )
 
 func (a *app) artifacts() *cobra.Command {
-	return a.resources("artifacts", "Store, list and show content-addressed documents",
+	return a.Resources("artifacts", "Store, list and show content-addressed documents",
 		a.artifactsCreate(), a.artifactsPut(), a.artifactsList(), a.artifactsShow(), a.artifactsGet())
 }
 
@@ -37,7 +38,7 @@ same content again is the same artifact, with the tags that it has.`,
 	flags := c.Flags()
 	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
 	flags.StringVar(&parent, "parent", "", "id of an artifact that is kept as long as this one")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		content, err := readArtifact(args[1])
 		if err != nil {
 			return err
@@ -50,7 +51,7 @@ same content again is the same artifact, with the tags that it has.`,
 		if err != nil {
 			return err
 		}
-		return a.result(created, "%s\n", created.ID)
+		return a.Result(created, "%s\n", created.ID)
 	})
 	return c
 }
@@ -79,10 +80,10 @@ func (a *app) artifactsList() *cobra.Command {
 	most := 50
 	c := &cobra.Command{
 		Use: "list", Short: "List artifacts, the newest first", Example: "  sortie artifacts list --kind trace --tag task:inf_01KJM74XY0H3ZZ5T605S8SXKKV",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			all := contract.ArtifactList{Artifacts: []contract.ArtifactSummary{}}
-			err := pages(most, func(cursor string) (int, string, error) {
-				list, err := c.Artifacts(ctx, given(url.Values{"limit": {strconv.Itoa(most - len(all.Artifacts))}}, map[string]string{"kind": kind, "tag": tag, "parent": parent, "cursor": cursor}))
+			err := cli.Pages(most, func(cursor string) (int, string, error) {
+				list, err := c.Artifacts(ctx, cli.Given(url.Values{"limit": {strconv.Itoa(most - len(all.Artifacts))}}, map[string]string{"kind": kind, "tag": tag, "parent": parent, "cursor": cursor}))
 				all.Artifacts, all.NextCursor = append(all.Artifacts, list.Artifacts...), list.NextCursor
 				return len(all.Artifacts), list.NextCursor, err
 			})
@@ -93,7 +94,7 @@ func (a *app) artifactsList() *cobra.Command {
 			for _, each := range all.Artifacts {
 				t.Row(each.ID, display.Clean(each.Kind), strconv.FormatInt(each.Size, 10), a.Moment(time.UnixMilli(each.CreatedMS)), display.Clean(strings.Join(each.Tags, ",")))
 			}
-			return a.table(all, t)
+			return a.Table(all, t)
 		}),
 	}
 	flags := c.Flags()
@@ -107,13 +108,13 @@ func (a *app) artifactsList() *cobra.Command {
 func (a *app) artifactsShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show ARTIFACT", Short: "Print the JSON value that an artifact is, or with --json the artifact", Example: "  sortie artifacts show sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			record, err := c.ArtifactRecord(ctx, args[0])
 			switch {
 			case err != nil:
 				return err
-			case record.MediaType != artifact.TypeJSON && a.json:
-				return a.print(record)
+			case record.MediaType != artifact.TypeJSON && a.JSON:
+				return a.Print(record)
 			case record.MediaType != artifact.TypeJSON:
 				return fmt.Errorf("the artifact is %s, which is not JSON; sortie artifacts get saves it", display.Clean(record.MediaType))
 			}
@@ -121,7 +122,7 @@ func (a *app) artifactsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.result(found, "%s\n", found.Content)
+			return a.Result(found, "%s\n", found.Content)
 		}),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
 	"github.com/sortie-dev/sortie/shared/domain/artifact"
@@ -36,8 +37,8 @@ same artifact, with the tags that it has. A JSON value is stored as one by
 	flags.StringVar(&parent, "parent", "", "id of an artifact that is kept as long as this one")
 	flags.StringVar(&metadata, "metadata", "", "a JSON object that describes it")
 	flags.StringVar(&mediaType, "type", "", "media type; without it that of the extension, otherwise "+anyType)
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) (err error) {
-		query := given(url.Values{"kind": {args[0]}}, map[string]string{"tags": strings.Join(tags, " "), "parent": parent, "metadata": metadata})
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) (err error) {
+		query := cli.Given(url.Values{"kind": {args[0]}}, map[string]string{"tags": strings.Join(tags, " "), "parent": parent, "metadata": metadata})
 		file, err := os.Open(args[1])
 		if err != nil {
 			return fmt.Errorf("cannot read the file: %w", err)
@@ -54,7 +55,7 @@ same artifact, with the tags that it has. A JSON value is stored as one by
 		if err != nil {
 			return err
 		}
-		return a.result(created, "%s\n", created.ID)
+		return a.Result(created, "%s\n", created.ID)
 	})
 	return c
 }
@@ -80,7 +81,7 @@ standard output.`,
 		Example: "  sortie artifacts get sha256:74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b -o card.pdf",
 	}
 	to.flags(c)
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		write := func(w io.Writer) error {
 			_, err := c.GetArtifact(ctx, args[0], w)
 			return err

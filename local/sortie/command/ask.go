@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -58,7 +59,7 @@ answer and, if there was any, reasoning.`,
 	flags.DurationVar(&f.deadline, "deadline", 0, "time after which the answer is of no use; by default 5m")
 	flags.StringVar(&f.request.Priority, "priority", "", "interactive, normal or batch; by default normal")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if err := f.complete(flags.Changed, args[0], args[1], a.Stdin); err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 
 // showAnswer creates a task and shows its answer.
 func (a *app) showAnswer(ctx context.Context, f askFlags) error {
-	c, err := a.client()
+	c, err := a.Client()
 	if err != nil {
 		return err
 	}
@@ -110,11 +111,11 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 	}
 	var got client.Answer
 	after := ""
-	patient := c.WithRetry(outage, func(err error) { a.note("%v; trying again", err) })
+	patient := c.WithRetry(outage, func(err error) { a.Note("%v; trying again", err) })
 	err = patient.FollowAnswer(ctx, task.TaskID, &after, func(name string, data json.RawMessage) error {
 		begins := got.Text.Len() == 0
 		text, thought, err := got.Add(name, data)
-		if !a.json && f.reasoning {
+		if !a.JSON && f.reasoning {
 			if begins && text != "" && got.Thought.Len() > 0 {
 				thought = "\n"
 			}
@@ -122,7 +123,7 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 				return err
 			}
 		}
-		if !a.json && text != "" {
+		if !a.JSON && text != "" {
 			if _, err := a.Stdout.Write(display.Escape([]byte(text))); err != nil {
 				return err
 			}
@@ -130,8 +131,8 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 		return err
 	})
 	interrupted := ctx.Err() != nil
-	if !a.json && got.Text.Len() > 0 {
-		if err := a.say("\n"); err != nil && !interrupted {
+	if !a.JSON && got.Text.Len() > 0 {
+		if err := a.Say("\n"); err != nil && !interrupted {
 			return err
 		}
 	}
@@ -142,20 +143,20 @@ func (a *app) showAnswer(ctx context.Context, f askFlags) error {
 		return err
 	}
 	if got.Failure != nil {
-		return advised{error: fmt.Errorf("%s: %s", got.Failure.Code, got.Failure.Message), code: ExitFailed, taskID: task.TaskID}
+		return cli.Advised{Err: fmt.Errorf("%s: %s", got.Failure.Code, got.Failure.Message), Code: cli.ExitFailed, TaskID: task.TaskID}
 	}
-	if a.json {
+	if a.JSON {
 		record, err := a.endedTask(ctx, c, task.TaskID)
 		if err != nil {
 			return err
 		}
-		return a.print(struct {
+		return a.Print(struct {
 			contract.Task
 			Answer    string `json:"answer"`
 			Reasoning string `json:"reasoning,omitempty"`
 		}{record, got.Text.String(), got.Thought.String()})
 	}
-	a.note("%d tokens in %.1f s, run %s", got.Tokens, got.Took.Seconds(), task.TaskID)
+	a.Note("%d tokens in %.1f s, run %s", got.Tokens, got.Took.Seconds(), task.TaskID)
 	return nil
 }
 
@@ -182,9 +183,9 @@ func (a *app) endedTask(ctx context.Context, c *client.Client, id string) (contr
 
 // cancelAnswer cancels the task of an interrupted command.
 func (a *app) cancelAnswer(ctx context.Context, c *client.Client, task string) error {
-	interrupted := advised{error: context.Canceled, code: ExitInterrupted, taskID: task, hint: "the run " + task + " was cancelled"}
+	interrupted := cli.Advised{Err: context.Canceled, Code: cli.ExitInterrupted, TaskID: task, Hint: "the run " + task + " was cancelled"}
 	if _, err := c.Cancel(ctx, task, "interrupted by its user"); err != nil {
-		interrupted.hint = fmt.Sprintf("the run continues, because it could not be cancelled (%v); %q cancels it", err, a.Name+" cancel "+task)
+		interrupted.Hint = fmt.Sprintf("the run continues, because it could not be cancelled (%v); %q cancels it", err, a.Name+" cancel "+task)
 	}
 	return interrupted
 }

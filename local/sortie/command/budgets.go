@@ -10,20 +10,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func (a *app) sessions() *cobra.Command {
-	return a.resources("sessions", "Look at the sessions of inference runs, and close them",
+	return a.Resources("sessions", "Look at the sessions of inference runs, and close them",
 		&cobra.Command{
 			Use: "show SESSION", Short: "Show what a session has left", Example: "  sortie sessions show talk-1",
-			RunE: printed(a, byID((*client.Client).Session), func(s contract.Session) error {
-				return a.result(s, "%s\n", display.Session(s))
+			RunE: cli.Printed(a.App, cli.ByID((*client.Client).Session), func(s contract.Session) error {
+				return a.Result(s, "%s\n", display.Session(s))
 			}),
 		},
-		a.removal(&cobra.Command{
+		a.Removal(&cobra.Command{
 			Use: "delete SESSION", Short: "Close a session", Example: "  sortie sessions delete talk-1",
 			Long: "Close a session. Its runs end as they would; new ones are refused for a day.",
 		}, "closed", (*client.Client).DeleteSession))
@@ -32,11 +33,11 @@ func (a *app) sessions() *cobra.Command {
 const scopes = `A scope is "tenant", "project:ID" or "session:ID".`
 
 func (a *app) budgets() *cobra.Command {
-	return a.resources("budgets", "Look at the budgets of inference runs, and limit them",
+	return a.Resources("budgets", "Look at the budgets of inference runs, and limit them",
 		&cobra.Command{
 			Use: "show SCOPE", Short: "Show the budget of a scope", Long: "Show the limit of a budget and its use. " + scopes,
 			Example: "  sortie budgets show project:reports",
-			RunE:    printed(a, byID((*client.Client).Budget), func(b contract.Budget) error { return a.table(b, display.Budget(b)) }),
+			RunE:    cli.Printed(a.App, cli.ByID((*client.Client).Budget), func(b contract.Budget) error { return a.Table(b, display.Budget(b)) }),
 		}, a.budgetsSet())
 }
 
@@ -55,9 +56,9 @@ keep what they hold. ` + scopes,
 	flags.Int64Var(&tokens, "tokens", 0, "number of tokens")
 	flags.DurationVar(&within, "time", 0, "time of engines")
 	flags.Float64Var(&dollars, "cost", 0, "cost in dollars")
-	c.RunE = a.withClient(func(ctx context.Context, server *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, server *client.Client, args []string) error {
 		if !flags.Changed("turns") && !flags.Changed("tokens") && !flags.Changed("time") && !flags.Changed("cost") {
-			return wrong("no limit, want at least one of --turns, --tokens, --time and --cost")
+			return cli.Wrong("no limit, want at least one of --turns, --tokens, --time and --cost")
 		}
 		is, err := server.Budget(ctx, args[0])
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && strings.HasPrefix(args[0], "session:") {
@@ -82,7 +83,7 @@ keep what they hold. ` + scopes,
 		if err != nil {
 			return err
 		}
-		return a.table(b, display.Budget(b))
+		return a.Table(b, display.Budget(b))
 	})
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -24,8 +25,8 @@ is 1, unless it began a graph: what comes after it is then cancelled.`,
 		ValidArgsFunction: a.runIDs(),
 	}
 	c.Flags().StringVar(&reason, "reason", "", "the reason, which the worker receives")
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		client, err := a.client()
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
+		client, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -34,9 +35,9 @@ is 1, unless it began a graph: what comes after it is then cancelled.`,
 			return err
 		}
 		if answer.Result == contract.CancelTooLate {
-			return advised{error: fmt.Errorf("too late: %s", answer.Message), code: ExitFailed, taskID: answer.TaskID}
+			return cli.Advised{Err: fmt.Errorf("too late: %s", answer.Message), Code: cli.ExitFailed, TaskID: answer.TaskID}
 		}
-		return a.result(answer, "%s: %s\n", answer.Result, answer.Message)
+		return a.Result(answer, "%s: %s\n", answer.Result, answer.Message)
 	})
 	return c
 }
@@ -54,15 +55,15 @@ retention is. Both commands are idempotent.`,
 		c.Short = "Let pinned runs expire"
 		c.Long = `Let pinned runs expire as if they had never been pinned, but not within a day.`
 	}
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		client, err := a.client()
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
+		client, err := a.Client()
 		if err != nil {
 			return err
 		}
 		for _, id := range args {
 			task, err := client.Pin(ctx, id, name)
 			if err == nil {
-				err = a.result(task, "%s: %sned\n", task.RunID, name)
+				err = a.Result(task, "%s: %sned\n", task.RunID, name)
 			}
 			if err != nil {
 				return err
@@ -95,7 +96,7 @@ output has the id of the new run.`,
 	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
 	flags.BoolVar(&changes.Downstream, "downstream", false, "also rerun the jobs that come after the job of the run")
 	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
-	c.RunE = does(func(ctx context.Context, args []string) (err error) {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) (err error) {
 		if changes.Parameters, err = argument.Assignments("param", given); err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ output has the id of the new run.`,
 		if changes.Labels, err = labelChange(labels); err != nil {
 			return err
 		}
-		client, err := a.client()
+		client, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ output has the id of the new run.`,
 		if err != nil {
 			return err
 		}
-		return a.result(answer, "%s\n", answer.TaskID)
+		return a.Result(answer, "%s\n", answer.TaskID)
 	})
 	return c
 }

@@ -25,7 +25,7 @@ func (a *app) named(read func(context.Context, *client.Client) ([]cobra.Completi
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

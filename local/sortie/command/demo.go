@@ -11,13 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/samples"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/local/sortie/operate"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
+// demos returns the demo, which needs the local system.
+func (a *app) demos() []*cobra.Command { return []*cobra.Command{a.demo()} }
+
 func (a *app) demo() *cobra.Command {
-	f := stackFlags{addr: "127.0.0.1:0", data: ".sortie-demo"}
+	f := operate.StackFlags{Addr: "127.0.0.1:0", Data: ".sortie-demo"}
 	out := ""
 	c := &cobra.Command{
 		Use:   "demo",
@@ -28,47 +33,48 @@ file, and stop. The data folder is not that of "sortie dev", so that both can ru
 		Example: "  sortie demo\n  sortie demo --data ~/.cache/sortie-demo --out ~/Downloads",
 	}
 	c.Flags().StringVar(&out, "out", "out", "folder of the file")
-	f.define(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error { return a.runDemo(ctx, f, out) })
+	f.Define(c)
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error { return a.runDemo(ctx, f, out) })
 	return c
 }
 
-func (a *app) runDemo(ctx context.Context, f stackFlags, out string) error {
+func (a *app) runDemo(ctx context.Context, f operate.StackFlags, out string) error {
 	level := slog.LevelWarn
-	if f.verbose {
+	if f.Verbose {
 		level = slog.LevelInfo
 	}
-	log, err := a.logger(f, level)
+	o := &operate.Operator{App: a.App}
+	log, err := o.Logger(f, level)
 	if err != nil {
 		return err
 	}
-	a.note("Starting the system, with its data in %s ...", f.data)
-	s, err := a.startStack(ctx, f, log)
+	a.Note("Starting the system, with its data in %s ...", f.Data)
+	s, err := o.StartStack(ctx, f, log)
 	if err != nil {
 		return err
 	}
-	err = a.exportSample(ctx, s, f.data, out)
+	err = a.exportSample(ctx, s, f.Data, out)
 	if ctx.Err() != nil {
-		a.note("Stopping the machines ...")
+		a.Note("Stopping the machines ...")
 	}
-	return errors.Join(err, stopStack(s))
+	return errors.Join(err, operate.StopStack(s))
 }
 
 // exportSample exports the sample collection and prints the result.
 func (a *app) exportSample(ctx context.Context, s *stack.Stack, data, out string) error {
-	c, err := a.clientOf(s)
+	c, err := (&operate.Operator{App: a.App}).ClientOf(s)
 	if err != nil {
 		return err
 	}
 	recursive := true
-	a.note("POST %s/export/mods for %s, recursive", s.Addresses().URL, samples.SampleRoot)
+	a.Note("POST %s/export/mods for %s, recursive", s.Addresses().URL, samples.SampleRoot)
 	accepted, err := c.Export(ctx, "mods", contract.ExportRequest{
 		PI: samples.SampleRoot, Options: &contract.ExportOptions{Recursive: &recursive},
 	}, uuid.NewString())
 	if err != nil {
 		return err
 	}
-	a.note("202 accepted: %s", accepted.TaskID)
+	a.Note("202 accepted: %s", accepted.TaskID)
 	follow := a.newFollower(c)
 	defer follow.close()
 	watched, cancel := context.WithCancelCause(ctx)
@@ -90,7 +96,7 @@ func (a *app) exportSample(ctx context.Context, s *stack.Stack, data, out string
 		}
 	}
 	if ctx.Err() != nil {
-		return advised{error: ctx.Err(), code: ExitInterrupted, hint: "the run is stored and starts over with the next demo"}
+		return cli.Advised{Err: ctx.Err(), Code: cli.ExitInterrupted, Hint: "the run is stored and starts over with the next demo"}
 	}
 	if cause := context.Cause(watched); cause != nil {
 		return cause
@@ -100,16 +106,16 @@ func (a *app) exportSample(ctx context.Context, s *stack.Stack, data, out string
 
 // summarize prints the result of the demo and the next commands.
 func (a *app) summarize(status contract.Status, events []contract.TaskEvent, file string, size int64, data string) error {
-	if a.json {
-		return a.print(exported{status, file})
+	if a.JSON {
+		return a.Print(exported{status, file})
 	}
-	if err := a.say("\nExported %s.\n\n", display.Export(status, size)); err != nil {
+	if err := a.Say("\nExported %s.\n\n", display.Export(status, size)); err != nil {
 		return err
 	}
 	if err := display.WritePhases(a.Stdout, events); err != nil {
 		return err
 	}
-	return a.say(`
+	return a.Say(`
 The file is %[1]s
 
 Look at the run in a browser. The first command prints a link that signs it in:

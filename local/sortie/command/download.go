@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -41,8 +42,8 @@ After a download the server may delete the output earlier; the command says when
 		ValidArgsFunction: a.runIDs(),
 	}
 	to.flags(c)
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		client, err := a.client()
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
+		client, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -51,11 +52,11 @@ After a download the server may delete the output earlier; the command says when
 		case err != nil:
 			return err
 		case status.Status == contract.StatusProcessing:
-			return a.stillRunning(status.TaskID)
+			return a.StillRunning(status.TaskID)
 		case status.Status != contract.StatusSuccess:
-			return a.runEnded(status)
+			return a.RunEnded(status)
 		case status.OutputKey == "":
-			return advised{error: fmt.Errorf("the run %s has no output", status.TaskID), code: ExitGone, taskID: status.TaskID}
+			return cli.Advised{Err: fmt.Errorf("the run %s has no output", status.TaskID), Code: cli.ExitGone, TaskID: status.TaskID}
 		}
 		follow := a.newFollower(client)
 		defer follow.close()
@@ -77,13 +78,13 @@ func (a *app) saved(ctx context.Context, follow *follower, status contract.Statu
 	switch {
 	case file == "-":
 		return nil
-	case a.json:
-		return a.print(exported{status, file})
+	case a.JSON:
+		return a.Print(exported{status, file})
 	case file == "":
 		return nil
 	}
-	a.note("%s", display.Export(status, size))
-	return a.say("%s\n", file)
+	a.Note("%s", display.Export(status, size))
+	return a.Say("%s\n", file)
 }
 
 // noteExpiry prints a note if the download has shortened the output's retention.
@@ -92,6 +93,6 @@ func (a *app) noteExpiry(ctx context.Context, follow *follower, before contract.
 	if err != nil || !after.OutputExpiresAt.Before(before.OutputExpiresAt) || after.OutputExpiresAt.IsZero() {
 		return
 	}
-	a.note("The server now keeps the output until %s (before the download: %s).",
+	a.Note("The server now keeps the output until %s (before the download: %s).",
 		a.Moment(after.OutputExpiresAt), a.Moment(before.OutputExpiresAt))
 }

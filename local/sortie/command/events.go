@@ -23,7 +23,7 @@ Events job.* are about runs, and events schedule.* about stored jobs. Consumers 
 these names, which the envelope of events fixes.`,
 		Example:           `  sortie events export_mods_1704857234567_a3f8c2d1`,
 		ValidArgsFunction: a.runIDs(),
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			events, err := c.Events(ctx, args[0], 0)
 			if err != nil {
 				return err
@@ -42,11 +42,11 @@ these names, which the envelope of events fixes.`,
 				}
 				t.Row(fmt.Sprint(e.Seq), a.Instant(e.OccurredAt), e.Type, e.State, fmt.Sprint(e.Attempt), about)
 			}
-			return a.table(contract.TaskEvents{Events: events}, t)
+			return a.Table(contract.TaskEvents{Events: events}, t)
 		}),
 	}
 	for _, stream := range []*cobra.Command{a.eventsTail(), a.eventsList(), a.eventsExport(), a.eventsReplay()} {
-		a.serverFlags(stream)
+		a.ServerFlags(stream)
 		c.AddCommand(stream)
 	}
 	c.AddCommand(a.eventsVerify())

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -32,12 +33,12 @@ progress of the same replay.`,
 	flags.BoolVar(&in.Target.Bus, "bus", false, "send to the bus")
 	flags.IntVar(&limit, "limit", 10_000, "number of events, 1 to 10000")
 	flags.StringVar(&key, "key", "", "idempotency key; a random one by default")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 		if in.From == "" {
-			return wrong("missing --from, want a cursor, a time or earliest")
+			return cli.Wrong("missing --from, want a cursor, a time or earliest")
 		}
 		if (in.Target.WebhookID != "") == in.Target.Bus {
-			return wrong("want --webhook or --bus")
+			return cli.Wrong("want --webhook or --bus")
 		}
 		in.Filter = contract.EventFilter{Types: f.types, ProjectID: f.filter.ProjectID, JobID: f.filter.JobID, TaskID: f.filter.TaskID}
 		if in.Limit = &limit; key == "" {
@@ -48,9 +49,9 @@ progress of the same replay.`,
 			return err
 		}
 		if r.Next != "" {
-			a.note("the range has further events; continue with --from %s", r.Next)
+			a.Note("the range has further events; continue with --from %s", r.Next)
 		}
-		return a.result(r, "%s: %d of %d events are sent\n", r.ID, r.Sent, r.Events)
+		return a.Result(r, "%s: %d of %d events are sent\n", r.ID, r.Sent, r.Events)
 	})
 	return c
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -55,7 +56,7 @@ func runFlag(c *cobra.Command, id *string) {
 func (f *eventFlags) query() (url.Values, error) {
 	f.filter.Types = f.types
 	if err := f.filter.Check(); err != nil {
-		return nil, wrong("--type: %v", err)
+		return nil, cli.Wrong("--type: %v", err)
 	}
 	return api.FilterQuery(f.filter), nil
 }
@@ -69,12 +70,12 @@ again by itself, and continues where it was. With --json each line is an envelop
 		Example: "  sortie events tail\n  sortie events tail --type job.failed,schedule.* --json\n  sortie events tail --run export_mods_1704857234567_a3f8c2d1 --after earliest",
 	}
 	f.add(c, client.Latest)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		query, err := f.query()
 		if err != nil {
 			return err
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ again by itself, and continues where it was. With --json each line is an envelop
 		if at == client.Latest {
 			at = page.Next
 		}
-		retrying := c.WithRetry(math.MaxInt64, func(err error) { a.note("%v; trying again", err) })
+		retrying := c.WithRetry(math.MaxInt64, func(err error) { a.Note("%v; trying again", err) })
 		err = retrying.FollowEvents(ctx, query, &at, a.showEvent)
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an interrupt ends the command
@@ -101,17 +102,17 @@ again by itself, and continues where it was. With --json each line is an envelop
 func (a *app) showEvent(document json.RawMessage) error {
 	var gap contract.Gap
 	if err := json.Unmarshal(document, &gap); err == nil && gap.EventType == contract.StreamGap {
-		a.note("the events after %s are gone; continuing with the oldest, %s", display.Clean(gap.Asked), display.Clean(gap.Oldest))
+		a.Note("the events after %s are gone; continuing with the oldest, %s", display.Clean(gap.Asked), display.Clean(gap.Oldest))
 		return nil
 	}
-	if a.json {
-		return a.say("%s\n", display.EscapeJSON(document))
+	if a.JSON {
+		return a.Say("%s\n", display.EscapeJSON(document))
 	}
 	e, err := events.Parse(document)
 	if err != nil {
 		return fmt.Errorf("cannot read an event: %w", err)
 	}
-	return a.say("%s\n", strings.Join(a.Event(e), "  "))
+	return a.Say("%s\n", strings.Join(a.Event(e), "  "))
 }
 
 func (a *app) eventsList() *cobra.Command {
@@ -126,17 +127,17 @@ JSON.`,
 	}
 	f.add(c, "")
 	c.Flags().IntVar(&limit, "limit", 100, "number of events, 1 to 1000")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		query, err := f.query()
 		if err != nil {
 			return err
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
 		if limit < 1 || limit > 1000 {
-			return wrong("--limit: %d is out of range, want 1 to 1000", limit)
+			return cli.Wrong("--limit: %d is out of range, want 1 to 1000", limit)
 		}
 		all := true
 		var page contract.EventPage
@@ -149,10 +150,10 @@ JSON.`,
 			return err
 		}
 		if !all {
-			a.note("Only the newest %d events were searched; --after earliest begins with the oldest.", client.SearchedEvents)
+			a.Note("Only the newest %d events were searched; --after earliest begins with the oldest.", client.SearchedEvents)
 		}
-		if a.json {
-			return a.print(page)
+		if a.JSON {
+			return a.Print(page)
 		}
 		t := display.NewTable("TIME", "EVENT", "ABOUT", "")
 		for _, document := range page.Events {
@@ -163,7 +164,7 @@ JSON.`,
 			t.Row(a.Event(e)...)
 		}
 		_, err = t.WriteTo(a.Stdout)
-		a.note("what follows: --after %s", display.Clean(page.Next))
+		a.Note("what follows: --after %s", display.Clean(page.Next))
 		return err
 	})
 	return c
@@ -180,8 +181,8 @@ within a minute after its last event.`,
 		Example: "  sortie events export events.ndjson",
 	}
 	c.Flags().StringVar(&after, "after", client.Earliest, "begin behind this cursor")
-	c.RunE = does(func(ctx context.Context, args []string) error {
-		c, err := a.client()
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -209,7 +210,7 @@ within a minute after its last event.`,
 		if err != nil {
 			return err
 		}
-		return a.result(map[string]any{"file": args[0], "lines": count, "next": at}, "%s: %d lines, up to %s\n", args[0], count, display.Clean(at))
+		return a.Result(map[string]any{"file": args[0], "lines": count, "next": at}, "%s: %d lines, up to %s\n", args[0], count, display.Clean(at))
 	})
 	return c
 }
@@ -242,7 +243,7 @@ file the command needs no network.`,
 	c.Flags().StringVar(&keys, "keys", "", "file or address of the public keys (required)")
 	c.Flags().StringVar(&until, "until", "", "position or cursor that the proof must reach")
 	argument.Require(c, "keys")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		end, err := reached(until)
 		if err != nil {
 			return err
@@ -271,7 +272,7 @@ file the command needs no network.`,
 		if proof.Outside > 0 {
 			text += fmt.Sprintf("; %d more are signed, but are not between two checkpoints", proof.Outside)
 		}
-		return a.result(proof, "%s\n", display.Clean(text))
+		return a.Result(proof, "%s\n", display.Clean(text))
 	})
 	return c
 }
@@ -283,7 +284,7 @@ func reached(until string) (int64, error) {
 	}
 	end, err := strconv.ParseInt(until[strings.LastIndexByte(until, '-')+1:], 10, 64)
 	if err != nil || end < 1 {
-		return 0, wrong("--until: malformed value %q, want a position such as 120, or a cursor", until)
+		return 0, cli.Wrong("--until: malformed value %q, want a position such as 120, or a cursor", until)
 	}
 	return end, nil
 }
@@ -302,7 +303,7 @@ func readKeys(ctx context.Context, from string) ([]byte, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
-		return nil, wrong("--keys: malformed address, want http://HOST:PORT/.well-known/jwks.json")
+		return nil, cli.Wrong("--keys: malformed address, want http://HOST:PORT/.well-known/jwks.json")
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -15,7 +16,7 @@ the runs that hold it, its position, when it is expected to start, and the singl
 change that would let it start.`,
 		Example:           "  sortie explain nightly-report:20270301T020000Z\n  sortie explain export_mods_1704857234567_a3f8c2d1 --json",
 		ValidArgsFunction: a.runIDs(),
-		RunE:              printed(a, byID((*client.Client).Explain), func(x contract.Explanation) error { return a.table(x, a.Explanation(x)) }),
+		RunE:              cli.Printed(a.App, cli.ByID((*client.Client).Explain), func(x contract.Explanation) error { return a.Table(x, a.Explanation(x)) }),
 	}
 }
 
@@ -28,6 +29,6 @@ func (a *app) jobsExplain() *cobra.Command {
 		Long: `Explain what the schedule of a job waits for, how its last firing ended, and which
 of its firings were skipped and why.`,
 		Example: "  sortie jobs explain nightly-report",
-		RunE:    printed(a, byID((*client.Client).ExplainJob), func(x contract.JobExplanation) error { return a.table(x, a.JobExplanation(x)) }),
+		RunE:    cli.Printed(a.App, cli.ByID((*client.Client).ExplainJob), func(x contract.JobExplanation) error { return a.Table(x, a.JobExplanation(x)) }),
 	}
 }

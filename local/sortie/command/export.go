@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -66,7 +67,7 @@ Options that are not given have the server's defaults.`,
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long to wait for the run, such as 90s; 0 is unlimited")
 	argument.Require(c, "pi")
 	argument.Complete(c, "cheimarros-mode", "", limit.CheimarrosModes())
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		return a.runExport(ctx, args[0], f, f.request(flags))
 	})
 	return c
@@ -115,23 +116,23 @@ type exported struct {
 }
 
 func (a *app) runExport(ctx context.Context, format string, f exportFlags, request contract.ExportRequest) error {
-	c, err := a.client()
+	c, err := a.Client()
 	if err != nil {
 		return err
 	}
 	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Export(ctx, format, request, f.key)
 	if client.Gone(err) { // the format is unknown
-		return advised{error: err, code: ExitUsage, hint: strings.Trim(argument.Similar(format, limit.Formats()), " ()")}
+		return cli.Advised{Err: err, Code: cli.ExitUsage, Hint: strings.Trim(argument.Similar(format, limit.Formats()), " ()")}
 	}
 	if problem, ok := errors.AsType[*client.Problem](err); ok && problem.Field == "options.cheimarrosMode" {
-		return advised{error: err, code: ExitUsage, hint: strings.Trim(argument.Similar(f.cheimarros, limit.CheimarrosModes()), " ()")}
+		return cli.Advised{Err: err, Code: cli.ExitUsage, Hint: strings.Trim(argument.Similar(f.cheimarros, limit.CheimarrosModes()), " ()")}
 	}
 	if err != nil {
 		return err
 	}
 	if f.noWait {
-		return a.result(accepted, "%s\n", accepted.TaskID)
+		return a.Result(accepted, "%s\n", accepted.TaskID)
 	}
 	if err := a.announce(accepted.TaskID, f.to.path); err != nil {
 		return err
@@ -148,12 +149,12 @@ func (a *app) runExport(ctx context.Context, format string, f exportFlags, reque
 // announce prints the task id early, before a later step can fail.
 func (a *app) announce(taskID, target string) error {
 	switch {
-	case a.json:
-		_, err := fmt.Fprintf(a.screen, "{\"task_id\":%q}\n", taskID)
+	case a.JSON:
+		_, err := fmt.Fprintf(a.Screen, "{\"task_id\":%q}\n", taskID)
 		return err
 	case target == "-":
-		a.note("%s", taskID)
+		a.Note("%s", taskID)
 		return nil
 	}
-	return a.say("%s\n", taskID)
+	return a.Say("%s\n", taskID)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/fetch"
@@ -36,8 +37,8 @@ type follower struct {
 // newFollower starts the display of a run. The caller closes it.
 func (a *app) newFollower(c *client.Client) *follower {
 	f := &follower{app: a, client: c}
-	if !a.json {
-		f.progress = display.NewProgress(a.screen, a.Clock)
+	if !a.JSON {
+		f.progress = display.NewProgress(a.Screen, a.Clock)
 	}
 	return f
 }
@@ -64,7 +65,7 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 		defer cancel()
 	}
 	wait := plainWait
-	if f.progress != nil && f.app.screen.Draws() {
+	if f.progress != nil && f.app.Screen.Draws() {
 		wait = drawnWait
 	}
 	status, err := f.client.WithRetry(outage, f.onRetry).Follow(limited, taskID, wait,
@@ -76,16 +77,16 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 		})
 	switch {
 	case ctx.Err() != nil:
-		return status, advised{error: ctx.Err(), code: ExitInterrupted, hint: f.app.howToContinue(taskID), taskID: taskID}
+		return status, cli.Advised{Err: ctx.Err(), Code: cli.ExitInterrupted, Hint: f.app.HowToContinue(taskID), TaskID: taskID}
 	case errors.Is(context.Cause(limited), errTimeout) && errors.Is(err, context.DeadlineExceeded):
-		return status, f.app.stillRunning(taskID)
+		return status, f.app.StillRunning(taskID)
 	case err != nil:
 		if _, ok := errors.AsType[*client.Unreachable](err); ok {
-			return status, advised{error: err, code: ExitUnreachable, hint: f.app.howToContinue(taskID), taskID: taskID}
+			return status, cli.Advised{Err: err, Code: cli.ExitUnreachable, Hint: f.app.HowToContinue(taskID), TaskID: taskID}
 		}
 		return status, err
 	case status.Status != contract.StatusSuccess:
-		return status, f.app.runEnded(status)
+		return status, f.app.RunEnded(status)
 	}
 	return status, nil
 }
@@ -94,7 +95,7 @@ func (f *follower) wait(ctx context.Context, taskID string, timeout time.Duratio
 // no output.
 func (f *follower) save(ctx context.Context, status contract.Status, to target) (file string, size int64, err error) {
 	if status.OutputKey == "" {
-		f.app.note("The run has no output.")
+		f.app.Note("The run has no output.")
 		return "", 0, nil
 	}
 	job := fetch.Job{
@@ -118,10 +119,10 @@ func (f *follower) save(ctx context.Context, status contract.Status, to target) 
 		return file, size, nil
 	case ctx.Err() != nil:
 		hint := fmt.Sprintf("%q repeats the download", f.app.Name+" download "+status.TaskID)
-		return "", 0, advised{error: ctx.Err(), code: ExitInterrupted, hint: hint, taskID: status.TaskID}
+		return "", 0, cli.Advised{Err: ctx.Err(), Code: cli.ExitInterrupted, Hint: hint, TaskID: status.TaskID}
 	case errors.Is(err, fetch.ErrExists):
 		hint := fmt.Sprintf("choose another file with -o, or replace it with %q", f.app.Name+" download "+status.TaskID+" --force")
-		return "", 0, advised{error: err, code: ExitFailed, hint: hint, taskID: status.TaskID}
+		return "", 0, cli.Advised{Err: err, Code: cli.ExitFailed, Hint: hint, TaskID: status.TaskID}
 	}
 	return "", 0, err
 }

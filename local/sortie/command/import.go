@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/importer"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 )
@@ -27,7 +28,7 @@ format of the system, with users, is recognised by the name of the file (/etc/cr
 /etc/cron.d/) or by the user root; --system says it.`, &f)
 	crontab.Flags().BoolVar(&f.source.System, "system", false, "the lines have users, as in /etc/cron.d")
 	crontab.Flags().StringVar(&f.source.TimeZone, "time-zone", "", "time zone of the schedules without CRON_TZ; by default that of this machine")
-	return group("import", "Convert the jobs of other programs to job files",
+	return cli.Group("import", "Convert the jobs of other programs to job files",
 		crontab,
 		a.importOf("kubernetes", "Convert CronJobs and Jobs of Kubernetes", `The file has manifests in YAML or JSON, in several documents or lists. Objects of other
 kinds are left out, with a note. Templates must be rendered first.`, &f),
@@ -49,20 +50,20 @@ that has no counterpart, and each that means something else. "-" is standard inp
 	}
 	c.Flags().StringVar(&f.out, "out", "", "folder for the job files, one for each job; by default standard output")
 	c.Flags().BoolVar(&f.force, "force", false, "replace existing files of --out")
-	c.RunE = does(func(_ context.Context, args []string) (err error) {
+	c.RunE = cli.Does(func(_ context.Context, args []string) (err error) {
 		s := f.source
 		if s.Name = args[0]; s.TimeZone == "" {
 			s.TimeZone = a.localZone()
 		}
-		if s.Text, err = a.readUpTo(s.Name, importer.SourceLimit+1); err != nil {
+		if s.Text, err = a.ReadUpTo(s.Name, importer.SourceLimit+1); err != nil {
 			return err
 		}
 		jobs, left, err := importer.Convert(program, s)
 		if problem, ok := errors.AsType[*importer.Error](err); ok {
-			return wrong("%s:%d: %s", s.Name, problem.Line, problem.Problem)
+			return cli.Wrong("%s:%d: %s", s.Name, problem.Line, problem.Problem)
 		}
 		for _, part := range left {
-			a.note("%s:%d: %s", s.Name, part.Line, part.Problem)
+			a.Note("%s:%d: %s", s.Name, part.Line, part.Problem)
 		}
 		return a.writeImported(jobs, f.out, f.force)
 	})
@@ -72,13 +73,13 @@ that has no counterpart, and each that means something else. "-" is standard inp
 // writeImported writes the job files to standard output, or to a folder. It writes none if one
 // exists, unless replace is set.
 func (a *app) writeImported(jobs []importer.Job, folder string, replace bool) error {
-	if folder == "" && a.json {
-		return a.print(map[string]any{"jobs": jobs})
+	if folder == "" && a.JSON {
+		return a.Print(map[string]any{"jobs": jobs})
 	}
 	file := func(j importer.Job) string { return filepath.Join(folder, j.Definition.ID+".yaml") }
 	for _, j := range jobs {
 		if _, err := os.Lstat(file(j)); folder != "" && !replace && err == nil {
-			return wrong("%s exists, want another folder, or --force to replace its files", file(j))
+			return cli.Wrong("%s exists, want another folder, or --force to replace its files", file(j))
 		}
 	}
 	if folder != "" {
@@ -91,23 +92,23 @@ func (a *app) writeImported(jobs []importer.Job, folder string, replace bool) er
 		switch {
 		case err != nil:
 		case folder == "" && i > 0:
-			err = a.say("---\n%s", text)
+			err = a.Say("---\n%s", text)
 		case folder == "":
-			err = a.say("%s", text)
+			err = a.Say("%s", text)
 		default:
 			if replace { // a new file, so that no link is followed
 				_ = os.Remove(file(j))
 			}
-			if err = jobfile.WriteNew(file(j), string(text)); err == nil && !a.json {
-				err = a.say("%s\n", file(j))
+			if err = jobfile.WriteNew(file(j), string(text)); err == nil && !a.JSON {
+				err = a.Say("%s\n", file(j))
 			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if a.json {
-		return a.print(map[string]any{"jobs": jobs})
+	if a.JSON {
+		return a.Print(map[string]any{"jobs": jobs})
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -26,17 +27,17 @@ func (a *app) jobs() *cobra.Command {
 		return &cobra.Command{
 			Use: name + " JOB", Short: short, Long: short + ". The command is idempotent.",
 			Example: "  sortie jobs " + name + " nightly-report",
-			RunE: printed(a, byID(call), func(j client.Job) error {
-				return a.result(j, "%s: %s\n", j.ID, a.Schedule(j.JobAnswer))
+			RunE: cli.Printed(a.App, cli.ByID(call), func(j client.Job) error {
+				return a.Result(j, "%s: %s\n", j.ID, a.Schedule(j.JobAnswer))
 			}),
 		}
 	}
-	c := a.resources("jobs", "Store jobs, run them and look at them",
+	c := a.Resources("jobs", "Store jobs, run them and look at them",
 		a.jobsApply(), a.jobsDiff(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsBackfill(), a.jobsHistory(), a.jobsExplain(),
 		switching("pause", "Stop the schedule of a job", (*client.Client).PauseJob),
 		switching("resume", "Start the schedule of a paused job", (*client.Client).ResumeJob),
 		switching("clear", "Forget how the last run of a job ended, for requirePreviousSuccess", (*client.Client).ClearJob),
-		a.removal(&cobra.Command{
+		a.Removal(&cobra.Command{
 			Use: "delete JOB", Short: "Delete a job with its versions", Long: "Delete a job with its versions. Its runs stay.",
 			Example: "  sortie jobs delete nightly-report",
 		}, "deleted", (*client.Client).DeleteJob))
@@ -57,7 +58,7 @@ func (a *app) jobsList() *cobra.Command {
 An export by "sortie export", or a program by "sortie run", is a run of no stored
 job: "sortie runs" lists it.`,
 		Example: "  sortie jobs list\n  sortie jobs list -l team=data,env!=dev --json",
-		RunE: printed(a, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) {
+		RunE: cli.Printed(a.App, func(ctx context.Context, c *client.Client, _ []string) (contract.JobList, error) {
 			return allJobs(ctx, c, page)
 		}, a.showJobs),
 	}
@@ -70,7 +71,7 @@ job: "sortie runs" lists it.`,
 // allJobs reads all pages of the list of the jobs that a page selects.
 func allJobs(ctx context.Context, c *client.Client, page client.Page) (contract.JobList, error) {
 	list := contract.JobList{Jobs: []contract.JobSummary{}}
-	err := pages(0, func(cursor string) (int, string, error) {
+	err := cli.Pages(0, func(cursor string) (int, string, error) {
 		page.Cursor = cursor
 		next, err := c.Jobs(ctx, page)
 		list.Jobs = append(list.Jobs, next.Jobs...)
@@ -98,9 +99,9 @@ func (a *app) showJobs(list contract.JobList) error {
 		t.Row(cells...)
 	}
 	if len(list.Jobs) == 0 {
-		a.note("No jobs.")
+		a.Note("No jobs.")
 	}
-	return a.table(list, t)
+	return a.Table(list, t)
 }
 
 func (a *app) jobsShow() *cobra.Command {
@@ -112,7 +113,7 @@ comments.`,
 		Example: "  sortie jobs show nightly-report\n  sortie jobs show nightly-report --version 2 > old.yaml",
 	}
 	c.Flags().Int64Var(&version, "version", 0, "number of a version; by default the current one")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		if version != 0 {
 			old, err := c.JobVersion(ctx, args[0], version)
 			if err != nil {
@@ -130,8 +131,8 @@ comments.`,
 }
 
 func (a *app) showDefinition(answer any, d job.Definition, comments ...string) error {
-	if a.json {
-		return a.print(answer)
+	if a.JSON {
+		return a.Print(answer)
 	}
 	text, err := d.Canonical()
 	if err == nil {
@@ -141,11 +142,11 @@ func (a *app) showDefinition(answer any, d job.Definition, comments ...string) e
 		return fmt.Errorf("cannot write the definition: %w", err)
 	}
 	for _, line := range comments {
-		if err := a.say("# %s\n", display.Clean(line)); err != nil {
+		if err := a.Say("# %s\n", display.Clean(line)); err != nil {
 			return err
 		}
 	}
-	return a.say("%s", text)
+	return a.Say("%s", text)
 }
 
 func (a *app) jobsRun() *cobra.Command {
@@ -171,7 +172,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 	flags.StringVar(&key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	flags.BoolVar(&plan, "plan", false, planHelp)
 	flags.BoolVar(&wait, "wait", false, "wait for the end of the run, and show its states")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		parameters, err := argument.Assignments("param", given)
 		if err != nil {
 			return err
@@ -186,7 +187,7 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 		if request.ScheduledAt, err = timeFlag("at", at, time.Time{}); err != nil {
 			return err
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -197,18 +198,18 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 			if err != nil {
 				return err
 			}
-			return a.table(p, a.Plan(p))
+			return a.Table(p, a.Plan(p))
 		}
 		key = cmp.Or(key, uuid.NewString())
 		accepted, err := c.RunJob(ctx, args[0], request, key)
 		if err != nil {
 			return err
 		}
-		if a.json && !wait {
-			return a.print(accepted)
+		if a.JSON && !wait {
+			return a.Print(accepted)
 		}
-		if !a.json {
-			err = a.say("%s\n", accepted.RunID)
+		if !a.JSON {
+			err = a.Say("%s\n", accepted.RunID)
 		}
 		if err != nil || !wait {
 			return err
@@ -223,8 +224,8 @@ func (a *app) waitFor(ctx context.Context, c *client.Client, id string) error {
 	follow := a.newFollower(c)
 	status, err := follow.wait(ctx, id, 0)
 	follow.close()
-	if a.json && status.TaskID != "" {
-		return errors.Join(a.print(status), err)
+	if a.JSON && status.TaskID != "" {
+		return errors.Join(a.Print(status), err)
 	}
 	return err
 }
@@ -236,7 +237,7 @@ func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, wrong("--%s: malformed time %q, want RFC 3339, such as 2027-03-01T08:00:00Z", name, text)
+		return at, cli.Wrong("--%s: malformed time %q, want RFC 3339, such as 2027-03-01T08:00:00Z", name, text)
 	}
 	return at, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -90,7 +91,7 @@ that each of their jobs has. A stored job without the label is not changed, and
 	f.define(c)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check the jobs, show what would change, and change nothing")
 	c.Flags().BoolVar(&f.yes, "yes", false, "delete what --prune selects")
-	c.RunE = does(func(ctx context.Context, names []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, names []string) error {
 		f.files = append(f.files, names...)
 		return a.applyFiles(ctx, f)
 	})
@@ -106,7 +107,7 @@ func (a *app) jobsDiff() *cobra.Command {
 	}
 	f.define(c)
 	c.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with 1 if something differs")
-	c.RunE = does(func(ctx context.Context, names []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, names []string) error {
 		f.files = append(f.files, names...)
 		return a.applyFiles(ctx, f)
 	})
@@ -120,7 +121,7 @@ func (a *app) jobsValidate() *cobra.Command {
 		Long: `Check the jobs of files and folders without a server. It cannot check what depends
 on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
 		Example: "  sortie jobs validate jobs/",
-		RunE:    does(func(_ context.Context, names []string) error { return a.validateFiles(append(files, names...)) }),
+		RunE:    cli.Does(func(_ context.Context, names []string) error { return a.validateFiles(append(files, names...)) }),
 	}
 	filesFlag(c, &files)
 	return c
@@ -128,7 +129,7 @@ on the server: its pools, its secrets and its limits. "sortie jobs diff" does.`,
 
 // validateFiles checks the jobs of files, and prints their ids.
 func (a *app) validateFiles(names []string) error {
-	files, err := jobfile.Read(a.readUpTo, names)
+	files, err := jobfile.Read(a.ReadUpTo, names)
 	if err != nil {
 		return err
 	}
@@ -136,14 +137,14 @@ func (a *app) validateFiles(names []string) error {
 	for _, f := range files {
 		a.warn(f, f.Definition.Warnings())
 		valid = append(valid, map[string]string{"id": f.Definition.ID, "file": f.Name})
-		if !a.json {
-			if err := a.say("valid %s, %s\n", f.Definition.ID, display.Clean(f.Name)); err != nil {
+		if !a.JSON {
+			if err := a.Say("valid %s, %s\n", f.Definition.ID, display.Clean(f.Name)); err != nil {
 				return err
 			}
 		}
 	}
-	if a.json {
-		return a.print(map[string]any{"jobs": valid})
+	if a.JSON {
+		return a.Print(map[string]any{"jobs": valid})
 	}
 	return nil
 }
@@ -152,9 +153,9 @@ func (a *app) validateFiles(names []string) error {
 // only if the server accepts all files.
 func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if _, err := path.Match(flags.prune, ""); err != nil {
-		return wrong("--prune: malformed pattern %q, want one such as 'reports-*'", flags.prune)
+		return cli.Wrong("--prune: malformed pattern %q, want one such as 'reports-*'", flags.prune)
 	}
-	files, err := jobfile.Read(a.readUpTo, flags.files)
+	files, err := jobfile.Read(a.ReadUpTo, flags.files)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if files, err = inOrder(files); err != nil {
 		return err
 	}
-	c, err := a.client()
+	c, err := a.Client()
 	if err != nil {
 		return err
 	}
@@ -198,11 +199,11 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 		return err
 	}
 	if unconfirmed {
-		return wrong("--prune: %d jobs would be deleted, and nothing has changed; want --yes too", len(surplus))
+		return cli.Wrong("--prune: %d jobs would be deleted, and nothing has changed; want --yes too", len(surplus))
 	}
 	for _, r := range results {
 		if flags.exitCode && r.Result != "unchanged" {
-			return advised{error: errors.New("the files and the stored jobs differ"), code: ExitFailed}
+			return cli.Advised{Err: errors.New("the files and the stored jobs differ"), Code: cli.ExitFailed}
 		}
 	}
 	return nil
@@ -212,11 +213,11 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 func checkOwner(owner string, files []jobfile.File) error {
 	key, value, ok := strings.Cut(owner, "=")
 	if owner != "" && (!ok || !label.ValidKey(key) || value == "" || !label.ValidValue(value)) {
-		return wrong("--owner: malformed label %q, want KEY=VALUE, such as repository=reports", owner)
+		return cli.Wrong("--owner: malformed label %q, want KEY=VALUE, such as repository=reports", owner)
 	}
 	for _, f := range files {
 		if owner != "" && f.Definition.Labels[key] != value {
-			return wrong("%s: job %s has the label %s=%q, want labels: {%s: %s}, that of --owner", display.Clean(f.Name), f.Definition.ID, key, f.Definition.Labels[key], key, value)
+			return cli.Wrong("%s: job %s has the label %s=%q, want labels: {%s: %s}, that of --owner", display.Clean(f.Name), f.Definition.ID, key, f.Definition.Labels[key], key, value)
 		}
 	}
 	return nil
@@ -261,7 +262,7 @@ func apply(ctx context.Context, c *client.Client, files []jobfile.File, owner st
 // showAll prints the results. single is the form of the result for one file.
 func (a *app) showAll(results []applied, single bool) error {
 	switch {
-	case !a.json:
+	case !a.JSON:
 		for _, r := range results {
 			if err := a.showApplied(r); err != nil {
 				return err
@@ -269,11 +270,11 @@ func (a *app) showAll(results []applied, single bool) error {
 		}
 		return nil
 	case single && len(results) == 1:
-		return a.print(results[0])
+		return a.Print(results[0])
 	case single:
 		return nil // it failed
 	}
-	return a.print(map[string][]applied{"jobs": results})
+	return a.Print(map[string][]applied{"jobs": results})
 }
 
 func applyFile(ctx context.Context, c *client.Client, f jobfile.File, owner string, dryRun bool) (applied, error) {
@@ -287,7 +288,7 @@ func applyFile(ctx context.Context, c *client.Client, f jobfile.File, owner stri
 		return result, err
 	}
 	if result.Result == "changed" && !owns(owner, before.Labels) {
-		return result, wrong("%s: the stored job %s has not the label of --owner %s; give the job another id, or set its label first", display.Clean(f.Name), id, owner)
+		return result, cli.Wrong("%s: the stored job %s has not the label of --owner %s; give the job another id, or set its label first", display.Clean(f.Name), id, owner)
 	}
 	changes, err := job.Diff(before.Definition, f.Definition)
 	if err != nil {
@@ -325,12 +326,12 @@ func (a *app) showApplied(r applied) error {
 	for _, change := range r.Changes {
 		text += "\n  " + display.Clean(job.Change{Field: change.Field, Before: string(change.Before), After: string(change.After)}.String())
 	}
-	return a.say("%s\n", text)
+	return a.Say("%s\n", text)
 }
 
 // warn notes the warnings about a file.
 func (a *app) warn(f jobfile.File, warnings []string) {
 	for _, warning := range warnings {
-		a.note("%s: warning: %s", f.Name, warning)
+		a.Note("%s: warning: %s", f.Name, warning)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -64,17 +65,17 @@ Without --yes the command shows what it would start, and changes nothing.`,
 	flags.StringVar(&order, "order", "oldest", "which times start first: oldest or newest")
 	flags.IntVar(&parallel, "max-parallel", 1, "how many of the runs run at the same time, 1 to 100")
 	flags.BoolVar(&yes, "yes", false, "start the runs")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if order != "oldest" && order != "newest" {
-			return wrong("--order: %q, want oldest or newest", order)
+			return cli.Wrong("--order: %q, want oldest or newest", order)
 		}
 		if parallel < 1 || parallel > 100 {
-			return wrong("--max-parallel: %d is out of range, want 1 to 100", parallel)
+			return cli.Wrong("--max-parallel: %d is out of range, want 1 to 100", parallel)
 		}
 		now := a.Clock.Now().UTC().Truncate(time.Second)
 		begin, err := timeFlag("from", from, time.Time{})
 		if err == nil && begin.IsZero() {
-			err = wrong("--from: missing, want the first time, RFC 3339")
+			err = cli.Wrong("--from: missing, want the first time, RFC 3339")
 		}
 		if err != nil {
 			return err
@@ -83,7 +84,7 @@ Without --yes the command shows what it would start, and changes nothing.`,
 		if err != nil {
 			return err
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -92,7 +93,7 @@ Without --yes the command shows what it would start, and changes nothing.`,
 			return err
 		}
 		if j.ConcurrencyKey != "" && flags.Changed("max-parallel") {
-			return wrong("--max-parallel: the job has the concurrencyKey %q, whose limit applies; leave the flag out", j.ConcurrencyKey)
+			return cli.Wrong("--max-parallel: the job has the concurrencyKey %q, whose limit applies; leave the flag out", j.ConcurrencyKey)
 		}
 		if latest := now.Add(time.Second); end.After(latest) {
 			end = latest
@@ -106,7 +107,7 @@ Without --yes the command shows what it would start, and changes nothing.`,
 			slices.Reverse(plan.times)
 		}
 		if !yes {
-			return errors.Join(a.showBackfill(plan), wrong("%d runs would be started, and nothing has changed; want --yes too", plan.Count))
+			return errors.Join(a.showBackfill(plan), cli.Wrong("%d runs would be started, and nothing has changed; want --yes too", plan.Count))
 		}
 		if j.ConcurrencyKey != "" {
 			parallel = 0
@@ -127,7 +128,7 @@ func backfillName(id string, now time.Time) string {
 func planBackfill(d job.Definition, begin, end time.Time) (backfillPlan, error) {
 	schedule, ok := d.Times()
 	if !ok {
-		return backfillPlan{}, wrong("job %s has no schedule, want a job with one", d.ID)
+		return backfillPlan{}, cli.Wrong("job %s has no schedule, want a job with one", d.ID)
 	}
 	plan := backfillPlan{JobID: d.ID}
 	for at := begin.Add(-1); ; {
@@ -136,15 +137,15 @@ func planBackfill(d job.Definition, begin, end time.Time) (backfillPlan, error) 
 			break
 		}
 		if at = next; len(plan.times) == backfillMost {
-			return backfillPlan{}, wrong("--from, --to: more than %d times, want fewer; backfill a part after the other", backfillMost)
+			return backfillPlan{}, cli.Wrong("--from, --to: more than %d times, want fewer; backfill a part after the other", backfillMost)
 		}
 		if !schedule.Has(at) {
-			return backfillPlan{}, wrong("job %s fires at an interval, whose past times are unknown; want a job with a cron expression", d.ID)
+			return backfillPlan{}, cli.Wrong("job %s fires at an interval, whose past times are unknown; want a job with a cron expression", d.ID)
 		}
 		plan.times = append(plan.times, at)
 	}
 	if plan.Count = len(plan.times); plan.Count == 0 {
-		return backfillPlan{}, wrong("--from, --to: the schedule of job %s has no time from %s to %s", d.ID, begin.Format(time.RFC3339), end.Format(time.RFC3339))
+		return backfillPlan{}, cli.Wrong("--from, --to: the schedule of job %s has no time from %s to %s", d.ID, begin.Format(time.RFC3339), end.Format(time.RFC3339))
 	}
 	plan.First, plan.Last = plan.times[0], plan.times[plan.Count-1]
 	return plan, nil
@@ -176,7 +177,7 @@ func (a *app) startBackfill(ctx context.Context, c *client.Client, plan *backfil
 				created.Add(1)
 			}
 			if n := created.Load() + existing.Load(); n%500 == 0 {
-				a.note("%d of %d times.", n, plan.Count)
+				a.Note("%d of %d times.", n, plan.Count)
 			}
 			return nil
 		})
@@ -187,12 +188,12 @@ func (a *app) startBackfill(ctx context.Context, c *client.Client, plan *backfil
 }
 
 func (a *app) showBackfill(plan backfillPlan) error {
-	if a.json {
-		return a.print(plan)
+	if a.JSON {
+		return a.Print(plan)
 	}
-	err := a.say("%s: %d times of job %s, from %s to %s\n", plan.Backfill, plan.Count, plan.JobID, plan.First.Format(time.RFC3339), plan.Last.Format(time.RFC3339))
+	err := a.Say("%s: %d times of job %s, from %s to %s\n", plan.Backfill, plan.Count, plan.JobID, plan.First.Format(time.RFC3339), plan.Last.Format(time.RFC3339))
 	if plan.New+plan.Existing == 0 || err != nil {
 		return err
 	}
-	return a.say("%d new runs, %d existing ones. Next: sortie runs -l backfill=%s\n", plan.New, plan.Existing, plan.Backfill)
+	return a.Say("%d new runs, %d existing ones. Next: sortie runs -l backfill=%s\n", plan.New, plan.Existing, plan.Backfill)
 }

@@ -23,7 +23,7 @@ apply" reads them again. Secrets are names, so the files have no values of them.
 	selectorFlag(c.Flags(), &page.Filter.Label)
 	c.Flags().StringVar(&folder, "out", "", "folder of the files; by default standard output")
 	c.Flags().BoolVar(&force, "force", false, "replace existing files of --out")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 		list, err := allJobs(ctx, c, page)
 		if err != nil {
 			return err

@@ -28,7 +28,7 @@ type simulatedJob struct {
 
 // graphOf reads the graph of a stored job with the durations of its jobs; nil for a job alone.
 func (a *app) graphOf(ctx context.Context, id string) ([]schedule.Node, error) {
-	c, err := a.client()
+	c, err := a.Client()
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -34,11 +35,11 @@ are one line with their number. A summary and the next firing follow.`,
 		Example: "  sortie jobs history nightly-report --limit 100",
 	}
 	c.Flags().IntVar(&limit, "limit", limit, "how many, 1 to 1000")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if limit < 1 || limit > 1000 {
-			return wrong("--limit: %d is out of range, want 1 to 1000", limit)
+			return cli.Wrong("--limit: %d is out of range, want 1 to 1000", limit)
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -60,8 +61,8 @@ are one line with their number. A summary and the next firing follow.`,
 }
 
 func (a *app) showHistory(h history, next string) error {
-	if a.json {
-		return a.print(h)
+	if a.JSON {
+		return a.Print(h)
 	}
 	t := display.NewTable("RUN", "STATE", "TRIGGER", "VERSION", "AGE", "TOOK", "WHY")
 	outcomes := map[string]int{}
@@ -83,6 +84,6 @@ func (a *app) showHistory(h history, next string) error {
 	for i, outcome := range slices.Sorted(maps.Keys(outcomes)) {
 		counts = append(counts[:i], fmt.Sprintf("%d %s", outcomes[outcome], outcome))
 	}
-	a.note("%s. %s.", strings.Join(counts, ", "), next)
+	a.Note("%s. %s.", strings.Join(counts, ", "), next)
 	return nil
 }

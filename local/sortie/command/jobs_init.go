@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 )
@@ -31,7 +32,7 @@ replaces no file of a job.`,
 	}
 	c.Flags().StringVar(&folder, "folder", ".", "folder of the file")
 	argument.Must(c.MarkFlagDirname("folder"))
-	c.RunE = does(func(context.Context, []string) error { return a.initJob(folder) })
+	c.RunE = cli.Does(func(context.Context, []string) error { return a.initJob(folder) })
 	return c
 }
 
@@ -58,9 +59,9 @@ func (i interview) ask(question, fallback string, check func(answer string) erro
 			return answer, nil
 		}
 		if !more {
-			return "", wrong("%s: %v", question, errors.Join(refused, i.lines.Err()))
+			return "", cli.Wrong("%s: %v", question, errors.Join(refused, i.lines.Err()))
 		}
-		i.app.note("%v", refused)
+		i.app.Note("%v", refused)
 	}
 }
 
@@ -79,7 +80,7 @@ func (a *app) initJob(folder string) error {
 	d := job.Definition{Image: jobfile.Scheme + command[0], Command: command[1:], ID: "x", RetryConfig: &job.RetryConfig{}}
 	located := d
 	if _, err := jobfile.Absolute(&located, folder); err != nil {
-		return wrong("%s: %v", command[0], err)
+		return cli.Wrong("%s: %v", command[0], err)
 	}
 	// field returns a check of one field, by the rules of job files.
 	field := func(name string, set func(string)) func(string) error {
@@ -120,11 +121,11 @@ func (a *app) initJob(folder string) error {
 	if err != nil {
 		return err
 	}
-	a.note("%s runs %q. Next:\n", name, text)
+	a.Note("%s runs %q. Next:\n", name, text)
 	for _, next := range []string{"jobs simulate " + name, "jobs apply -f " + name, "jobs run " + d.ID + " --wait"} {
-		a.note("  %s %s", a.Name, next)
+		a.Note("  %s %s", a.Name, next)
 	}
-	return a.result(map[string]string{"id": d.ID, "file": name}, "%s\n", name)
+	return a.Result(map[string]string{"id": d.ID, "file": name}, "%s\n", name)
 }
 
 // localZone returns the name of the user's time zone, by default UTC.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -24,7 +25,7 @@ func inOrder(files []jobfile.File) (sorted []jobfile.File, err error) {
 			for _, f := range files {
 				ids = append(ids, f.Definition.ID)
 			}
-			return nil, wrong("after: among the jobs %s some come after each other in a circle; remove one of the dependencies", strings.Join(ids, ", "))
+			return nil, cli.Wrong("after: among the jobs %s some come after each other in a circle; remove one of the dependencies", strings.Join(ids, ", "))
 		}
 		sorted, files = append(sorted, files[ready]), slices.Delete(slices.Clone(files), ready, ready+1)
 	}

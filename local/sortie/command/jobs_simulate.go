@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/local/sortie/schedule"
@@ -60,9 +61,9 @@ run delays the end of the graph. It asks the server.`,
 	flags.IntVar(&most, "limit", most, "how many, 1 to 100000")
 	flags.BoolVar(&graph, "graph", false, "also show the jobs that come after the job")
 	flags.StringArrayVar(&down, "down", nil, "outage FROM..TO, two times of RFC 3339 (repeatable)")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if most < 1 || most > 100_000 {
-			return wrong("--limit: %d is out of range, want 1 to 100000", most)
+			return cli.Wrong("--limit: %d is out of range, want 1 to 100000", most)
 		}
 		after, err := timeFlag("from", from, a.Clock.Now())
 		if err != nil {
@@ -73,18 +74,18 @@ run delays the end of the graph. It asks the server.`,
 			return err
 		}
 		if last.Before(after) {
-			return wrong("--until: %s is before --from, %s", until, after.Format(time.RFC3339))
+			return cli.Wrong("--until: %s is before --from, %s", until, after.Format(time.RFC3339))
 		}
 		outages, err := outagesOf(down)
 		if err != nil {
 			return err
 		}
-		f, err := jobfile.ReadOne(a.readUpTo, args[0])
+		f, err := jobfile.ReadOne(a.ReadUpTo, args[0])
 		if err != nil {
 			return err
 		}
 		if !f.Definition.Scheduled() {
-			return wrong("%s: the job has no schedule, want one to simulate", f.Name)
+			return cli.Wrong("%s: the job has no schedule, want one to simulate", f.Name)
 		}
 		a.warn(f, f.Definition.Warnings())
 		var nodes []schedule.Node
@@ -107,10 +108,10 @@ func outagesOf(texts []string) (outages []job.Outage, err error) {
 		from, wrongFrom := time.Parse(time.RFC3339, first)
 		to, wrongTo := time.Parse(time.RFC3339, last)
 		if !ok || wrongFrom != nil || wrongTo != nil {
-			return nil, wrong("--down: malformed outage %q, want FROM..TO such as 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z", text)
+			return nil, cli.Wrong("--down: malformed outage %q, want FROM..TO such as 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z", text)
 		}
 		if !from.Before(to) {
-			return nil, wrong("--down: %s does not end after it begins", text)
+			return nil, cli.Wrong("--down: %s does not end after it begins", text)
 		}
 		outages = append(outages, job.Outage{From: from, To: to})
 	}
@@ -130,8 +131,8 @@ func (a *app) showFirings(firings []job.SimulatedFiring, graph []schedule.Node) 
 		} else {
 			line.Graph = simulatedJobs(graph, f.FiredAt)
 		}
-		if a.json {
-			if err := a.printLine(line); err != nil {
+		if a.JSON {
+			if err := a.PrintLine(line); err != nil {
 				return err
 			}
 			continue
@@ -148,11 +149,11 @@ func (a *app) showFirings(firings []job.SimulatedFiring, graph []schedule.Node) 
 			t.Row("", "", nodeText(n, f.FiredAt))
 		}
 	}
-	if a.json {
+	if a.JSON {
 		return nil
 	}
 	if len(firings) == 0 {
-		a.note("No firings.")
+		a.Note("No firings.")
 	}
 	_, err := t.WriteTo(a.Stdout)
 	return err

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -29,7 +30,7 @@ output has the labels of the run. "sortie runs label" changes those of many runs
 		Example: "  sortie label job_01KAFYT2M3V5W7X9Z1B3D5F7H9 owner=ana triage-",
 		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: a.runIDs(),
 	}
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		change, err := labelChange(args[1:])
 		if err != nil {
 			return err
@@ -38,7 +39,7 @@ output has the labels of the run. "sortie runs label" changes those of many runs
 		if err != nil {
 			return err
 		}
-		return a.result(task, "%s\n", label.Text(task.Labels))
+		return a.Result(task, "%s\n", label.Text(task.Labels))
 	})
 	return c
 }
@@ -64,7 +65,7 @@ select, in any state. At least one flag is required. The output has a line for e
 func labelChange(args []string) (label.Change, error) {
 	change, err := label.ParseChange(args)
 	if err != nil {
-		return nil, wrong("%v", err)
+		return nil, cli.Wrong("%v", err)
 	}
 	return change, nil
 }

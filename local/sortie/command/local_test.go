@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
@@ -108,7 +109,7 @@ func TestServeServesACollection(t *testing.T) {
 			read, write := io.Pipe()
 			ended := make(chan int, 1)
 			go func() {
-				ended <- command.Main(ctx, command.Program{
+				ended <- command.Main(ctx, cli.Program{
 					Args: append([]string{"collection", "serve", "--json"}, strings.Fields(row.args)...), Stdin: strings.NewReader(""),
 					Stdout: write, Stderr: io.Discard, Env: func(string) (string, bool) { return "", false }, Clock: clock.System{},
 				})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -51,21 +52,21 @@ it; a line without one belongs to the line before it.`,
 	flags.BoolVarP(&f.follow, "follow", "f", false, "continue until the run ends")
 	flags.BoolVar(&f.timestamps, "timestamps", false, "put the time before each line")
 	flags.StringVar(&f.stream, "stream", "", "only stdout or stderr; by default both")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if f.attempt < 0 {
-			return wrong("--attempt: %d is out of range, want 1 or more, or 0 for the last", f.attempt)
+			return cli.Wrong("--attempt: %d is out of range, want 1 or more, or 0 for the last", f.attempt)
 		}
 		if f.tail < -1 {
-			return wrong("--tail: %d is out of range, want 0 or more, or -1 for all", f.tail)
+			return cli.Wrong("--tail: %d is out of range, want 0 or more, or -1 for all", f.tail)
 		}
 		if f.stream != "" && f.stream != "stdout" && f.stream != "stderr" {
-			return wrong("--stream: unknown stream %q, want stdout or stderr", f.stream)
+			return cli.Wrong("--stream: unknown stream %q, want stdout or stderr", f.stream)
 		}
 		since, err := sinceTime(f.since, a.Clock.Now())
 		if err != nil {
 			return err
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	return time.Time{}, wrong("--since: malformed value %q, want a duration such as 10m or a time such as %s", text, now.UTC().Format(time.RFC3339))
+	return time.Time{}, cli.Wrong("--since: malformed value %q, want a duration such as 10m or a time such as %s", text, now.UTC().Format(time.RFC3339))
 }
 
 // showLog writes a log. With --follow it waits for a log that does not exist yet, and writes
@@ -97,7 +98,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 	if !f.follow || f.tail >= 0 || !since.IsZero() {
 		log, err := c.Log(ctx, task, from)
 		if p, ok := errors.AsType[*client.Problem](err); ok && p.Status == http.StatusNotFound && !p.Foreign {
-			if err = a.noLog(ctx, c, task, f.attempt, err); err != nil && !(f.follow && exitCode(err) == ExitRunning) {
+			if err = a.noLog(ctx, c, task, f.attempt, err); err != nil && !(f.follow && exitCode(err) == cli.ExitRunning) {
 				return err
 			}
 			err = nil
@@ -107,7 +108,7 @@ func (a *app) showLog(ctx context.Context, c *client.Client, task string, f logF
 		}
 		shown, timed := display.Part(text.of(log.Lines...), f.tail, since)
 		if !timed {
-			return wrong("--since: the log has no line with an RFC 3339 time")
+			return cli.Wrong("--since: the log has no line with an RFC 3339 time")
 		}
 		if err := out.Print(shown); err != nil {
 			return err
@@ -166,23 +167,23 @@ func lineText(piece contract.LogLine) []byte {
 func (a *app) noLog(ctx context.Context, c *client.Client, task string, attempt int, missing error) error {
 	status, err := c.Status(ctx, task, 0)
 	if found, failed := c.Task(ctx, task); failed == nil && found.Inference != nil {
-		return advised{
-			error: fmt.Errorf("the run %s has a stream of tokens, and no log", task), code: ExitGone, taskID: task,
-			hint: fmt.Sprintf("GET /v1/tasks/%s/stream has its answer", task),
+		return cli.Advised{
+			Err: fmt.Errorf("the run %s has a stream of tokens, and no log", task), Code: cli.ExitGone, TaskID: task,
+			Hint: fmt.Sprintf("GET /v1/tasks/%s/stream has its answer", task),
 		}
 	}
 	if err != nil || status.Status != contract.StatusProcessing || attempt > 0 && attempt < status.Attempt {
 		return missing
 	}
-	return advised{
-		error: fmt.Errorf("the run %s has no log yet: it is %s", task, status.State), code: ExitRunning, taskID: task,
-		hint: fmt.Sprintf("%q waits for it", a.Name+" logs -f "+task),
+	return cli.Advised{
+		Err: fmt.Errorf("the run %s has no log yet: it is %s", task, status.State), Code: cli.ExitRunning, TaskID: task,
+		Hint: fmt.Sprintf("%q waits for it", a.Name+" logs -f "+task),
 	}
 }
 
 func exitCode(err error) int {
-	if a, ok := errors.AsType[advised](err); ok {
-		return a.code
+	if a, ok := errors.AsType[cli.Advised](err); ok {
+		return a.Code
 	}
-	return ExitFailed
+	return cli.ExitFailed
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
@@ -19,14 +20,14 @@ import (
 )
 
 func (a *app) models() *cobra.Command {
-	return a.resources("models", "Look at the catalog of models, and change it",
+	return a.Resources("models", "Look at the catalog of models, and change it",
 		a.modelsList(), a.modelsAdd(),
 		&cobra.Command{
 			Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b",
-			RunE: printed(a, byID((*client.Client).Model), a.showModel),
+			RunE: cli.Printed(a.App, cli.ByID((*client.Client).Model), a.showModel),
 		},
 		a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new runs of a model"), a.modelsState("activate", catalog.Active, "Permit runs of a retired model"),
-		a.removal(&cobra.Command{
+		a.Removal(&cobra.Command{
 			Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b",
 		}, "removed", (*client.Client).DeleteModel))
 }
@@ -36,10 +37,10 @@ func (a *app) modelsList() *cobra.Command {
 	most := 50
 	c := &cobra.Command{
 		Use: "list", Short: "List models, the newest first", Example: "  sortie models list --engine vllm --state Active",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			all := contract.ModelList{Models: []contract.Model{}}
-			err := pages(most, func(cursor string) (int, string, error) {
-				list, err := c.Models(ctx, given(url.Values{"limit": {strconv.Itoa(most - len(all.Models))}}, map[string]string{"engine": engine, "tag": tag, "state": state, "cursor": cursor}))
+			err := cli.Pages(most, func(cursor string) (int, string, error) {
+				list, err := c.Models(ctx, cli.Given(url.Values{"limit": {strconv.Itoa(most - len(all.Models))}}, map[string]string{"engine": engine, "tag": tag, "state": state, "cursor": cursor}))
 				all.Models, all.NextCursor = append(all.Models, list.Models...), list.NextCursor
 				return len(all.Models), list.NextCursor, err
 			})
@@ -50,7 +51,7 @@ func (a *app) modelsList() *cobra.Command {
 			for _, m := range all.Models {
 				t.Row(m.ID, m.State, display.Trust(m), strings.Join(m.Engines, ","), display.Context(m), display.Clean(strings.Join(m.Tags, ",")))
 			}
-			return a.table(all, t)
+			return a.Table(all, t)
 		}),
 	}
 	flags := c.Flags()
@@ -85,10 +86,10 @@ about the digest of the model; the server verifies it with the keys that it trus
 	flags.Int64Var(&output, "output-price", catalog.DefaultOutputPrice, "nano-dollars for a generated token")
 	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
 	flags.BoolVar(&strict, "strict", false, "refuse a model that no trusted key has signed")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.ID, in.Price = args[0], &contract.ModelPrice{Input: input, Output: &output}
 		if signature != "" {
-			document, err := a.readFile(signature)
+			document, err := a.ReadFile(signature)
 			if err != nil {
 				return fmt.Errorf("cannot read the signature: %w", err)
 			}
@@ -107,14 +108,14 @@ about the digest of the model; the server verifies it with the keys that it trus
 }
 
 func (a *app) sayModel(m contract.Model) error {
-	return a.result(m, "%s: %s, %s, for %s\n", m.ID, m.State, display.Trust(m), strings.Join(m.Engines, ", "))
+	return a.Result(m, "%s: %s, %s, for %s\n", m.ID, m.State, display.Trust(m), strings.Join(m.Engines, ", "))
 }
 
 func (a *app) showModel(m contract.Model) error {
-	if err := a.sayModel(m); err != nil || a.json {
+	if err := a.sayModel(m); err != nil || a.JSON {
 		return err
 	}
-	return a.say("%s\n", a.Model(m))
+	return a.Say("%s\n", a.Model(m))
 }
 
 func (a *app) modelsVerify() *cobra.Command {
@@ -122,16 +123,16 @@ func (a *app) modelsVerify() *cobra.Command {
 		Use: "verify MODEL", Short: "Verify the signature of a model with the keys that the server trusts",
 		Long:    "Verify the signature of a model with the keys that the server trusts. The exit code is 1 if none of them has signed it.",
 		Example: "  sortie models verify llama-3.1-8b",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			v, err := c.VerifyModel(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			if v.Trusted {
-				return a.result(v, "%s: signed by the key %s\n", args[0], v.Model.Verified.Key)
+				return a.Result(v, "%s: signed by the key %s\n", args[0], v.Model.Verified.Key)
 			}
-			if a.json {
-				err = a.print(v)
+			if a.JSON {
+				err = a.Print(v)
 			}
 			return cmp.Or(err, fmt.Errorf("%s is not trusted: %s", args[0], display.Clean(v.Reason)))
 		}),
@@ -144,6 +145,6 @@ func (a *app) modelsState(use string, state catalog.State, short string) *cobra.
 	}
 	return &cobra.Command{
 		Use: use + " MODEL", Short: short, Example: "  sortie models " + use + " llama-3.1-8b",
-		RunE: printed(a, set, a.sayModel),
+		RunE: cli.Printed(a.App, set, a.sayModel),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 )
 
 // browsers are the programs that open an address in the user's browser, by operating system.
@@ -22,8 +24,8 @@ started, or with --print, the command prints the address instead.`,
 		Example: "  sortie open\n  sortie open --print",
 	}
 	c.Flags().BoolVar(&printOnly, "print", false, "print the address and start no browser")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
-		client, err := a.client()
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
+		client, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -31,9 +33,9 @@ started, or with --print, the command prints the address instead.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
+		if a.JSON {
 			ticket.Path = address
-			return a.print(ticket)
+			return a.Print(ticket)
 		}
 		if browser := browsers[runtime.GOOS]; !printOnly && browser != "" {
 			if err := exec.CommandContext(ctx, browser, address).Run(); err == nil {

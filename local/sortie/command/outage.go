@@ -10,7 +10,7 @@ import (
 // connection reports that the server of a run is lost, and that it answers again.
 type connection struct {
 	app    *app
-	taskID string
+	TaskID string
 
 	mu   sync.Mutex
 	lost bool
@@ -19,7 +19,7 @@ type connection struct {
 // patient returns a client that retries calls while the server is unreachable. It notes the
 // outage at once, and says that the run continues.
 func (a *app) patient(c *client.Client, taskID string) *client.Client {
-	n := &connection{app: a, taskID: taskID}
+	n := &connection{app: a, TaskID: taskID}
 	return c.WithRetry(outage, n.failed).WithContact(n.restored)
 }
 
@@ -30,8 +30,8 @@ func (n *connection) failed(err error) {
 		return
 	}
 	n.lost = true
-	n.app.note("%v; the run continues. Trying again until %s; follow it later with %s", err,
-		n.app.Clock.Now().Add(outage).Format("15:04:05 MST"), n.app.howToFollow(n.taskID))
+	n.app.Note("%v; the run continues. Trying again until %s; follow it later with %s", err,
+		n.app.Clock.Now().Add(outage).Format("15:04:05 MST"), n.app.howToFollow(n.TaskID))
 }
 
 func (n *connection) restored() {
@@ -39,7 +39,7 @@ func (n *connection) restored() {
 	defer n.mu.Unlock()
 	if n.lost {
 		n.lost = false
-		n.app.note("connected again")
+		n.app.Note("connected again")
 	}
 }
 

@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func (a *app) pools() *cobra.Command {
-	return a.resources("pools", "Look at the pools of runs, and change them",
+	return a.Resources("pools", "Look at the pools of runs, and change them",
 		a.poolsList(), a.poolsShow(), a.poolsApply(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsReload(), a.poolsDelete())
 }
 
@@ -26,12 +27,12 @@ func (a *app) poolsList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the pools, by id",
 		Example: "  sortie pools list\n  sortie pools list --json",
-		RunE: printed(a, list, func(list contract.PoolList) error {
+		RunE: cli.Printed(a.App, list, func(list contract.PoolList) error {
 			t := display.NewTable("POOL", "HELD", "LIMIT", "QUEUED", "QUEUE LIMIT", "STATE")
 			for _, p := range list.Pools {
 				t.Row(p.ID, fmt.Sprint(p.Held), display.Bound(p.Limit), fmt.Sprint(p.Queued), display.Bound(p.QueueLimit), a.Admission(p))
 			}
-			return a.table(list, t)
+			return a.Table(list, t)
 		}),
 	}
 }
@@ -40,7 +41,7 @@ func (a *app) poolsShow() *cobra.Command {
 	return &cobra.Command{
 		Use: "show POOL", Short: "Show a pool and its state",
 		Example: "  sortie pools show default",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			p, err := c.Pool(ctx, args[0])
 			if err != nil {
 				return err
@@ -49,7 +50,7 @@ func (a *app) poolsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.result(struct {
+			return a.Result(struct {
 				contract.Pool
 				Health contract.PoolHealth `json:"health"`
 			}{p.Pool, health}, "%s\n", a.Times.Pool(p.Pool, health))
@@ -71,7 +72,7 @@ starts queued runs at once, a lower one ends no run.`,
 	flags.IntVar(&queueLimit, "queue-limit", 0, "queued runs at which new ones are refused; 0 is no limit")
 	change := func(ctx context.Context, c *client.Client, args []string) (client.Pool, error) {
 		if !flags.Changed("limit") && !flags.Changed("queue-limit") {
-			return client.Pool{}, wrong("missing limit, want --limit, --queue-limit or both")
+			return client.Pool{}, cli.Wrong("missing limit, want --limit, --queue-limit or both")
 		}
 		stored, err := storedPool(ctx, c, args[0])
 		if err != nil {
@@ -81,7 +82,7 @@ starts queued runs at once, a lower one ends no run.`,
 		if stored.Tag != "" {
 			limits.QueueLimit = &stored.QueueLimit
 		} else if !flags.Changed("limit") {
-			return client.Pool{}, wrong("--limit: missing, want the limit of the new pool %s", args[0])
+			return client.Pool{}, cli.Wrong("--limit: missing, want the limit of the new pool %s", args[0])
 		}
 		if flags.Changed("limit") {
 			limits.Limit = &limit
@@ -91,7 +92,7 @@ starts queued runs at once, a lower one ends no run.`,
 		}
 		return c.PutPool(ctx, args[0], limits, stored.Tag)
 	}
-	cmd.RunE = printed(a, change, a.showPool)
+	cmd.RunE = cli.Printed(a.App, change, a.showPool)
 	return cmd
 }
 
@@ -106,7 +107,7 @@ func storedPool(ctx context.Context, c *client.Client, id string) (client.Pool, 
 
 // showPool prints a changed pool.
 func (a *app) showPool(p client.Pool) error {
-	return a.result(p, "%s: %s, %d of %s slots held, %d queued of %s\n", p.ID, a.Admission(p.Pool), p.Held, display.Bound(p.Limit), p.Queued, display.Bound(p.QueueLimit))
+	return a.Result(p, "%s: %s, %d of %s slots held, %d queued of %s\n", p.ID, a.Admission(p.Pool), p.Held, display.Bound(p.Limit), p.Queued, display.Bound(p.QueueLimit))
 }
 
 func (a *app) poolsDrain() *cobra.Command {
@@ -124,14 +125,14 @@ for another attempt until the pool is resumed. "sortie pools show" says what rem
 		var drain contract.PoolDrain
 		if flags.Changed("deadline") {
 			if deadline < 0 || deadline%time.Second != 0 {
-				return client.Pool{}, wrong("--deadline: %s, want whole seconds", deadline)
+				return client.Pool{}, cli.Wrong("--deadline: %s, want whole seconds", deadline)
 			}
 			seconds := int(deadline / time.Second)
 			drain.DeadlineSeconds = &seconds
 		}
 		return c.DrainPool(ctx, args[0], drain)
 	}
-	cmd.RunE = printed(a, change, a.showPool)
+	cmd.RunE = cli.Printed(a.App, change, a.showPool)
 	return cmd
 }
 
@@ -140,7 +141,7 @@ func (a *app) poolsResume() *cobra.Command {
 		Use: "resume POOL", Short: "Admit runs to a drained pool again",
 		Long:    "Admit runs to a drained pool again, and start queued ones. The command is idempotent.",
 		Example: "  sortie pools resume default",
-		RunE:    printed(a, byID((*client.Client).ResumePool), a.showPool),
+		RunE:    cli.Printed(a.App, cli.ByID((*client.Client).ResumePool), a.showPool),
 	}
 }
 
@@ -159,16 +160,16 @@ afterwards, one after the other; without --model the others serve meanwhile.`,
 	cmd.Flags().DurationVar(&wait, "wait", 0, "time that the active runs of the pool get to end, at most 25s")
 	change := func(ctx context.Context, c *client.Client, args []string) (client.Pool, error) {
 		if wait < 0 || wait%time.Second != 0 {
-			return client.Pool{}, wrong("--wait: %s, want whole seconds", wait)
+			return client.Pool{}, cli.Wrong("--wait: %s, want whole seconds", wait)
 		}
 		return c.ReloadPool(ctx, args[0], contract.PoolReload{Model: model, DeadlineSeconds: int(wait / time.Second)})
 	}
-	cmd.RunE = printed(a, change, a.showPool)
+	cmd.RunE = cli.Printed(a.App, change, a.showPool)
 	return cmd
 }
 
 func (a *app) poolsDelete() *cobra.Command {
-	return a.removal(&cobra.Command{
+	return a.Removal(&cobra.Command{
 		Use: "delete POOL", Short: "Delete a pool without runs",
 		Long:    "Delete a pool whose runs have all ended. The pool default cannot be deleted.",
 		Example: "  sortie pools delete reports",

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -42,8 +43,8 @@ destroyed.`,
 	}
 	c.Flags().StringVarP(&file, "file", "f", "", `definition of the pool in YAML or JSON, "-" for standard input (required)`)
 	argument.Require(c, "file")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
-		text, err := a.readFile(file)
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
+		text, err := a.ReadFile(file)
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ destroyed.`,
 		if err != nil {
 			return err
 		}
-		server, err := a.client()
+		server, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -77,5 +78,5 @@ func (a *app) applied(p, before client.Pool) error {
 	case before.Tag != p.Tag:
 		what = "changed"
 	}
-	return a.result(p, "%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.Admission(p.Pool), display.Bound(p.Limit), display.Bound(p.QueueLimit), display.Placement(p.Pool))
+	return a.Result(p, "%s %s: %s, %s slots, queue of %s%s\n", what, p.ID, a.Admission(p.Pool), display.Bound(p.Limit), display.Bound(p.QueueLimit), display.Placement(p.Pool))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -85,7 +86,7 @@ the member log.`,
 	flags.BoolVar(&f.plan, "plan", false, planHelp)
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the run's id and return")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		return does(func(ctx context.Context, args []string) error {
+		return cli.Does(func(ctx context.Context, args []string) error {
 			d, err := a.definition(f, args, cmd.ArgsLenAtDash())
 			if err != nil {
 				return err
@@ -118,14 +119,14 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	command := args
 	if f.file != "" {
 		if len(args) > 0 && dash != 0 {
-			return d, wrong("IMAGE %s: the definition of --file has the image; put arguments of the program after --", args[0])
+			return d, cli.Wrong("IMAGE %s: the definition of --file has the image; put arguments of the program after --", args[0])
 		}
 		if d, err = readDefinition(f.file); err != nil {
 			return d, err
 		}
 	} else {
 		if len(args) == 0 || dash == 0 {
-			return d, wrong("missing IMAGE")
+			return d, cli.Wrong("missing IMAGE")
 		}
 		d.Image, command = args[0], args[1:]
 	}
@@ -136,7 +137,7 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 		return d, err
 	}
 	if _, err := jobfile.Absolute(&d, "."); err != nil {
-		return d, wrong("%s: %v", d.Image, err)
+		return d, cli.Wrong("%s: %v", d.Image, err)
 	}
 	env, err := argument.Assignments("env", f.env)
 	if err != nil {
@@ -158,7 +159,7 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 	case f.outputPath != "":
 		d.Output = &job.Output{Path: f.outputPath}
 	case f.to.path == "-" && d.Output == nil:
-		return d, wrong("--output -: missing --output-path, the file that the program writes")
+		return d, cli.Wrong("--output -: missing --output-path, the file that the program writes")
 	case f.to.path != "" && d.Output == nil:
 		d.Output = &job.Output{Path: filepath.Base(f.to.path)}
 	}
@@ -169,7 +170,7 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 func readDefinition(name string) (job.Definition, error) {
 	document, err := os.ReadFile(name)
 	if err != nil {
-		return job.Definition{}, missing(name, err)
+		return job.Definition{}, cli.Missing(name, err)
 	}
 	return jobfile.Single(name, document)
 }
@@ -188,10 +189,10 @@ func (a *app) readInput(from string, d job.Definition) ([]byte, error) {
 		content, err = os.ReadFile(from)
 	}
 	if err != nil {
-		return nil, missing(from, err)
+		return nil, cli.Missing(from, err)
 	}
 	if len(content) > limit.Input {
-		return nil, wrong("--input: more than %d bytes", limit.Input)
+		return nil, cli.Wrong("--input: more than %d bytes", limit.Input)
 	}
 	return content, nil
 }
@@ -209,7 +210,7 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	if err != nil {
 		return fmt.Errorf("cannot encode the run: %w", err)
 	}
-	c, err := a.client()
+	c, err := a.Client()
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 		if err != nil {
 			return jobfile.File{}.Explained(err)
 		}
-		return a.table(p, a.Plan(p))
+		return a.Table(p, a.Plan(p))
 	}
 	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Run(ctx, document, f.key)
@@ -226,10 +227,10 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 		return jobfile.File{}.Explained(err)
 	}
 	if f.detach {
-		return a.result(accepted, "%s\n", accepted.RunID)
+		return a.Result(accepted, "%s\n", accepted.RunID)
 	}
-	a.note("%s", accepted.RunID)
-	t := &tail{app: a, client: c, taskID: accepted.TaskID}
+	a.Note("%s", accepted.RunID)
+	t := &tail{app: a, client: c, TaskID: accepted.TaskID}
 	status, err := t.follow(ctx)
 	if err != nil {
 		return err
@@ -238,9 +239,9 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 		return err
 	}
 	if status.Status != contract.StatusSuccess {
-		ended := a.runEnded(status)
+		ended := a.RunEnded(status)
 		if _, missing := exec.LookPath(d.Image); missing == nil && status.ErrorCode == string(fault.Image) {
-			return advised{error: ended, code: ExitFailed, taskID: status.TaskID, hint: fmt.Sprintf("the program of that name is %s%s", jobfile.Scheme, d.Image)}
+			return cli.Advised{Err: ended, Code: cli.ExitFailed, TaskID: status.TaskID, Hint: fmt.Sprintf("the program of that name is %s%s", jobfile.Scheme, d.Image)}
 		}
 		return ended
 	}
@@ -250,7 +251,7 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	follow := &follower{app: a, client: c}
 	file, _, err := follow.save(context.WithoutCancel(ctx), status, f.to)
 	if err == nil && file != "-" {
-		a.note("%s", file)
+		a.Note("%s", file)
 	}
 	return err
 }
@@ -267,11 +268,11 @@ func (a *app) reportRun(ctx context.Context, t *tail, status contract.Status) er
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.print(ranProgram{task, t.text.String()})
+	if a.JSON {
+		return a.Print(ranProgram{task, t.text.String()})
 	}
 	if task.Machine != nil && task.Machine.Exit != nil {
-		a.note("exit code %d", task.Machine.Exit.Code)
+		a.Note("exit code %d", task.Machine.Exit.Code)
 	}
 	return nil
 }

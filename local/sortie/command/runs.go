@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/domain/label"
@@ -60,9 +61,9 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 	flags.BoolVar(&f.all, "all", false, "all of them")
 	flags.BoolVar(&f.watch, "watch", false, "show changes until interrupted")
 	argument.Complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
-	c.RunE = does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
 	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns(), a.labelRuns(), a.pinRuns("pin"), a.pinRuns("unpin")} {
-		a.serverFlags(of)
+		a.ServerFlags(of)
 		c.AddCommand(of)
 	}
 	return c
@@ -70,7 +71,7 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 
 func (a *app) listRuns(ctx context.Context, f runsFlags) error {
 	if f.limit < 1 || f.limit > 1000 {
-		return wrong("--limit: %d is out of range, want 1 to 1000", f.limit)
+		return cli.Wrong("--limit: %d is out of range, want 1 to 1000", f.limit)
 	}
 	filter, err := f.runsFilter.read(a.Clock.Now())
 	if err != nil {
@@ -79,16 +80,16 @@ func (a *app) listRuns(ctx context.Context, f runsFlags) error {
 	if f.format, err = argument.Choice("--format", f.format, []string{formatTable, formatWide, formatJSON}); err != nil {
 		return err
 	}
-	if a.json {
+	if a.JSON {
 		f.format = formatJSON
 	}
-	c, err := a.client()
+	c, err := a.Client()
 	if err != nil {
 		return err
 	}
 	if f.watch {
 		if f.format == formatJSON {
-			a.json = true
+			a.JSON = true
 		}
 		return a.watchRuns(ctx, c, f, filter)
 	}
@@ -167,7 +168,7 @@ func (a *app) age(task contract.Task) string { return display.Age(a.Clock.Now().
 
 func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 	if f.format == formatJSON {
-		return a.print(list)
+		return a.Print(list)
 	}
 	t := display.NewTable("RUN", "STATE", "AGE", "WHAT", "REASON")
 	if f.format == formatWide {
@@ -194,9 +195,9 @@ func (a *app) showRuns(list contract.TaskList, f runsFlags) error {
 	}
 	switch {
 	case len(list.Tasks) == 0:
-		a.note("No runs.")
+		a.Note("No runs.")
 	case list.NextCursor != "" || !f.all && len(list.Tasks) == f.limit:
-		a.note("There may be more; --all or a higher --limit shows them.")
+		a.Note("There may be more; --all or a higher --limit shows them.")
 	}
 	return nil
 }

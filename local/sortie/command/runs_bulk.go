@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -64,19 +65,19 @@ func (a *app) bulk(name, short, long string, change func(args []string) (page, e
 	f.define(c)
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show which runs")
 	c.Flags().StringSliceVar(&ids, "id", nil, "only these runs, at most 100; repeatable")
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		filter, err := f.read(a.Clock.Now())
 		if err != nil {
 			return err
 		}
 		filter.RunIDs = ids
 		if reflect.ValueOf(filter).IsZero() {
-			return wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since, --before or --id, want a flag that selects runs")
+			return cli.Wrong("missing --job, --state, --pool, --kind, --trigger, --skipped, --fault, --error, --selector, --since, --before or --id, want a flag that selects runs")
 		}
 		if filter.CreatedBefore.IsZero() {
 			filter.CreatedBefore = a.Clock.Now().UTC() // excludes the runs that a retry creates
 		}
-		server, err := a.client()
+		server, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -103,10 +104,10 @@ func (a *app) bulk(name, short, long string, change func(args []string) (page, e
 			}
 		}
 		if all == 0 {
-			a.note("No runs.")
+			a.Note("No runs.")
 		}
 		if refused > 0 {
-			return advised{error: fmt.Errorf("%d of %d runs were not changed", refused, all), code: ExitFailed}
+			return cli.Advised{Err: fmt.Errorf("%d of %d runs were not changed", refused, all), Code: cli.ExitFailed}
 		}
 		return nil
 	})
@@ -114,8 +115,8 @@ func (a *app) bulk(name, short, long string, change func(args []string) (page, e
 }
 
 func (a *app) showChanged(r contract.BulkRun) error {
-	if a.json {
-		return a.printLine(r)
+	if a.JSON {
+		return a.PrintLine(r)
 	}
 	words := []string{r.RunID, r.State, r.Result}
 	if r.Retry != nil {
@@ -125,5 +126,5 @@ func (a *app) showChanged(r contract.BulkRun) error {
 	if r.Message != "" {
 		line += ": " + r.Message
 	}
-	return a.say("%s\n", display.Clean(line))
+	return a.Say("%s\n", display.Clean(line))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -75,7 +76,7 @@ func (f *runsFilter) read(now time.Time) (filter contract.RunFilter, err error) 
 		}
 	}
 	if f.since < 0 {
-		return filter, wrong("--since: %s is negative, want a duration such as 2h", f.since)
+		return filter, cli.Wrong("--since: %s is negative, want a duration such as 2h", f.since)
 	}
 	if f.since > 0 {
 		filter.CreatedAfter = now.Add(-f.since).UTC()

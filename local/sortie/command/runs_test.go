@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -134,7 +135,7 @@ func watched(t *testing.T, size func() (int, int), args ...string) result {
 	}})
 	t.Cleanup(server.Close)
 	var stdout, stderr bytes.Buffer
-	code := command.Main(ctx, command.Program{
+	code := command.Main(ctx, cli.Program{
 		Args: append([]string{"runs", "--watch"}, args...), Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 		Env: func(name string) (string, bool) { return server.URL, name == "SORTIE_URL" }, Clock: &hasty{now: begin},
 		Random: func() uint64 { return 4 }, Executable: []string{os.Args[0]}, Size: size,

@@ -60,7 +60,7 @@ func (a *app) watchRuns(ctx context.Context, c *client.Client, f runsFlags, filt
 		w.filter.States = nil
 	}
 	w.client = c.WithRetry(math.MaxInt64, w.retrying)
-	if a.Size != nil && !a.json {
+	if a.Size != nil && !a.JSON {
 		w.view = display.NewView(a.Stdout, a.Size)
 	}
 	err := w.loop(ctx)
@@ -110,7 +110,7 @@ func (w *watcher) retrying(err error) {
 	case w.view != nil:
 		_ = w.view.Draw(w.page()) // the next refresh reports the failure
 	case first:
-		w.note("%s; waiting for the server", w.trouble)
+		w.Note("%s; waiting for the server", w.trouble)
 	}
 }
 
@@ -208,8 +208,8 @@ func (w *watcher) showRun(t contract.Task) error {
 	switch {
 	case w.view != nil:
 		return nil
-	case w.json:
-		return w.printLine(map[string]any{"run": t})
+	case w.JSON:
+		return w.PrintLine(map[string]any{"run": t})
 	}
 	words := []string{w.Moment(w.Clock.Now()), t.RunID, t.State}
 	if what := display.Brief(t); what != "" {
@@ -224,17 +224,17 @@ func (w *watcher) showRun(t contract.Task) error {
 	if reason := w.StateReason(t); reason != "" {
 		words = append(words, reason)
 	}
-	return w.say("%s\n", display.Clean(strings.Join(words, "  ")))
+	return w.Say("%s\n", display.Clean(strings.Join(words, "  ")))
 }
 
 func (w *watcher) showPool(p contract.Pool) error {
 	switch {
 	case w.view != nil:
 		return nil
-	case w.json:
-		return w.printLine(map[string]any{"pool": p})
+	case w.JSON:
+		return w.PrintLine(map[string]any{"pool": p})
 	}
-	return w.say("%s\n", display.Clean(w.Moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
+	return w.Say("%s\n", display.Clean(w.Moment(w.Clock.Now())+"  pool "+p.ID+"  "+poolUse(p)))
 }
 
 // poolUse formats the use of a pool.
@@ -252,7 +252,7 @@ func poolUse(p contract.Pool) string {
 // page returns the lines for a terminal.
 func (w *watcher) page() []string {
 	now := w.Clock.Now()
-	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.url, w.Moment(now))}
+	lines := []string{fmt.Sprintf("%s  %s  %s", w.Name+" runs", w.URL, w.Moment(now))}
 	if w.trouble != "" {
 		lines[0] = w.trouble + "; waiting for the server"
 	}

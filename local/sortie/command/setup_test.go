@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/command"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -62,8 +63,8 @@ func sortieTo(ctx context.Context, stdout io.Writer, env map[string]string, args
 	return command.Main(ctx, p)
 }
 
-func program(env map[string]string, args ...string) command.Program {
-	return command.Program{
+func program(env map[string]string, args ...string) cli.Program {
+	return cli.Program{
 		Args: args, Env: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		Clock: clock.System{}, Random: func() uint64 { return 4 }, Executable: []string{os.Args[0]},
 	}

@@ -25,7 +25,7 @@ with --wait it is the outcome of the run.`,
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for the end of the run")
 	c.Flags().DurationVar(&timeout, "timeout", 0, "how long to wait, such as 90s; 0 is until the end")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		if !wait {
 			status, err := c.Status(ctx, args[0], 0)
 			if err != nil {
@@ -49,10 +49,10 @@ with --wait it is the outcome of the run.`,
 
 func (a *app) showStatus(ctx context.Context, c *client.Client, s contract.Status) error {
 	of := ""
-	if !a.json && s.Format == "" {
+	if !a.JSON && s.Format == "" {
 		if task, err := c.Task(ctx, s.TaskID); err == nil { // the status is complete without it
 			of = display.Subject(task)
 		}
 	}
-	return a.table(s, a.Status(s, of))
+	return a.Table(s, a.Status(s, of))
 }

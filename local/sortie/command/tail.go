@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -20,7 +21,7 @@ const tailWait = time.Second
 type tail struct {
 	app    *app
 	client *client.Client
-	taskID string
+	TaskID string
 
 	at   client.LogPosition
 	text bytes.Buffer // both streams
@@ -29,24 +30,24 @@ type tail struct {
 // follow waits for the end of the run. When ctx ends, it requests the cancellation of the run
 // and continues to wait.
 func (t *tail) follow(ctx context.Context) (contract.Status, error) {
-	c := t.app.patient(t.client, t.taskID)
+	c := t.app.patient(t.client, t.TaskID)
 	t.at.Attempt = 1
 	err := t.show(ctx, c)
 	if ctx.Err() != nil && err != nil {
 		ctx = context.WithoutCancel(ctx)
-		answer, lost := c.Cancel(ctx, t.taskID, "interrupted")
+		answer, lost := c.Cancel(ctx, t.TaskID, "interrupted")
 		if lost != nil {
 			return contract.Status{}, lost
 		}
-		t.app.note("%s", answer.Message)
+		t.app.Note("%s", answer.Message)
 		err = t.show(ctx, c)
 	}
 	var status contract.Status
 	if err == nil {
-		status, err = c.Follow(ctx, t.taskID, tailWait, func(contract.Status, []contract.TaskEvent) {})
+		status, err = c.Follow(ctx, t.TaskID, tailWait, func(contract.Status, []contract.TaskEvent) {})
 	}
 	if _, ok := errors.AsType[*client.Unreachable](err); ok {
-		err = advised{error: err, code: ExitUnreachable, hint: "the run continues without this command; follow it with " + t.app.howToFollow(t.taskID), taskID: t.taskID}
+		err = cli.Advised{Err: err, Code: cli.ExitUnreachable, Hint: "the run continues without this command; follow it with " + t.app.howToFollow(t.TaskID), TaskID: t.TaskID}
 	}
 	return status, err
 }
@@ -54,11 +55,11 @@ func (t *tail) follow(ctx context.Context) (contract.Status, error) {
 // show prints the log from the current position until the run ends.
 func (t *tail) show(ctx context.Context, c *client.Client) error {
 	outputs := map[string]*display.Output{"stdout": display.NewOutput(t.app.Stdout), "stderr": display.NewOutput(t.app.Stderr)}
-	err := c.FollowLog(ctx, t.taskID, &t.at, func(line contract.LogLine) error {
+	err := c.FollowLog(ctx, t.TaskID, &t.at, func(line contract.LogLine) error {
 		text := lineText(line)
 		t.text.Write(text)
 		to := outputs[line.Stream]
-		if t.app.json || to == nil {
+		if t.app.JSON || to == nil {
 			return nil
 		}
 		return to.Print(text)

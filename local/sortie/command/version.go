@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/module"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -60,10 +61,10 @@ func describe(b built) string {
 func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Show the version of this program", Example: "  sortie version --json",
-		RunE: does(func(context.Context, []string) error { return a.showVersion() }),
+		RunE: cli.Does(func(context.Context, []string) error { return a.showVersion() }),
 	}
 }
 
 func (a *app) showVersion() error {
-	return a.result(build(), "%s\n", describe(build()))
+	return a.Result(build(), "%s\n", describe(build()))
 }

@@ -9,24 +9,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func (a *app) webhooks() *cobra.Command {
-	c := a.resources("webhooks", "Subscribe addresses to events, and look at deliveries",
+	c := a.Resources("webhooks", "Subscribe addresses to events, and look at deliveries",
 		a.webhooksCreate(), a.webhooksList(),
 		&cobra.Command{
 			Use: "show WEBHOOK", Short: "Show a webhook and the progress of its deliveries", Example: "  sortie webhooks show whk_01KJM74XY0H3ZZ5T605S8SXKKV",
-			RunE: printed(a, byID((*client.Client).Webhook), func(w contract.WebhookDetail) error { return a.result(w, "%s\n", a.Webhook(w)) }),
+			RunE: cli.Printed(a.App, cli.ByID((*client.Client).Webhook), func(w contract.WebhookDetail) error { return a.Result(w, "%s\n", a.Webhook(w)) }),
 		},
 		&cobra.Command{
 			Use: "test WEBHOOK", Short: "Send a test event", Example: "  sortie webhooks test whk_01KJM74XY0H3ZZ5T605S8SXKKV",
-			RunE: printed(a, byID((*client.Client).TestWebhook), a.showTest),
+			RunE: cli.Printed(a.App, cli.ByID((*client.Client).TestWebhook), a.showTest),
 		},
 		a.webhooksRotate(), a.webhooksDeliveries(), a.webhooksRedeliver(), a.webhooksRecover(),
-		a.removal(&cobra.Command{
+		a.Removal(&cobra.Command{
 			Use: "delete WEBHOOK", Short: "Delete a webhook with its log", Example: "  sortie webhooks delete whk_01KJM74XY0H3ZZ5T605S8SXKKV",
 		}, "deleted", (*client.Client).DeleteWebhook),
 		a.webhooksListen())
@@ -54,7 +55,7 @@ secret that signs the deliveries; it is not shown again.`,
 	flags.StringVar(&in.Description, "description", "", "a text for people")
 	flags.BoolVar(&in.Ordered, "ordered", false, "send the events of a run one after another")
 	flags.IntVar(&in.RateLimit, "rate-limit", 0, "attempts per second; 0 is no limit")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.URL = args[0]
 		w, err := c.CreateWebhook(ctx, in, uuid.Must(uuid.NewV7()).String()) // the id contains its creation time
 		if err != nil {
@@ -67,16 +68,16 @@ secret that signs the deliveries; it is not shown again.`,
 
 // webhookSecret prints a webhook with its new secret.
 func (a *app) webhookSecret(w contract.WebhookDetail) error {
-	a.note("the secret is shown this once")
-	return a.result(w, "%s\n%s\n", w.ID, w.Secret)
+	a.Note("the secret is shown this once")
+	return a.Result(w, "%s\n%s\n", w.ID, w.Secret)
 }
 
 func (a *app) webhooksList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the webhooks, by id", Example: "  sortie webhooks list",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, _ []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, _ []string) error {
 			all := contract.WebhookList{Webhooks: []contract.Webhook{}}
-			err := pages(0, func(cursor string) (int, string, error) {
+			err := cli.Pages(0, func(cursor string) (int, string, error) {
 				list, err := c.Webhooks(ctx, cursor)
 				all.Webhooks = append(all.Webhooks, list.Webhooks...)
 				return len(all.Webhooks), list.NextCursor, err
@@ -95,17 +96,17 @@ func (a *app) webhooksList() *cobra.Command {
 				}
 				t.Row(w.ID, status, display.EventTypes(w), display.Clean(w.URL), display.Clean(w.Description))
 			}
-			return a.table(all, t)
+			return a.Table(all, t)
 		}),
 	}
 }
 
 // showTest prints the result of a test event.
 func (a *app) showTest(attempt contract.WebhookAttempt) error {
-	if !a.json && (attempt.Status < 200 || attempt.Status > 299) {
+	if !a.JSON && (attempt.Status < 200 || attempt.Status > 299) {
 		return fmt.Errorf("the receiver did not accept the event: %s", display.Delivery(attempt))
 	}
-	return a.result(attempt, "%s\n", display.Delivery(attempt))
+	return a.Result(attempt, "%s\n", display.Delivery(attempt))
 }
 
 func (a *app) webhooksRotate() *cobra.Command {
@@ -118,7 +119,7 @@ Deliveries fail then until the receiver knows the new one.`,
 		Example: "  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV\n  sortie webhooks rotate whk_01KJM74XY0H3ZZ5T605S8SXKKV --now",
 	}
 	c.Flags().BoolVar(&now, "now", false, "revoke the older secrets at once")
-	c.RunE = a.withClient(func(ctx context.Context, cl *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, cl *client.Client, args []string) error {
 		w, err := cl.RotateWebhook(ctx, args[0], now)
 		if err != nil {
 			return err
@@ -137,7 +138,7 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 	}
 	c.Flags().StringVar(&state, "state", "", "only those that are pending, delivered or failed")
 	c.Flags().IntVar(&limit, "limit", 50, "how many, 1 to 1000")
-	c.RunE = a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		log, err := c.WebhookDeliveries(ctx, args[0], state, limit)
 		if err != nil {
 			return err
@@ -153,7 +154,7 @@ func (a *app) webhooksDeliveries() *cobra.Command {
 			}
 			t.Row(strconv.FormatInt(d.Position, 10), d.EventType, d.TaskID, d.State, strconv.Itoa(d.Tries), next, last)
 		}
-		return a.table(log, t)
+		return a.Table(log, t)
 	})
 	return c
 }
@@ -165,12 +166,12 @@ func (a *app) webhooksRedeliver() *cobra.Command {
 delivered or missed. The command deliveries shows positions, the command show those that
 were missed.`,
 		Example: "  sortie webhooks redeliver whk_01KJM74XY0H3ZZ5T605S8SXKKV 17 17",
-		RunE: a.withClient(func(ctx context.Context, c *client.Client, args []string) error {
+		RunE: a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 			var ends [2]int64
 			for i, text := range args[1:] {
 				var err error
 				if ends[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-					return wrong("malformed position %q, want a number", text)
+					return cli.Wrong("malformed position %q, want a number", text)
 				}
 			}
 			return a.redeliver(ctx, c, args[0], contract.RedeliverRequest{From: &ends[0], To: &ends[1]})
@@ -189,7 +190,7 @@ again.`,
 	}
 	c.Flags().StringVar(&since, "since", "", "a duration such as 2h, or an RFC 3339 time (required)")
 	argument.Require(c, "since")
-	c.RunE = a.withClient(func(ctx context.Context, cl *client.Client, args []string) error {
+	c.RunE = a.WithClient(func(ctx context.Context, cl *client.Client, args []string) error {
 		from, err := sinceTime(since, a.Clock.Now())
 		if err != nil {
 			return err
@@ -204,5 +205,5 @@ func (a *app) redeliver(ctx context.Context, c *client.Client, id string, what c
 	if err != nil {
 		return err
 	}
-	return a.result(again, "%d events are sent again\n", again.Events)
+	return a.Result(again, "%d events are sent again\n", again.Events)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/hook"
@@ -33,7 +34,7 @@ not accept is reported and not repeated.`,
 	c.Flags().StringVar(&forward, "forward", "", "the address that gets the events")
 	c.Flags().StringVar(&secret, "secret", "", "the secret that signs, whsec_ and base64 of 32 bytes")
 	_ = c.MarkFlagRequired("forward") // the flag exists
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		query, err := f.query()
 		if err != nil {
 			return err
@@ -42,11 +43,11 @@ not accept is reported and not repeated.`,
 		if err != nil {
 			return err
 		}
-		c, err := a.client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
-		a.note("secret: %s", to.secret)
+		a.Note("secret: %s", to.secret)
 		err = c.FollowEvents(ctx, query, &f.after, func(event json.RawMessage) error { return to.send(ctx, event) })
 		if errors.Is(err, context.Canceled) {
 			return nil
@@ -59,7 +60,7 @@ not accept is reported and not repeated.`,
 // forwarder sends events to a local address.
 type forwarder struct {
 	*app
-	url, secret string
+	URL, secret string
 	key         hook.Key
 	sender      *hook.Sender
 }
@@ -67,7 +68,7 @@ type forwarder struct {
 func newForwarder(a *app, address, secret string) (*forwarder, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
-		return nil, wrong("--forward: malformed address %q, want one such as http://127.0.0.1:9000/", address)
+		return nil, cli.Wrong("--forward: malformed address %q, want one such as http://127.0.0.1:9000/", address)
 	}
 	host := u.Host
 	if u.Port() == "" {
@@ -78,7 +79,7 @@ func newForwarder(a *app, address, secret string) (*forwarder, error) {
 		err = policy.WithPlainLoopback().CheckURL(address)
 	}
 	if err != nil {
-		return nil, wrong("--forward: %v", err)
+		return nil, cli.Wrong("--forward: %v", err)
 	}
 	if secret == "" {
 		var key [32]byte
@@ -87,7 +88,7 @@ func newForwarder(a *app, address, secret string) (*forwarder, error) {
 	}
 	key, err := hook.ParseKey(secret)
 	if err != nil {
-		return nil, wrong("--secret: %v", err)
+		return nil, cli.Wrong("--secret: %v", err)
 	}
 	sender := hook.NewSender(hook.Config{Policy: policy.WithPlainLoopback(), Clock: clock.System{}})
 	return &forwarder{a, address, secret, key, sender}, nil
@@ -96,7 +97,7 @@ func newForwarder(a *app, address, secret string) (*forwarder, error) {
 func (f *forwarder) send(ctx context.Context, event json.RawMessage) error {
 	e, err := events.Parse(event)
 	if err != nil {
-		f.note("some events are missing: %s", event) // stream.gap
+		f.Note("some events are missing: %s", event) // stream.gap
 		return nil                                   //nolint:nilerr // a gap is reported, and is no failure
 	}
 	notifier := events.Notifier{}
@@ -109,7 +110,7 @@ func (f *forwarder) send(ctx context.Context, event json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("cannot encode the event: %w", err)
 	}
-	reply, err := f.sender.Send(ctx, hook.Message{URL: f.url, Body: body, Key: f.key, ID: e.EventID, Timeout: webhook.AttemptTime})
+	reply, err := f.sender.Send(ctx, hook.Message{URL: f.URL, Body: body, Key: f.key, ID: e.EventID, Timeout: webhook.AttemptTime})
 	if err != nil {
 		return err
 	}
@@ -117,8 +118,8 @@ func (f *forwarder) send(ctx context.Context, event json.RawMessage) error {
 	if reply.Status > 0 {
 		outcome = fmt.Sprintf("answered %d in %d ms", reply.Status, reply.Latency.Milliseconds())
 	}
-	if f.json {
-		return f.printLine(map[string]any{"eventId": e.EventID, "eventType": e.EventType, "status": reply.Status, "result": outcome})
+	if f.JSON {
+		return f.PrintLine(map[string]any{"eventId": e.EventID, "eventType": e.EventType, "status": reply.Status, "result": outcome})
 	}
-	return f.say("%s %s: %s\n", e.EventType, e.EventID, outcome)
+	return f.Say("%s %s: %s\n", e.EventType, e.EventID, outcome)
 }

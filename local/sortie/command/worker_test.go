@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/sortie/command"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
 )
 
@@ -13,7 +13,7 @@ import (
 func TestWorkerCheckReportsDefects(t *testing.T) {
 	t.Parallel()
 	got := sortie(t, nil, "", "worker", "check", "--only", "work,cancel", "--", "/bin/sh", "-c", "echo no idea")
-	if got.code != command.ExitFailed || !strings.Contains(got.stdout, "fail      WC-3.1.1   A worker sends started") || !strings.Contains(got.stdout, "no idea") ||
+	if got.code != cli.ExitFailed || !strings.Contains(got.stdout, "fail      WC-3.1.1   A worker sends started") || !strings.Contains(got.stdout, "no idea") ||
 		!strings.Contains(got.stderr, "does not conform: 1 requirement") || !strings.Contains(got.stderr, "Not run: cancel") {
 		t.Errorf("got code %d, output\n%s%s", got.code, got.stdout, got.stderr)
 	}
@@ -26,7 +26,7 @@ func TestWorkerCheckReportsAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil {
 		t.Fatal(err)
 	}
-	if got.code != command.ExitFailed || report.Conforms || len(report.Verdicts) != 1 || report.Verdicts[0].Mark != conformance.Failed {
+	if got.code != cli.ExitFailed || report.Conforms || len(report.Verdicts) != 1 || report.Verdicts[0].Mark != conformance.Failed {
 		t.Errorf("got code %d, %+v, want 1 and one failure", got.code, report)
 	}
 }
@@ -34,8 +34,8 @@ func TestWorkerCheckReportsAsJSON(t *testing.T) {
 func TestWorkerCheckUsageErrors(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"--interval=0s", "--", "true"}, {"--interval=x", "--", "true"}} {
-		if got := sortie(t, nil, "", append([]string{"worker", "check"}, args...)...); got.code != command.ExitUsage {
-			t.Errorf("%v: got code %d, %s, want %d", args, got.code, got.stderr, command.ExitUsage)
+		if got := sortie(t, nil, "", append([]string{"worker", "check"}, args...)...); got.code != cli.ExitUsage {
+			t.Errorf("%v: got code %d, %s, want %d", args, got.code, got.stderr, cli.ExitUsage)
 		}
 	}
 }

@@ -1,8 +1,9 @@
-package command
+package operate
 
 import (
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 )
 
@@ -16,7 +17,7 @@ func TestSettingsHaveFastHeartbeats(t *testing.T) {
 		"interval": {map[string]string{"SORTIE_HEARTBEAT_INTERVAL": "5s"}, "5s", ""},
 		"timeout":  {map[string]string{"SORTIE_HEARTBEAT_TIMEOUT": "3s"}, "", "3s"},
 	} {
-		a := &app{Program: Program{Env: func(name string) (string, bool) { value, ok := row.env[name]; return value, ok }}}
+		a := &Operator{&cli.App{Program: cli.Program{Env: func(name string) (string, bool) { value, ok := row.env[name]; return value, ok }}}}
 		interval, _ := a.settings("SORTIE_HEARTBEAT_INTERVAL")
 		timeout, _ := a.settings("SORTIE_HEARTBEAT_TIMEOUT")
 		if interval != row.interval || timeout != row.timeout {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/jobfile"
@@ -38,23 +39,24 @@ const (
 	logJSON  = "json"
 )
 
-// stackFlags are the flags of the commands that start the local system.
-type stackFlags struct {
-	addr, data, source, logFormat string
+// StackFlags are the flags of the commands that start the local system.
+type StackFlags struct {
+	Addr, Data, source, logFormat string
 	images, engines               []string
-	verbose                       bool
+	Verbose                       bool
 }
 
-func (f *stackFlags) define(c *cobra.Command) {
-	c.Flags().StringVar(&f.data, "data", f.data, "folder of all data")
+// Define adds the flags to a command.
+func (f *StackFlags) Define(c *cobra.Command) {
+	c.Flags().StringVar(&f.Data, "data", f.Data, "folder of all data")
 	c.Flags().StringVar(&f.logFormat, "log-format", "", "human or json; json is the default with --json")
-	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show more of the log, such as requests")
+	c.Flags().BoolVarP(&f.Verbose, "verbose", "v", false, "show more of the log, such as requests")
 	argument.Complete(c, "log-format", "", []string{logHuman, logJSON})
 	argument.Must(c.MarkFlagDirname("data"))
 }
 
-func (a *app) dev() *cobra.Command {
-	f := stackFlags{data: defaultData}
+func (a *Operator) dev() *cobra.Command {
+	f := StackFlags{Data: cli.DefaultData}
 	c := &cobra.Command{
 		Use:   "dev",
 		Short: "Run the whole system on this machine",
@@ -98,20 +100,20 @@ unless SORTIE_HEARTBEAT_INTERVAL or SORTIE_HEARTBEAT_TIMEOUT is set.`,
   sortie dev --engine llamacpp=http://127.0.0.1:8081`,
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")
+	flags.StringVar(&f.Addr, "addr", "127.0.0.1:8080", "address of the API; port 0 is any free port")
 	flags.StringArrayVar(&f.images, "image", nil, "bind an image to a program: NAME=PROGRAM (repeatable)")
 	flags.StringArrayVar(&f.engines, "engine", nil, "inference server: mock, or KIND=URL (repeatable)")
 	flags.StringVar(&f.source, "source", "", "entity API that workers read; by default that of the sample collection")
-	f.define(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error { return a.runDev(ctx, f) })
+	f.Define(c)
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error { return a.runDev(ctx, f) })
 	return c
 }
 
-// logger returns the logger of the local system, in the format of the flags.
-func (a *app) logger(f stackFlags, level slog.Level) (*slog.Logger, error) {
+// Logger returns the logger of the local system, in the format of the flags.
+func (a *Operator) Logger(f StackFlags, level slog.Level) (*slog.Logger, error) {
 	format := f.logFormat
 	switch {
-	case format == "" && a.json:
+	case format == "" && a.JSON:
 		format = logJSON
 	case format == "":
 		format = logHuman
@@ -121,9 +123,9 @@ func (a *app) logger(f stackFlags, level slog.Level) (*slog.Logger, error) {
 		return nil, err
 	}
 	if format == logJSON {
-		return slog.New(slog.NewJSONHandler(a.screen, &slog.HandlerOptions{Level: level})), nil
+		return slog.New(slog.NewJSONHandler(a.Screen, &slog.HandlerOptions{Level: level})), nil
 	}
-	return slog.New(display.NewLogHandler(a.screen, level)), nil
+	return slog.New(display.NewLogHandler(a.Screen, level)), nil
 }
 
 // Heartbeats are frequent on one machine, where they are cheap: they carry progress and deliver
@@ -134,7 +136,7 @@ const (
 )
 
 // settings looks up variables and applies the defaults of the local system.
-func (a *app) settings(name string) (string, bool) {
+func (a *Operator) settings(name string) (string, bool) {
 	const interval, timeout = "SORTIE_HEARTBEAT_INTERVAL", "SORTIE_HEARTBEAT_TIMEOUT"
 	value, ok := a.Env(name)
 	if ok && value != "" || name != interval && name != timeout {
@@ -152,11 +154,11 @@ func (a *app) settings(name string) (string, bool) {
 	return devTimeout, true
 }
 
-// startStack starts the local system that the flags describe.
-func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*stack.Stack, error) {
+// StartStack starts the local system that the flags describe.
+func (a *Operator) StartStack(ctx context.Context, f StackFlags, log *slog.Logger) (*stack.Stack, error) {
 	settings, err := stack.SettingsFrom(a.settings, a.Environ)
 	if err != nil {
-		return nil, advised{error: err, code: ExitUsage, hint: "these are environment variables; local/README.md has the table"}
+		return nil, cli.Advised{Err: err, Code: cli.ExitUsage, Hint: "these are environment variables; local/README.md has the table"}
 	}
 	if err := f.check(settings); err != nil {
 		return nil, err
@@ -171,46 +173,46 @@ func (a *app) startStack(ctx context.Context, f stackFlags, log *slog.Logger) (*
 	}
 	containers, err := container.FindAddresses(a.Env)
 	if err != nil {
-		return nil, advised{error: err, code: ExitUsage, hint: "these are environment variables of Docker and Podman"}
+		return nil, cli.Advised{Err: err, Code: cli.ExitUsage, Hint: "these are environment variables of Docker and Podman"}
 	}
 	return stack.Start(ctx, stack.Config{
 		Containers: containers, Engines: engines,
-		Addr: f.addr, DataDir: f.data, Images: bound, SourceURL: f.source, Executable: a.Executable,
+		Addr: f.Addr, DataDir: f.Data, Images: bound, SourceURL: f.source, Executable: a.Executable,
 		Settings: settings, Log: log, Version: contract.APIVersion,
 	})
 }
 
 // check validates the flags before anything is created or opened.
-func (f stackFlags) check(settings stack.Settings) error {
-	if f.data == "" {
-		return wrong("--data: missing value, want a folder")
+func (f StackFlags) check(settings stack.Settings) error {
+	if f.Data == "" {
+		return cli.Wrong("--data: missing value, want a folder")
 	}
 	if f.source != "" {
 		source, err := url.Parse(f.source)
 		if err != nil || source.Scheme != "http" && source.Scheme != "https" || source.Host == "" || source.RawQuery != "" {
-			return wrong("--source: malformed URL %q, want an http or https URL without a query, such as https://api.example.org", f.source)
+			return cli.Wrong("--source: malformed URL %q, want an http or https URL without a query, such as https://api.example.org", f.source)
 		}
 	}
-	host, _, err := net.SplitHostPort(f.addr)
+	host, _, err := net.SplitHostPort(f.Addr)
 	if err != nil {
-		return wrong("--addr: malformed address %q, want HOST:PORT", f.addr)
+		return cli.Wrong("--addr: malformed address %q, want HOST:PORT", f.Addr)
 	}
-	addr := f.addr
+	addr := f.Addr
 	if host != "" && net.ParseIP(host) == nil {
 		addr = "localhost:0" // the name is resolved later
 	}
-	err = stack.CheckAccess(addr, f.data, settings)
+	err = stack.CheckAccess(addr, f.Data, settings)
 	if errors.Is(err, httpkit.ErrNoToken) {
-		return advised{error: err, code: ExitUsage, hint: "set AUTH_TOKEN to a secret that clients send as SORTIE_TOKEN, or listen on 127.0.0.1"}
+		return cli.Advised{Err: err, Code: cli.ExitUsage, Hint: "set AUTH_TOKEN to a secret that clients send as SORTIE_TOKEN, or listen on 127.0.0.1"}
 	}
 	if err != nil {
-		return advised{error: err, code: ExitUsage}
+		return cli.Advised{Err: err, Code: cli.ExitUsage}
 	}
 	return nil
 }
 
-// stopStack stops the system, even if the context of the command has ended.
-func stopStack(s *stack.Stack) error {
+// StopStack stops the system, even if the context of the command has ended.
+func StopStack(s *stack.Stack) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
@@ -219,12 +221,12 @@ func stopStack(s *stack.Stack) error {
 	return nil
 }
 
-func (a *app) runDev(ctx context.Context, f stackFlags) error {
+func (a *Operator) runDev(ctx context.Context, f StackFlags) error {
 	level := slog.LevelInfo
-	if f.verbose {
+	if f.Verbose {
 		level = slog.LevelDebug
 	}
-	log, err := a.logger(f, level)
+	log, err := a.Logger(f, level)
 	if err != nil {
 		return err
 	}
@@ -235,7 +237,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 			}
 		}()
 	}
-	s, err := a.startStack(ctx, f, log)
+	s, err := a.StartStack(ctx, f, log)
 	if err != nil {
 		return err
 	}
@@ -250,7 +252,7 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 		}
 	}
 	if err := a.ready(ctx, s); err != nil {
-		return errors.Join(err, unregister(), stopStack(s))
+		return errors.Join(err, unregister(), StopStack(s))
 	}
 	var failed error
 	select {
@@ -259,17 +261,17 @@ func (a *app) runDev(ctx context.Context, f stackFlags) error {
 		log.InfoContext(ctx, "stopping the machines and the server")
 	case failed = <-s.Failed():
 	}
-	return errors.Join(failed, unregister(), stopStack(s))
+	return errors.Join(failed, unregister(), StopStack(s))
 }
 
 // startOverTime limits the search for runs that a stop interrupts.
 const startOverTime = 2 * time.Second
 
 // logStartOver logs the runs that the stop interrupts and that start over. Pods continue.
-func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger) {
+func (a *Operator) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, startOverTime)
 	defer cancel()
-	c, err := a.clientOf(s)
+	c, err := a.ClientOf(s)
 	if err != nil {
 		log.WarnContext(ctx, "cannot list the runs that start over", "error", err.Error())
 		return
@@ -297,20 +299,20 @@ func (a *app) logStartOver(ctx context.Context, s *stack.Stack, log *slog.Logger
 	}
 }
 
-// clientOf returns a client of a server that runs in this process.
-func (a *app) clientOf(s *stack.Stack) (*client.Client, error) {
+// ClientOf returns a client of a server that runs in this process.
+func (a *Operator) ClientOf(s *stack.Stack) (*client.Client, error) {
 	return client.New(client.Config{
 		URL: s.Addresses().URL, Token: s.Token(), Clock: a.Clock, Agent: "sortie/" + contract.APIVersion,
 	})
 }
 
 // ready prints the addresses of the system and the next command.
-func (a *app) ready(ctx context.Context, s *stack.Stack) error {
+func (a *Operator) ready(ctx context.Context, s *stack.Stack) error {
 	at := s.Addresses()
-	if a.json {
-		return a.printLine(at)
+	if a.JSON {
+		return a.PrintLine(at)
 	}
-	c, err := a.clientOf(s)
+	c, err := a.ClientOf(s)
 	if err != nil {
 		return err
 	}
@@ -333,7 +335,7 @@ func (a *app) ready(ctx context.Context, s *stack.Stack) error {
 	}
 	t.Row("  data", at.Data)
 	t.Row("  client token", at.TokenFile)
-	if err := a.say("Sortie is ready. Ctrl-C stops it.\n\n"); err != nil {
+	if err := a.Say("Sortie is ready. Ctrl-C stops it.\n\n"); err != nil {
 		return err
 	}
 	if _, err := t.WriteTo(a.Stdout); err != nil {
@@ -344,7 +346,7 @@ func (a *app) ready(ctx context.Context, s *stack.Stack) error {
 		server = " --url " + at.URL
 	}
 	if len(at.Models) > 0 {
-		return a.say("\nAsk a model, in another terminal:\n  %s ask %s 'Tell a story' --max-tokens 50%s\n\n", a.Name, at.Models[0], server)
+		return a.Say("\nAsk a model, in another terminal:\n  %s ask %s 'Tell a story' --max-tokens 50%s\n\n", a.Name, at.Models[0], server)
 	}
-	return a.say("\nExport the sample collection, in another terminal:\n  %s export mods --pi %s --recursive%s\n\n", a.Name, samples.SampleRoot, server)
+	return a.Say("\nExport the sample collection, in another terminal:\n  %s export mods --pi %s --recursive%s\n\n", a.Name, samples.SampleRoot, server)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"context"
@@ -13,15 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/conformance"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 )
 
-func (a *app) worker() *cobra.Command {
-	return group("worker", "Check workers", a.checkWorker())
+func (a *Operator) worker() *cobra.Command {
+	return cli.Group("worker", "Check workers", a.checkWorker())
 }
 
-func (a *app) checkWorker() *cobra.Command {
+func (a *Operator) checkWorker() *cobra.Command {
 	var (
 		c       conformance.Config
 		verbose bool
@@ -49,7 +50,7 @@ Exit codes: 0 the worker conforms, 1 it does not, 2 wrong command line.
 Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 		Example: "  sortie worker check -- python3 worker.py\n  sortie worker check -- sortie-exec sleep 3",
 		Args:    argument.AtLeastOne("CMD"),
-		RunE: does(func(ctx context.Context, command []string) error {
+		RunE: cli.Does(func(ctx context.Context, command []string) error {
 			c.Command, c.Clock = command, a.Clock
 			c.Report = func(scenario string, verdicts []conformance.Verdict) { a.printVerdicts(scenario, verdicts, verbose) }
 			return a.check(ctx, c)
@@ -68,10 +69,10 @@ Scenarios: ` + strings.Join(conformance.Scenarios(), ", "),
 	return cmd
 }
 
-func (a *app) check(ctx context.Context, c conformance.Config) error {
+func (a *Operator) check(ctx context.Context, c conformance.Config) error {
 	for name, d := range map[string]time.Duration{"interval": c.Interval, "grace": c.Grace, "abort": c.Abort, "limit": c.Limit} {
 		if d < time.Millisecond {
-			return wrong("--%s: %s is out of range, want 1ms or more", name, d)
+			return cli.Wrong("--%s: %s is out of range, want 1ms or more", name, d)
 		}
 	}
 	for i, name := range c.Only {
@@ -82,39 +83,39 @@ func (a *app) check(ctx context.Context, c conformance.Config) error {
 		c.Only[i] = scenario
 	}
 	if _, err := exec.LookPath(c.Command[0]); err != nil {
-		return wrong("cannot run %s: %v", c.Command[0], errors.Unwrap(err))
+		return cli.Wrong("cannot run %s: %v", c.Command[0], errors.Unwrap(err))
 	}
 	report, err := conformance.Check(ctx, c)
 	if err != nil {
 		return err
 	}
-	if a.json {
-		if err := a.print(report); err != nil {
+	if a.JSON {
+		if err := a.Print(report); err != nil {
 			return err
 		}
 	}
 	failures := report.Failures()
 	for _, v := range failures {
 		if len(v.Also) > 0 {
-			a.note("%s %s: also in %s.", v.Where, v.Name, strings.Join(v.Also, ", "))
+			a.Note("%s %s: also in %s.", v.Where, v.Name, strings.Join(v.Also, ", "))
 		}
 	}
 	if len(report.Skipped) > 0 {
-		a.note("Not run: %s.", strings.Join(report.Skipped, ", "))
+		a.Note("Not run: %s.", strings.Join(report.Skipped, ", "))
 	}
 	if report.Contract == "export" {
-		a.note("The worker makes no call of the worker contract; it was checked against the export contract.")
+		a.Note("The worker makes no call of the worker contract; it was checked against the export contract.")
 	}
 	if len(failures) == 0 {
-		a.note("The worker conforms.")
+		a.Note("The worker conforms.")
 		return nil
 	}
 	return fmt.Errorf("the worker does not conform: %s", display.Plural(int64(len(failures)), "requirement", "requirements"))
 }
 
 // printVerdicts prints the result of one scenario.
-func (a *app) printVerdicts(scenario string, verdicts []conformance.Verdict, verbose bool) {
-	if a.json {
+func (a *Operator) printVerdicts(scenario string, verdicts []conformance.Verdict, verbose bool) {
+	if a.JSON {
 		return
 	}
 	met := 0
@@ -123,14 +124,14 @@ func (a *app) printVerdicts(scenario string, verdicts []conformance.Verdict, ver
 			met++
 		}
 	}
-	_ = a.say("%s: %d met\n", scenario, met)
+	_ = a.Say("%s: %d met\n", scenario, met)
 	for _, v := range verdicts {
 		if v.Mark == conformance.Passed && !verbose {
 			continue
 		}
-		_ = a.say("  %-8s  %-9s  %s\n", v.Mark, v.Where, v.Text)
+		_ = a.Say("  %-8s  %-9s  %s\n", v.Mark, v.Where, v.Text)
 		if v.Detail != "" {
-			_ = a.say("            %s\n", v.Detail)
+			_ = a.Say("            %s\n", v.Detail)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package command
+package operate
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 )
 
@@ -21,8 +22,8 @@ var stageName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 // tableName matches the names of tables (DynamoDB naming rules).
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
-func (a *app) stage() *cobra.Command {
-	return group("stage", "Operate a stage on AWS", a.stageDoctor(), a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageClaim(), a.stageEmpty())
+func (a *Operator) stage() *cobra.Command {
+	return cli.Group("stage", "Operate a stage on AWS", a.stageDoctor(), a.stageCheck(), a.stageDrain(), a.stageOpen(), a.stageRestore(), a.stageClaim(), a.stageEmpty())
 }
 
 // stageFlags are the common flags of commands for a stage.
@@ -44,9 +45,9 @@ func defineSettings(c *cobra.Command, file *string) {
 
 // find returns the deployed stage and the settings. It uses region if it is not empty, or else
 // the region in the stage's settings, or else the region of the credentials.
-func (a *app) find(ctx context.Context, f stageFlags, region string) (*stage.Stage, *stage.Settings, error) {
+func (a *Operator) find(ctx context.Context, f stageFlags, region string) (*stage.Stage, *stage.Settings, error) {
 	if !stageName.MatchString(f.name) {
-		return nil, nil, wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", f.name)
+		return nil, nil, cli.Wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", f.name)
 	}
 	settings, err := stage.ReadSettings(f.settings)
 	if err != nil {
@@ -63,12 +64,12 @@ func (a *app) find(ctx context.Context, f stageFlags, region string) (*stage.Sta
 	}
 	found, err := stage.Find(ctx, cfg, f.name, a.Clock)
 	if errors.Is(err, stage.ErrNoStack) && region == "" {
-		err = wrong("%w", err)
+		err = cli.Wrong("%w", err)
 	}
 	return found, settings, err
 }
 
-func (a *app) stageCheck() *cobra.Command {
+func (a *Operator) stageCheck() *cobra.Command {
 	var flags stageFlags
 	var allowed []string
 	assembly := ""
@@ -85,10 +86,10 @@ Each kind has a word that permits it: ` + strings.Join(stage.Words(), ", ") + `.
 	flags.add(c)
 	c.Flags().StringVar(&assembly, "assembly", "infra/.cdk/out", "folder that \"make synth\" wrote")
 	c.Flags().StringSliceVar(&allowed, "allow-removal", nil, "words for what may be taken away")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		for _, word := range allowed {
 			if !slices.Contains(stage.Words(), word) {
-				return wrong("--allow-removal: unknown word %q%s, want some of %s", word, argument.Similar(word, stage.Words()), strings.Join(stage.Words(), ", "))
+				return cli.Wrong("--allow-removal: unknown word %q%s, want some of %s", word, argument.Similar(word, stage.Words()), strings.Join(stage.Words(), ", "))
 			}
 		}
 		planned, err := stage.ReadAssembly(assembly, flags.name)
@@ -97,21 +98,21 @@ Each kind has a word that permits it: ` + strings.Join(stage.Words(), ", ") + `.
 		}
 		deployed, _, err := a.find(ctx, flags, planned.Region)
 		if errors.Is(err, stage.ErrNoStack) {
-			a.note("sortie-%s is not deployed yet.", flags.name)
+			a.Note("sortie-%s is not deployed yet.", flags.name)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		removals := stage.Removals(deployed.Template, planned.Template)
-		if a.json {
-			if err := a.print(removals); err != nil {
+		if a.JSON {
+			if err := a.Print(removals); err != nil {
 				return err
 			}
 		}
 		for _, r := range removals {
 			if slices.Contains(allowed, r.Word) {
-				a.note("Permitted: %s: %s.", r.Word, r.What)
+				a.Note("Permitted: %s: %s.", r.Word, r.What)
 			}
 		}
 		return stage.Check(removals, allowed)
@@ -119,7 +120,7 @@ Each kind has a word that permits it: ` + strings.Join(stage.Words(), ", ") + `.
 	return c
 }
 
-func (a *app) stageDrain() *cobra.Command {
+func (a *Operator) stageDrain() *cobra.Command {
 	var flags stageFlags
 	wait := false
 	c := &cobra.Command{
@@ -132,7 +133,7 @@ retried by its client.`,
 	}
 	flags.add(c)
 	c.Flags().BoolVar(&wait, "wait", false, "wait until no run is left")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		s, _, err := a.find(ctx, flags, "")
 		if err != nil {
 			return err
@@ -141,7 +142,7 @@ retried by its client.`,
 			return err
 		}
 		if wait {
-			if err := s.AwaitIdle(ctx, func(running int) { a.note("%d runs are left.", running) }); err != nil {
+			if err := s.AwaitIdle(ctx, func(running int) { a.Note("%d runs are left.", running) }); err != nil {
 				return err
 			}
 		}
@@ -149,16 +150,16 @@ retried by its client.`,
 		if err != nil {
 			return err
 		}
-		return a.result(map[string]any{"stage": s.Name, "running": running}, "%s is drained; %d runs are left.\n", s.Name, running)
+		return a.Result(map[string]any{"stage": s.Name, "running": running}, "%s is drained; %d runs are left.\n", s.Name, running)
 	})
 	return c
 }
 
-func (a *app) stageOpen() *cobra.Command {
+func (a *Operator) stageOpen() *cobra.Command {
 	return a.stageChange("open", "Accept new exports again after a drain", "", "%s is open.\n", (*stage.Stage).Open)
 }
 
-func (a *app) stageClaim() *cobra.Command {
+func (a *Operator) stageClaim() *cobra.Command {
 	return a.stageChange("claim", "Destroy machines that have no record", `Let the sweep destroy machines that have no record in the table. It keeps them, and
 fails, after the table was emptied or restored, because their runs may have been
 lost. A sweep that sees no such machine does the same by itself.`,
@@ -166,11 +167,11 @@ lost. A sweep that sees no such machine does the same by itself.`,
 }
 
 // stageChange returns a command that changes a stage with one call.
-func (a *app) stageChange(use, short, long, done string, do func(*stage.Stage, context.Context) error) *cobra.Command {
+func (a *Operator) stageChange(use, short, long, done string, do func(*stage.Stage, context.Context) error) *cobra.Command {
 	var flags stageFlags
 	c := &cobra.Command{Use: use, Short: short, Long: long, Example: "  sortie stage " + use + " --stage prod"}
 	flags.add(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		s, _, err := a.find(ctx, flags, "")
 		if err != nil {
 			return err
@@ -178,12 +179,12 @@ func (a *app) stageChange(use, short, long, done string, do func(*stage.Stage, c
 		if err := do(s, ctx); err != nil {
 			return err
 		}
-		return a.result(map[string]any{"stage": s.Name}, done, s.Name)
+		return a.Result(map[string]any{"stage": s.Name}, done, s.Name)
 	})
 	return c
 }
 
-func (a *app) stageEmpty() *cobra.Command {
+func (a *Operator) stageEmpty() *cobra.Command {
 	var flags stageFlags
 	c := &cobra.Command{
 		Use:   "empty",
@@ -194,7 +195,7 @@ on. "make destroy" runs it first. A stage that retains its data is refused.`,
 		Example: "  sortie stage empty --stage dev",
 	}
 	flags.add(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		s, _, err := a.find(ctx, flags, "")
 		if err != nil {
 			return err
@@ -203,12 +204,12 @@ on. "make destroy" runs it first. A stage that retains its data is refused.`,
 		if err != nil {
 			return err
 		}
-		return a.result(map[string]any{"stage": s.Name, "deleted": deleted}, "Deleted %d objects of %s.\n", deleted, s.Name)
+		return a.Result(map[string]any{"stage": s.Name, "deleted": deleted}, "Deleted %d objects of %s.\n", deleted, s.Name)
 	})
 	return c
 }
 
-func (a *app) stageRestore() *cobra.Command {
+func (a *Operator) stageRestore() *cobra.Command {
 	var flags stageFlags
 	at, target := "", ""
 	c := &cobra.Command{
@@ -228,15 +229,15 @@ first time) or ALLOW_REMOVAL=tableStream.`,
 	c.Flags().StringVar(&at, "at", "", "the moment, such as 2026-11-22T09:00:00Z; by default the latest possible one")
 	c.Flags().StringVar(&target, "to", "", "name of the new table (required)")
 	argument.Require(c, "to")
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		r := stage.Restoration{Target: target}
 		if !tableName.MatchString(target) {
-			return wrong("--to: malformed name %q, want 3 to 255 letters, digits, '_', '.' and '-'", target)
+			return cli.Wrong("--to: malformed name %q, want 3 to 255 letters, digits, '_', '.' and '-'", target)
 		}
 		if at != "" {
 			moment, err := time.Parse(time.RFC3339, at)
 			if err != nil {
-				return wrong("--at: malformed time %q, want one such as 2026-11-22T09:00:00Z", at)
+				return cli.Wrong("--at: malformed time %q, want one such as 2026-11-22T09:00:00Z", at)
 			}
 			r.At = moment
 		}
@@ -244,15 +245,15 @@ first time) or ALLOW_REMOVAL=tableStream.`,
 		if err != nil {
 			return err
 		}
-		stream, err := s.Restore(ctx, r, func(step string) { a.note("%s", step) })
+		stream, err := s.Restore(ctx, r, func(step string) { a.Note("%s", step) })
 		if err != nil {
 			return err
 		}
 		if err := settings.Set(s.Name, "tableStream", stream); err != nil {
 			return fmt.Errorf("the table is restored; set stages.%s.tableStream to %s: %w", s.Name, stream, err)
 		}
-		a.note("Wrote stages.%s.tableStream to %s.", s.Name, flags.settings)
-		return a.result(map[string]any{"stage": s.Name, "tableStream": stream}, "%s\n", stream)
+		a.Note("Wrote stages.%s.tableStream to %s.", s.Name, flags.settings)
+		return a.Result(map[string]any{"stage": s.Name, "tableStream": stream}, "%s\n", stream)
 	})
 	return c
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 )
@@ -22,16 +23,16 @@ const secretLimit = 64 << 10
 
 func checkStage(stage string) error {
 	if !stageName.MatchString(stage) {
-		return wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", stage)
+		return cli.Wrong("--stage: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", stage)
 	}
 	return nil
 }
 
-func (a *app) secrets() *cobra.Command {
-	return group("secrets", "Manage the secrets of jobs, and those of a stage", a.secretsPut(), a.secretsList(), a.secretsDelete())
+func (a *Operator) secrets() *cobra.Command {
+	return cli.Group("secrets", "Manage the secrets of jobs, and those of a stage", a.secretsPut(), a.secretsList(), a.secretsDelete())
 }
 
-func (a *app) secretsPut() *cobra.Command {
+func (a *Operator) secretsPut() *cobra.Command {
 	at, file := jobSecrets{}, ""
 	c := &cobra.Command{
 		Use:   "put NAME",
@@ -72,7 +73,7 @@ SHA-256. Account, region and credentials are those of the AWS command line.`, li
 	at.define(c)
 	c.Flags().StringVar(&file, "file", "", "file with the value; by default standard input")
 	argument.Must(c.MarkFlagFilename("file"))
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		name := args[0]
 		ofStage := at.stage != "" && slices.Contains(secrets.Kinds(), name)
 		if !ofStage {
@@ -91,7 +92,7 @@ SHA-256. Account, region and credentials are those of the AWS command line.`, li
 		}
 		document, err := secrets.Parse(name, text)
 		if err != nil {
-			return wrong("the document is not a valid %s secret:\n%w", name, err)
+			return cli.Wrong("the document is not a valid %s secret:\n%w", name, err)
 		}
 		return a.putSecret(ctx, at.place, document)
 	})
@@ -108,12 +109,12 @@ func secretName(cmd *cobra.Command, args []string) error {
 }
 
 // document reads the file, or standard input if file is empty.
-func (a *app) document(file string) (text []byte, err error) {
+func (a *Operator) document(file string) (text []byte, err error) {
 	source := a.Stdin
 	if file != "" {
 		opened, err := os.Open(file)
 		if err != nil {
-			return nil, missing(file, err)
+			return nil, cli.Missing(file, err)
 		}
 		defer func() { _ = opened.Close() }()
 		source = opened
@@ -123,12 +124,12 @@ func (a *app) document(file string) (text []byte, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the document: %w", err)
 	case len(text) > secretLimit:
-		return nil, wrong("the document has more than %d bytes", secretLimit)
+		return nil, cli.Wrong("the document has more than %d bytes", secretLimit)
 	}
 	return text, nil
 }
 
-func (a *app) putSecret(ctx context.Context, at place, document secrets.Document) error {
+func (a *Operator) putSecret(ctx context.Context, at place, document secrets.Document) error {
 	cfg, err := a.aws(ctx, at)
 	if err != nil {
 		return err
@@ -138,12 +139,12 @@ func (a *app) putSecret(ctx context.Context, at place, document secrets.Document
 		return err
 	}
 	prints := document.Fingerprints()
-	if a.json {
-		return a.print(map[string]any{"secret": name, "fingerprints": prints})
+	if a.JSON {
+		return a.Print(map[string]any{"secret": name, "fingerprints": prints})
 	}
-	a.note("Wrote %s.", name)
+	a.Note("Wrote %s.", name)
 	for _, field := range slices.Sorted(maps.Keys(prints)) {
-		if err := a.say("%s %s\n", prints[field], field); err != nil {
+		if err := a.Say("%s %s\n", prints[field], field); err != nil {
 			return err
 		}
 	}

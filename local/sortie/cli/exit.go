@@ -1,4 +1,4 @@
-package command
+package cli
 
 // The exit codes. They are the same for every command.
 const (

@@ -1,4 +1,4 @@
-package command
+package operate
 
 import (
 	"context"
@@ -15,13 +15,14 @@ import (
 
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // collectionFlags select a collection and an address.
 type collectionFlags struct {
-	addr         string
+	Addr         string
 	ead, catalog string
 	sample       bool
 	generate     int
@@ -31,8 +32,8 @@ type collectionFlags struct {
 	rootFault    string
 }
 
-func (a *app) collection() *cobra.Command {
-	return group("collection", "Serve collections to export", a.serveCollection())
+func (a *Operator) collection() *cobra.Command {
+	return cli.Group("collection", "Serve collections to export", a.serveCollection())
 }
 
 func defectNames() []string {
@@ -43,7 +44,7 @@ func defectNames() []string {
 	return names
 }
 
-func (a *app) serveCollection() *cobra.Command {
+func (a *Operator) serveCollection() *cobra.Command {
 	var f collectionFlags
 	names := defectNames()
 	c := &cobra.Command{
@@ -68,7 +69,7 @@ Names for --fault: ` + strings.Join(names, ", "),
   sortie collection serve --generate 10000 --seed 7 --fault missing=3 --fault slow=10`,
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.addr, "addr", "127.0.0.1:0", "address of the server; port 0 is any free port")
+	flags.StringVar(&f.Addr, "addr", "127.0.0.1:0", "address of the server; port 0 is any free port")
 	flags.StringVar(&f.ead, "ead", "", "a folder of EAD finding aids")
 	flags.StringVar(&f.catalog, "catalog", "", "a folder of conversation lists and catalog records")
 	flags.BoolVar(&f.sample, "sample", false, "the sample collection")
@@ -85,7 +86,7 @@ Names for --fault: ` + strings.Join(names, ", "),
 	}
 	argument.Complete(c, "fault", "=", names)
 	argument.Complete(c, "root-fault", "", names)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		given := 0
 		for _, name := range []string{"ead", "catalog", "sample", "generate"} {
 			if flags.Changed(name) {
@@ -93,7 +94,7 @@ Names for --fault: ` + strings.Join(names, ", "),
 			}
 		}
 		if given != 1 {
-			return wrong("got %d collections, want one of --ead, --catalog, --sample and --generate", given)
+			return cli.Wrong("got %d collections, want one of --ead, --catalog, --sample and --generate", given)
 		}
 		return a.runServe(ctx, f)
 	})
@@ -110,7 +111,7 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 	case f.sample:
 		return samples.Sample(), nil
 	case f.generate < 1:
-		return nil, wrong("--generate: %d is out of range, want 1 or more", f.generate)
+		return nil, cli.Wrong("--generate: %d is out of range, want 1 or more", f.generate)
 	}
 	if f.rootFault != "" {
 		if _, err := argument.Choice("--root-fault", f.rootFault, defectNames()); err != nil {
@@ -123,7 +124,7 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 		name, count, _ := strings.Cut(text, "=")
 		n, err := strconv.Atoi(count)
 		if err != nil {
-			return nil, wrong("--fault: malformed value %q, want NAME=COUNT", text)
+			return nil, cli.Wrong("--fault: malformed value %q, want NAME=COUNT", text)
 		}
 		defect, err := argument.Choice("--fault", name, defectNames())
 		if err != nil {
@@ -133,7 +134,7 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 	}
 	c, err := samples.Generate(f.seed, shape)
 	if err != nil {
-		return nil, wrong("%v", err)
+		return nil, cli.Wrong("%v", err)
 	}
 	return c, nil
 }
@@ -141,22 +142,22 @@ func (f collectionFlags) load() (*samples.Collection, error) {
 func fromFolder(dir string, read func() (*samples.Collection, error)) (*samples.Collection, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, missing(dir, err)
+		return nil, cli.Missing(dir, err)
 	}
 	if !info.IsDir() {
-		return nil, wrong("%s is not a folder", dir)
+		return nil, cli.Wrong("%s is not a folder", dir)
 	}
 	return read()
 }
 
-func (a *app) runServe(ctx context.Context, f collectionFlags) error {
+func (a *Operator) runServe(ctx context.Context, f collectionFlags) error {
 	c, err := f.load()
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.addr)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.Addr)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", f.addr, err)
+		return fmt.Errorf("cannot listen on %s: %w", f.Addr, err)
 	}
 	handler := c.Handler(a.Clock)
 	if loopback, err := httpkit.CheckAddress(listener.Addr().String(), "", true); err == nil && loopback {
@@ -177,8 +178,8 @@ func (a *app) runServe(ctx context.Context, f collectionFlags) error {
 }
 
 // served prints the address of the collection and its root entities.
-func (a *app) served(c *samples.Collection, url string) error {
-	if a.json {
+func (a *Operator) served(c *samples.Collection, url string) error {
+	if a.JSON {
 		type root struct {
 			PI       string `json:"pi"`
 			Title    string `json:"title"`
@@ -188,16 +189,16 @@ func (a *app) served(c *samples.Collection, url string) error {
 		for _, r := range c.Roots() {
 			roots = append(roots, root(r))
 		}
-		return a.printLine(map[string]any{"url": url, "entities": c.Len(), "roots": roots, "skipped": c.Skipped()})
+		return a.PrintLine(map[string]any{"url": url, "entities": c.Len(), "roots": roots, "skipped": c.Skipped()})
 	}
 	skipped := c.Skipped()
 	for _, each := range skipped {
-		a.note("skipped %s: %s", display.Clean(each.File), display.Clean(each.Reason))
+		a.Note("skipped %s: %s", display.Clean(each.File), display.Clean(each.Reason))
 	}
 	if n := int64(len(skipped)); n > 0 {
-		a.note("%s skipped.", display.Plural(n, "file was", "files were"))
+		a.Note("%s skipped.", display.Plural(n, "file was", "files were"))
 	}
-	if err := a.say("%s\n\n", url); err != nil {
+	if err := a.Say("%s\n\n", url); err != nil {
 		return err
 	}
 	t := display.NewTable("ROOT", "ENTITIES", "TITLE")

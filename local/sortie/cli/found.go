@@ -1,12 +1,10 @@
 //go:build unix
 
-package command
+package cli
 
 import (
 	"errors"
 	"net/http"
-
-	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/twin/s3"
@@ -14,14 +12,8 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-// serverCommands returns the commands that need no server. Files with the build constraint
-// "unix" have those that a Windows program does not have.
-func (a *app) serverCommands() []*cobra.Command {
-	return []*cobra.Command{a.demo(), a.dev(), a.backup(), a.inspect(), a.keys(), a.tokens(), a.secrets(), a.collection(), a.asl(), a.worker()}
-}
-
 // servers returns the servers of the user on this machine, newest first.
-func (a *app) servers() []client.Server {
+func (a *App) servers() []client.Server {
 	folder := stack.ServersFolder(a.Env)
 	if folder == "" {
 		return nil
@@ -43,7 +35,7 @@ func foundToken(data, url string) (string, http.RoundTripper) {
 }
 
 // serverHint returns the hint for an error of the local system, or "".
-func (a *app) serverHint(err error) string {
+func (a *App) serverHint(err error) string {
 	switch {
 	case errors.Is(err, sqlite.ErrInUse):
 		return "stop the other one, or choose another folder with --data"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"context"
@@ -12,16 +12,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 )
 
-func (a *app) keys() *cobra.Command {
-	return group("keys", "Manage the keys that sign the tokens of workers, and events", a.rotate())
+func (a *Operator) keys() *cobra.Command {
+	return cli.Group("keys", "Manage the keys that sign the tokens of workers, and events", a.rotate())
 }
 
-func (a *app) rotate() *cobra.Command {
+func (a *Operator) rotate() *cobra.Command {
 	var data string
 	var ofEvents, atOnce bool
 	c := &cobra.Command{
@@ -38,12 +39,12 @@ With --events the key signs events and checkpoints. Older keys stay published at
 a stage is replaced by "sortie secrets put events --stage STAGE".`,
 		Example: "  sortie keys rotate\n  sortie keys rotate --now\n  sortie keys rotate --events\n  sortie keys rotate --data /var/lib/sortie --json",
 	}
-	c.Flags().StringVar(&data, "data", defaultData, "data folder")
+	c.Flags().StringVar(&data, "data", cli.DefaultData, "data folder")
 	c.Flags().BoolVar(&ofEvents, "events", false, "rotate the key that signs events")
 	c.Flags().BoolVar(&atOnce, "now", false, "remove the older keys at once, with the tokens that they signed")
 	c.MarkFlagsMutuallyExclusive("events", "now")
 	argument.Must(c.MarkFlagDirname("data"))
-	c.RunE = does(func(context.Context, []string) error {
+	c.RunE = cli.Does(func(context.Context, []string) error {
 		path, now := filepath.Join(data, stack.KeysFile), a.Clock.Now()
 		keep := limit.TokenLife
 		if atOnce {
@@ -56,13 +57,13 @@ a stage is replaced by "sortie secrets put events --stage STAGE".`,
 		}
 		done, err := rotate()
 		if errors.Is(err, fs.ErrNotExist) {
-			return missing(path, err)
+			return cli.Missing(path, err)
 		}
 		if err != nil {
 			return err
 		}
-		a.note("%d older keys are still valid; removed: %s.", len(done.Kept), list(done.Dropped))
-		return a.result(done, "%s\n", done.Made)
+		a.Note("%d older keys are still valid; removed: %s.", len(done.Kept), list(done.Dropped))
+		return a.Result(done, "%s\n", done.Made)
 	})
 	return c
 }

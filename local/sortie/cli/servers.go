@@ -1,4 +1,4 @@
-package command
+package cli
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 )
 
 // chosenURL returns the address of --url or SORTIE_URL, or else of one of the user's servers.
-func (a *app) chosenURL(servers []client.Server) (string, error) {
-	if a.url != "" {
-		return a.url, nil
+func (a *App) chosenURL(servers []client.Server) (string, error) {
+	if a.URL != "" {
+		return a.URL, nil
 	}
 	if given, _ := a.Env("SORTIE_URL"); given != "" {
 		return given, nil
@@ -24,7 +24,7 @@ func (a *app) chosenURL(servers []client.Server) (string, error) {
 	for _, s := range running {
 		list = append(list, "  "+s.URL+"  "+s.Data)
 	}
-	return "", advised{
-		error: wrong("several servers run on this machine, want --url or SORTIE_URL"), code: ExitUsage, hint: strings.Join(list, "\n"),
+	return "", Advised{
+		Err: Wrong("several servers run on this machine, want --url or SORTIE_URL"), Code: ExitUsage, Hint: strings.Join(list, "\n"),
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
@@ -34,7 +35,7 @@ func (s *jobSecrets) define(c *cobra.Command) {
 }
 
 func (s jobSecrets) folder() secretfile.Folder {
-	return secretfile.Folder(filepath.Join(s.data, stack.SecretsFolder))
+	return secretfile.Folder(filepath.Join(s.Data, stack.SecretsFolder))
 }
 
 // tenant returns the tenant of the secrets.
@@ -48,7 +49,7 @@ func (s jobSecrets) checkPlace() error {
 		}
 	}
 	if !limit.ValidName(s.tenant()) {
-		return wrong("--tenant: malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", s.tenant())
+		return cli.Wrong("--tenant: malformed name %q, want 1 to 63 lower-case letters, digits and hyphens", s.tenant())
 	}
 	return nil
 }
@@ -58,37 +59,37 @@ func (s jobSecrets) checkPlace() error {
 func (s jobSecrets) check(name string) error {
 	switch kinds := secrets.Kinds(); {
 	case !limit.ValidName(name):
-		return wrong("malformed name of a secret, want 1 to 63 lower-case letters, digits and hyphens, or with --stage one of %s", strings.Join(kinds, ", "))
+		return cli.Wrong("malformed name of a secret, want 1 to 63 lower-case letters, digits and hyphens, or with --stage one of %s", strings.Join(kinds, ", "))
 	case slices.Contains(kinds, name):
-		return wrong("%s is the name of a stage's own secret, want another name, or --stage to write it", name)
+		return cli.Wrong("%s is the name of a stage's own secret, want another name, or --stage to write it", name)
 	case s.stage != "" && s.owner == "" && argument.Similar(name, kinds) != "":
-		return wrong("unknown name of a stage's own secret %q%s; for a secret of jobs add --tenant %s", name, argument.Similar(name, kinds), s.tenant())
+		return cli.Wrong("unknown name of a stage's own secret %q%s; for a secret of jobs add --tenant %s", name, argument.Similar(name, kinds), s.tenant())
 	}
 	return s.checkPlace()
 }
 
-func (a *app) putJobSecret(ctx context.Context, s jobSecrets, name, value string) error {
+func (a *Operator) putJobSecret(ctx context.Context, s jobSecrets, name, value string) error {
 	value = strings.TrimSuffix(strings.TrimSuffix(value, "\n"), "\r")
 	if !limit.ValidSecret(value) {
-		return wrong("the value has %d bytes, want 1 to %d bytes of UTF-8 without a NUL", len(value), limit.Secret)
+		return cli.Wrong("the value has %d bytes, want 1 to %d bytes of UTF-8 without a NUL", len(value), limit.Secret)
 	}
 	if err := a.storeJobSecret(ctx, s, name, value); err != nil {
 		return err
 	}
-	if a.json {
-		return a.print(map[string]any{"secret": name, "tenant": s.tenant()})
+	if a.JSON {
+		return a.Print(map[string]any{"secret": name, "tenant": s.tenant()})
 	}
 	where := "stage " + s.stage
 	if s.stage == "" {
-		where = "data folder " + s.data
+		where = "data folder " + s.Data
 	}
-	a.note("Wrote the secret %s of the tenant %s, for the %s.", name, s.tenant(), where)
+	a.Note("Wrote the secret %s of the tenant %s, for the %s.", name, s.tenant(), where)
 	return nil
 }
 
-func (a *app) storeJobSecret(ctx context.Context, s jobSecrets, name, value string) error {
+func (a *Operator) storeJobSecret(ctx context.Context, s jobSecrets, name, value string) error {
 	if s.stage == "" {
-		if err := private.Folder(s.data); err != nil {
+		if err := private.Folder(s.Data); err != nil {
 			return fmt.Errorf("cannot use the data folder: %w", err)
 		}
 		return s.folder().Put(s.tenant(), name, value)
@@ -100,7 +101,7 @@ func (a *app) storeJobSecret(ctx context.Context, s jobSecrets, name, value stri
 	return secrets.PutNamed(ctx, cfg, s.stage, s.tenant(), name, value)
 }
 
-func (a *app) secretsList() *cobra.Command {
+func (a *Operator) secretsList() *cobra.Command {
 	at := jobSecrets{}
 	c := &cobra.Command{
 		Use: "list", Short: "List the names of the secrets of jobs",
@@ -108,16 +109,16 @@ func (a *app) secretsList() *cobra.Command {
 		Example: "  sortie secrets list\n  sortie secrets list --stage prod --tenant acme --json",
 	}
 	at.define(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		names, err := a.jobSecretNames(ctx, at)
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"tenant": at.tenant(), "secrets": slices.Concat([]string{}, names)})
+		if a.JSON {
+			return a.Print(map[string]any{"tenant": at.tenant(), "secrets": slices.Concat([]string{}, names)})
 		}
 		for _, name := range names {
-			if err := a.say("%s\n", name); err != nil {
+			if err := a.Say("%s\n", name); err != nil {
 				return err
 			}
 		}
@@ -126,7 +127,7 @@ func (a *app) secretsList() *cobra.Command {
 	return c
 }
 
-func (a *app) jobSecretNames(ctx context.Context, s jobSecrets) ([]string, error) {
+func (a *Operator) jobSecretNames(ctx context.Context, s jobSecrets) ([]string, error) {
 	if err := s.checkPlace(); err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (a *app) jobSecretNames(ctx context.Context, s jobSecrets) ([]string, error
 	return secrets.ListNamed(ctx, cfg, s.stage, s.tenant())
 }
 
-func (a *app) secretsDelete() *cobra.Command {
+func (a *Operator) secretsDelete() *cobra.Command {
 	at := jobSecrets{}
 	c := &cobra.Command{
 		Use:   "delete NAME",
@@ -151,30 +152,30 @@ on; functions of a stage may use the value for a minute more. It cannot be resto
 		Args:    secretName,
 	}
 	at.define(c)
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if err := at.check(args[0]); err != nil {
 			return err
 		}
 		err := a.deleteJobSecret(ctx, at, args[0])
 		if errors.Is(err, port.ErrNotFound) {
-			return advised{
-				error: fmt.Errorf("unknown secret %q of the tenant %s", args[0], at.tenant()), code: ExitGone,
-				hint: fmt.Sprintf("%q lists the names", a.Name+" secrets list"),
+			return cli.Advised{
+				Err: fmt.Errorf("unknown secret %q of the tenant %s", args[0], at.tenant()), Code: cli.ExitGone,
+				Hint: fmt.Sprintf("%q lists the names", a.Name+" secrets list"),
 			}
 		}
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"deleted": args[0], "tenant": at.tenant()})
+		if a.JSON {
+			return a.Print(map[string]any{"deleted": args[0], "tenant": at.tenant()})
 		}
-		a.note("Deleted the secret %s of the tenant %s.", args[0], at.tenant())
+		a.Note("Deleted the secret %s of the tenant %s.", args[0], at.tenant())
 		return nil
 	})
 	return c
 }
 
-func (a *app) deleteJobSecret(ctx context.Context, s jobSecrets, name string) error {
+func (a *Operator) deleteJobSecret(ctx context.Context, s jobSecrets, name string) error {
 	if s.stage == "" {
 		return s.folder().Delete(s.tenant(), name)
 	}

@@ -1,4 +1,4 @@
-package command
+package cli
 
 import (
 	"context"
@@ -26,34 +26,37 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// advised is an error with an exit code and a hint.
-type advised struct {
-	error
-	code   int
-	hint   string
-	taskID string
+// Advised is an error with an exit code and a hint.
+type Advised struct {
+	Err    error
+	Code   int
+	Hint   string
+	TaskID string
 }
 
-func (a advised) Unwrap() error { return a.error }
+// Error returns the text of the error.
+func (a Advised) Error() string { return a.Err.Error() }
 
-// wrong returns a usage error that only the command can detect.
-func wrong(format string, args ...any) error {
-	return advised{error: fmt.Errorf(format, args...), code: ExitUsage}
+func (a Advised) Unwrap() error { return a.Err }
+
+// Wrong returns a usage error that only the command can detect.
+func Wrong(format string, args ...any) error {
+	return Advised{Err: fmt.Errorf(format, args...), Code: ExitUsage}
 }
 
-// runEnded returns the error of a command that needs a successful run.
-func (a *app) runEnded(status contract.Status) error {
+// RunEnded returns the error of a command that needs a successful run.
+func (a *App) RunEnded(status contract.Status) error {
 	if status.State == string(run.Cancelled) {
-		return advised{
-			error: fmt.Errorf("the run %s was cancelled", status.TaskID), code: ExitCancelled, taskID: status.TaskID,
-			hint: fmt.Sprintf("%q starts a new run of the same work", a.Name+" retry "+status.TaskID),
+		return Advised{
+			Err: fmt.Errorf("the run %s was cancelled", status.TaskID), Code: ExitCancelled, TaskID: status.TaskID,
+			Hint: fmt.Sprintf("%q starts a new run of the same work", a.Name+" retry "+status.TaskID),
 		}
 	}
 	if status.Skipped {
 		reason := strings.TrimPrefix(status.Error, "skipped: ")
-		return advised{
-			error: fmt.Errorf("the run %s was skipped: %s", status.TaskID, reason), code: ExitSkipped, taskID: status.TaskID,
-			hint: fmt.Sprintf("%q shows why; %q lists all runs that were skipped", a.Name+" explain "+status.TaskID, a.Name+" runs --skipped"),
+		return Advised{
+			Err: fmt.Errorf("the run %s was skipped: %s", status.TaskID, reason), Code: ExitSkipped, TaskID: status.TaskID,
+			Hint: fmt.Sprintf("%q shows why; %q lists all runs that were skipped", a.Name+" explain "+status.TaskID, a.Name+" runs --skipped"),
 		}
 	}
 	reason := status.Error
@@ -71,19 +74,19 @@ func (a *app) runEnded(status contract.Status) error {
 		hint = fmt.Sprintf("%q shows what the program wrote. A program that does not call Sortie itself runs in sortie-exec:\n"+
 			"%s dev --image IMAGE='sortie-exec PROGRAM ARG...'", a.Name+" logs "+status.TaskID, a.Name)
 	}
-	return advised{error: fmt.Errorf("the run failed: %s", reason), code: ExitFailed, taskID: status.TaskID, hint: hint}
+	return Advised{Err: fmt.Errorf("the run failed: %s", reason), Code: ExitFailed, TaskID: status.TaskID, Hint: hint}
 }
 
-// stillRunning returns the error of a command that needs an ended run.
-func (a *app) stillRunning(taskID string) error {
-	return advised{
-		error: fmt.Errorf("the run %s has not ended", taskID), code: ExitRunning, taskID: taskID,
-		hint: a.howToContinue(taskID),
+// StillRunning returns the error of a command that needs an ended run.
+func (a *App) StillRunning(taskID string) error {
+	return Advised{
+		Err: fmt.Errorf("the run %s has not ended", taskID), Code: ExitRunning, TaskID: taskID,
+		Hint: a.HowToContinue(taskID),
 	}
 }
 
-// howToContinue names the commands that wait for a run and download its output.
-func (a *app) howToContinue(taskID string) string {
+// HowToContinue names the commands that wait for a run and download its output.
+func (a *App) HowToContinue(taskID string) string {
 	return fmt.Sprintf("the run continues without this command; wait for it with %q, then %q",
 		a.Name+" status "+taskID+" --wait", a.Name+" download "+taskID)
 }
@@ -100,8 +103,8 @@ type report struct {
 	CorrelationID string     `json:"correlationId,omitempty"`
 }
 
-// explain returns the report of an error.
-func (a *app) explain(err error) report {
+// Explain returns the report of an error.
+func (a *App) Explain(err error) report {
 	r := report{Code: ExitFailed, Message: err.Error()}
 	unreachable, isUnreachable := errors.AsType[*client.Unreachable](err)
 	problem, isProblem := errors.AsType[*client.Problem](err)
@@ -134,10 +137,10 @@ func (a *app) explain(err error) report {
 	if _, ok := errors.AsType[argument.Error](err); ok {
 		r.Code = ExitUsage
 	}
-	if a, ok := errors.AsType[advised](err); ok {
-		r.Code, r.TaskID = a.code, a.taskID
-		if a.hint != "" {
-			r.Hint = a.hint
+	if a, ok := errors.AsType[Advised](err); ok {
+		r.Code, r.TaskID = a.Code, a.TaskID
+		if a.Hint != "" {
+			r.Hint = a.Hint
 		}
 		if r.Code == ExitInterrupted {
 			r.Message = "interrupted"
@@ -176,8 +179,8 @@ func outcome(p *client.Problem) (code int, hint string) {
 	return ExitFailed, ""
 }
 
-// write writes the report as text, or as a line of JSON.
-func (r report) write(out io.Writer, asJSON, colored bool) {
+// Write writes the report as text, or as a line of JSON.
+func (r report) Write(out io.Writer, asJSON, colored bool) {
 	if asJSON {
 		// A failed write of an error cannot be reported.
 		_ = json.NewEncoder(out).Encode(map[string]report{"error": r}) //nolint:errchkjson // as above
@@ -202,10 +205,10 @@ func (r report) write(out io.Writer, asJSON, colored bool) {
 	_, _ = io.WriteString(out, text)
 }
 
-// missing returns a usage error for a file that does not exist.
-func missing(path string, err error) error {
+// Missing returns a usage error for a file that does not exist.
+func Missing(path string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return wrong("%s does not exist", path)
+		return Wrong("%s does not exist", path)
 	}
 	return fmt.Errorf("cannot read %s: %w", path, err)
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 )
 
-func (a *app) backup() *cobra.Command {
+func (a *Operator) backup() *cobra.Command {
 	data := ""
 	c := &cobra.Command{
 		Use:   "backup FILE",
@@ -31,16 +32,16 @@ To restore, stop the server and replace ` + stack.RecordsFile + ` in the data fo
 copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile + `-shm beside it.`,
 		Example: "  sortie backup sortie-$(date +%F).db\n  sortie backup copy.db --data /var/lib/sortie",
 	}
-	c.Flags().StringVar(&data, "data", defaultData, "data folder")
+	c.Flags().StringVar(&data, "data", cli.DefaultData, "data folder")
 	argument.Must(c.MarkFlagDirname("data"))
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		source := filepath.Join(data, stack.RecordsFile)
 		if _, err := os.Stat(source); err != nil {
-			return missing(source, err)
+			return cli.Missing(source, err)
 		}
 		err := sqlite.BackupFile(ctx, source, args[0])
 		if errors.Is(err, fs.ErrExist) {
-			return wrong("%s exists", args[0])
+			return cli.Wrong("%s exists", args[0])
 		}
 		if err != nil {
 			return err
@@ -49,8 +50,8 @@ copy, without the files ` + stack.RecordsFile + `-wal and ` + stack.RecordsFile 
 		if err != nil {
 			return fmt.Errorf("cannot read the size of the copy: %w", err)
 		}
-		a.note("Copied %s.", display.Bytes(info.Size()))
-		return a.result(map[string]any{"file": args[0], "bytes": info.Size()}, "%s\n", args[0])
+		a.Note("Copied %s.", display.Bytes(info.Size()))
+		return a.Result(map[string]any{"file": args[0], "bytes": info.Size()}, "%s\n", args[0])
 	})
 	return c
 }

@@ -1,13 +1,15 @@
-package command
+package operate
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 )
 
-func (a *app) redrive() *cobra.Command {
+func (a *Operator) redrive() *cobra.Command {
 	var flags stageFlags
 	c := &cobra.Command{
 		Use:   "redrive",
@@ -22,7 +24,7 @@ the relay says why.`,
 		Example: "  sortie redrive --stage prod",
 	}
 	flags.add(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		deployed, _, err := a.find(ctx, flags, "")
 		if err != nil {
 			return err
@@ -31,10 +33,10 @@ the relay says why.`,
 		if err != nil {
 			return err
 		}
-		if a.json {
-			err = a.print(done)
+		if a.JSON {
+			err = a.Print(done)
 		} else {
-			a.note("Published the events of %d changes.", done.Redriven)
+			a.Note("Published the events of %d changes.", done.Redriven)
 		}
 		if done.Left > 0 {
 			return fmt.Errorf("the events of %d changes could not be published", done.Left)

@@ -1,4 +1,4 @@
-package command
+package operate
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/twin/asl"
 	"github.com/sortie-dev/sortie/local/twin/asl/scripted"
 )
 
-func (a *app) asl() *cobra.Command {
-	return group("asl", "Validate and run state machine definitions", a.validateASL(), a.runASL())
+func (a *Operator) asl() *cobra.Command {
+	return cli.Group("asl", "Validate and run state machine definitions", a.validateASL(), a.runASL())
 }
 
 // mistake is one problem of a definition, as --json prints it.
@@ -26,7 +27,7 @@ type mistake struct {
 	Unsupported string `json:"unsupported,omitempty"`
 }
 
-func (a *app) validateASL() *cobra.Command {
+func (a *Operator) validateASL() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "List the mistakes in a definition",
@@ -36,11 +37,11 @@ valid and probably not meant: a state from which no terminal state is reachable.
 
 Exit codes: 0 no mistakes, 1 mistakes, 2 the command line is wrong.`,
 		Example: "  sortie asl validate statemachines/run.asl.json",
-		RunE:    does(func(_ context.Context, files []string) error { return a.validate(files) }),
+		RunE:    cli.Does(func(_ context.Context, files []string) error { return a.validate(files) }),
 	}
 }
 
-func (a *app) validate(files []string) error {
+func (a *Operator) validate(files []string) error {
 	mistakes, warnings := []mistake{}, []mistake{}
 	for _, file := range files {
 		text, err := a.read(file)
@@ -50,8 +51,8 @@ func (a *app) validate(files []string) error {
 		mistakes = append(mistakes, mistakesOf(file, asl.Validate(text))...)
 		warnings = append(warnings, mistakesOf(file, asl.Warnings(text))...)
 	}
-	if a.json {
-		if err := a.print(map[string]any{"valid": len(mistakes) == 0, "mistakes": mistakes, "warnings": warnings}); err != nil {
+	if a.JSON {
+		if err := a.Print(map[string]any{"valid": len(mistakes) == 0, "mistakes": mistakes, "warnings": warnings}); err != nil {
 			return err
 		}
 	} else if err := errors.Join(a.list("", mistakes), a.list("warning: ", warnings)); err != nil {
@@ -60,8 +61,8 @@ func (a *app) validate(files []string) error {
 	switch n := int64(len(mistakes)); {
 	case n > 0:
 		return fmt.Errorf("found %s", display.Plural(n, "mistake", "mistakes"))
-	case !a.json:
-		a.note("No mistakes in %s.", display.Plural(int64(len(files)), "definition", "definitions"))
+	case !a.JSON:
+		a.Note("No mistakes in %s.", display.Plural(int64(len(files)), "definition", "definitions"))
 	}
 	return nil
 }
@@ -75,20 +76,20 @@ func mistakesOf(file string, found []asl.Problem) []mistake {
 }
 
 // list prints each mistake with its file and place.
-func (a *app) list(kind string, mistakes []mistake) error {
+func (a *Operator) list(kind string, mistakes []mistake) error {
 	for _, m := range mistakes {
 		at := m.File + ": "
 		if m.Place != "" {
 			at += m.Place + ": "
 		}
-		if err := a.say("%s%s%s\n", at, kind, m.What); err != nil {
+		if err := a.Say("%s%s%s\n", at, kind, m.What); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) read(file string) ([]byte, error) {
+func (a *Operator) read(file string) ([]byte, error) {
 	if file == "-" {
 		text, err := io.ReadAll(a.Stdin)
 		if err != nil {
@@ -98,12 +99,12 @@ func (a *app) read(file string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, missing(file, err)
+		return nil, cli.Missing(file, err)
 	}
 	return text, nil
 }
 
-func (a *app) runASL() *cobra.Command {
+func (a *Operator) runASL() *cobra.Command {
 	return &cobra.Command{
 		Use:   "run",
 		Short: "Run definitions with scripted task results",
@@ -118,7 +119,7 @@ Waits, timeouts and retry delays use a virtual clock that starts now. The n-th
 call in a state gets its n-th result. A call without a result, or with an event
 that ends in TimedOut, gets no response.`,
 		Example: `  echo '{"name":"one","definition":{"StartAt":"A","States":{"A":{"Type":"Pass","End":true}}},"input":{"x":1}}' | sortie asl run`,
-		RunE: does(func(ctx context.Context, _ []string) error {
+		RunE: cli.Does(func(ctx context.Context, _ []string) error {
 			return scripted.Run(ctx, a.Stdin, a.Stdout, scripted.Options{Start: a.Clock.Now(), Random: a.Random})
 		}),
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -27,15 +28,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
-func (a *app) tokens() *cobra.Command {
-	return group("tokens", "Manage the tokens of clients", a.tokensAdd(), a.tokensList(), a.tokensRevoke())
+func (a *Operator) tokens() *cobra.Command {
+	return cli.Group("tokens", "Manage the tokens of clients", a.tokensAdd(), a.tokensList(), a.tokensRevoke())
 }
 
 // place selects a data folder or a stage. settings is the file with the region of the stage.
-type place struct{ data, stage, settings string }
+type place struct{ Data, stage, settings string }
 
 func (p *place) define(c *cobra.Command) {
-	c.Flags().StringVar(&p.data, "data", defaultData, "data folder")
+	c.Flags().StringVar(&p.Data, "data", cli.DefaultData, "data folder")
 	c.Flags().StringVar(&p.stage, "stage", "", "name of a deployed stage, instead of a data folder")
 	defineSettings(c, &p.settings)
 	argument.Must(c.MarkFlagDirname("data"))
@@ -44,7 +45,7 @@ func (p *place) define(c *cobra.Command) {
 // tenant returns the tenant of AUTH_TOKEN.
 func (p place) tenant() string {
 	if p.stage == "" {
-		return stack.Tenant(p.data)
+		return stack.Tenant(p.Data)
 	}
 	return access.Default
 }
@@ -52,7 +53,7 @@ func (p place) tenant() string {
 // tokenList is the list of token records that a command reads or changes.
 type tokenList struct{ place }
 
-func (l tokenList) file() string { return filepath.Join(l.data, stack.TokensFile) }
+func (l tokenList) file() string { return filepath.Join(l.Data, stack.TokensFile) }
 
 // cacheTime is the time for which a running server may still accept a revoked token.
 func (l tokenList) cacheTime() time.Duration {
@@ -64,7 +65,7 @@ func (l tokenList) cacheTime() time.Duration {
 
 // aws returns the AWS configuration for a stage, in the region of its settings or else of the
 // credentials.
-func (a *app) aws(ctx context.Context, at place) (aws.Config, error) {
+func (a *Operator) aws(ctx context.Context, at place) (aws.Config, error) {
 	if err := checkStage(at.stage); err != nil {
 		return aws.Config{}, err
 	}
@@ -80,7 +81,7 @@ func (a *app) aws(ctx context.Context, at place) (aws.Config, error) {
 	return cfg, nil
 }
 
-func (a *app) readTokens(ctx context.Context, l tokenList) ([]access.Token, error) {
+func (a *Operator) readTokens(ctx context.Context, l tokenList) ([]access.Token, error) {
 	if l.stage == "" {
 		tokens, _, err := tokenfile.Read(l.file())
 		return tokens, err
@@ -93,9 +94,9 @@ func (a *app) readTokens(ctx context.Context, l tokenList) ([]access.Token, erro
 	return clients.Records, err
 }
 
-func (a *app) updateTokens(ctx context.Context, l tokenList, change func([]access.Token) ([]access.Token, error)) error {
+func (a *Operator) updateTokens(ctx context.Context, l tokenList, change func([]access.Token) ([]access.Token, error)) error {
 	if l.stage == "" {
-		if err := private.Folder(l.data); err != nil {
+		if err := private.Folder(l.Data); err != nil {
 			return fmt.Errorf("cannot use the data folder: %w", err)
 		}
 		return tokenfile.Update(l.file(), change)
@@ -113,7 +114,7 @@ type addedToken struct {
 	access.Token
 }
 
-func (a *app) tokensAdd() *cobra.Command {
+func (a *Operator) tokensAdd() *cobra.Command {
 	list, record, expires := tokenList{}, access.Token{}, time.Duration(0)
 	scopes := []string{string(access.RunsRead), string(access.RunsWrite)}
 	c := &cobra.Command{
@@ -138,9 +139,9 @@ only the runs of its own. Change the list of a stage from one place at a time.`,
 	flags.StringVar(&record.Project, "project", "", "project of the runs that the token creates; by default the tenant's name")
 	flags.DurationVar(&expires, "expires", 0, "time until the token expires, such as 720h; 0 is never")
 	argument.Complete(c, "scope", "", strings.Split(scopeNames(), ", "))
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if expires < 0 {
-			return wrong("--expires: %v is negative, want a duration such as 720h", expires)
+			return cli.Wrong("--expires: %v is negative, want a duration such as 720h", expires)
 		}
 		if record.Name = args[0]; expires > 0 {
 			record.ExpiresAt = a.Clock.Now().Add(expires).UTC().Truncate(time.Second)
@@ -163,7 +164,7 @@ func scopeNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (a *app) addToken(ctx context.Context, list tokenList, record access.Token) error {
+func (a *Operator) addToken(ctx context.Context, list tokenList, record access.Token) error {
 	text, err := access.New(rand.Reader)
 	if err != nil {
 		return err
@@ -172,21 +173,21 @@ func (a *app) addToken(ctx context.Context, list tokenList, record access.Token)
 	err = a.updateTokens(ctx, list, func(tokens []access.Token) ([]access.Token, error) {
 		after, err := access.Add(tokens, record)
 		if err != nil {
-			return nil, advised{error: err, code: ExitUsage}
+			return nil, cli.Advised{Err: err, Code: cli.ExitUsage}
 		}
 		return after, nil
 	})
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.printLine(addedToken{text, record})
+	if a.JSON {
+		return a.PrintLine(addedToken{text, record})
 	}
-	a.note("Added %s. The token is shown only here:", record.Name)
-	return a.say("%s\n", text)
+	a.Note("Added %s. The token is shown only here:", record.Name)
+	return a.Say("%s\n", text)
 }
 
-func (a *app) tokensList() *cobra.Command {
+func (a *Operator) tokensList() *cobra.Command {
 	list := tokenList{}
 	c := &cobra.Command{
 		Use: "list", Short: "List the client tokens",
@@ -196,7 +197,7 @@ folder's own token have no record.`,
 		Example: "  sortie tokens list\n  sortie tokens list --stage prod --json",
 	}
 	list.define(c)
-	c.RunE = does(func(ctx context.Context, _ []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, _ []string) error {
 		tokens, err := a.readTokens(ctx, list)
 		if err != nil {
 			return err
@@ -216,12 +217,12 @@ folder's own token have no record.`,
 			}
 			t.Row(record.Name, record.Tenant, record.Project, strings.Join(scopes, ","), expires, record.Fingerprint())
 		}
-		return a.table(map[string]any{"records": slices.Concat([]access.Token{}, tokens)}, t)
+		return a.Table(map[string]any{"records": slices.Concat([]access.Token{}, tokens)}, t)
 	})
 	return c
 }
 
-func (a *app) tokensRevoke() *cobra.Command {
+func (a *Operator) tokensRevoke() *cobra.Command {
 	list := tokenList{}
 	c := &cobra.Command{
 		Use:   "revoke NAME",
@@ -235,20 +236,20 @@ this host without a token, remove the file %s from the data folder.`, tokenfile.
 		Example: "  sortie tokens revoke ci\n  sortie tokens revoke acme --stage prod",
 	}
 	list.define(c)
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		err := a.updateTokens(ctx, list, func(tokens []access.Token) ([]access.Token, error) {
 			return access.Revoke(tokens, args[0])
 		})
 		if errors.Is(err, access.ErrUnknown) {
-			return advised{error: err, code: ExitGone, hint: fmt.Sprintf("%q lists the names", a.Name+" tokens list")}
+			return cli.Advised{Err: err, Code: cli.ExitGone, Hint: fmt.Sprintf("%q lists the names", a.Name+" tokens list")}
 		}
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.print(map[string]any{"revoked": args[0], "effectiveWithinSeconds": list.cacheTime().Seconds()})
+		if a.JSON {
+			return a.Print(map[string]any{"revoked": args[0], "effectiveWithinSeconds": list.cacheTime().Seconds()})
 		}
-		a.note("Revoked %s. Running servers refuse it within %v.", args[0], list.cacheTime())
+		a.Note("Revoked %s. Running servers refuse it within %v.", args[0], list.cacheTime())
 		return nil
 	})
 	return c

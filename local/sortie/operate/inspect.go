@@ -1,6 +1,6 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"context"
@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/format"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-func (a *app) inspect() *cobra.Command {
+func (a *Operator) inspect() *cobra.Command {
 	data := ""
 	c := &cobra.Command{
 		Use:   "inspect RUN|JOB|WEBHOOK|STREAM|EVENT|-",
@@ -34,19 +35,19 @@ export. Tokens are replaced by "redacted".`,
   aws dynamodb get-item --table-name sortie-dev --key file://key.json | sortie inspect -
   gunzip -c export.json.gz | sortie inspect -`,
 	}
-	c.Flags().StringVar(&data, "data", defaultData, "data folder")
+	c.Flags().StringVar(&data, "data", cli.DefaultData, "data folder")
 	argument.Must(c.MarkFlagDirname("data"))
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if args[0] == "-" {
 			return a.inspectItems()
 		}
 		path := filepath.Join(data, stack.RecordsFile)
 		if _, err := os.Stat(path); err != nil {
-			return missing(path, err)
+			return cli.Missing(path, err)
 		}
 		found, err := sqlite.Inspect(ctx, path, args[0])
 		if errors.Is(err, port.ErrNotFound) {
-			return wrong("no run, job, webhook, stream or event %s in %s", args[0], path)
+			return cli.Wrong("no run, job, webhook, stream or event %s in %s", args[0], path)
 		}
 		if err != nil {
 			return err
@@ -60,13 +61,13 @@ export. Tokens are replaced by "redacted".`,
 			return fmt.Errorf("cannot decode %s: %w", args[0], err)
 		}
 		format.Redact(readable)
-		return a.print(readable)
+		return a.Print(readable)
 	})
 	return c
 }
 
 // inspectItems shows each item of standard input.
-func (a *app) inspectItems() error {
+func (a *Operator) inspectItems() error {
 	items := json.NewDecoder(a.Stdin)
 	for n := 1; ; n++ {
 		var item json.RawMessage
@@ -75,13 +76,13 @@ func (a *app) inspectItems() error {
 			return nil
 		}
 		if err != nil {
-			return wrong("item %d: malformed JSON: %v", n, err)
+			return cli.Wrong("item %d: malformed JSON: %v", n, err)
 		}
 		readable, err := format.Inspect(item)
 		if err != nil {
-			return wrong("item %d: %v", n, err)
+			return cli.Wrong("item %d: %v", n, err)
 		}
-		if err := a.print(readable); err != nil {
+		if err := a.Print(readable); err != nil {
 			return err
 		}
 	}

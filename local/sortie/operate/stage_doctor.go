@@ -1,4 +1,4 @@
-package command
+package operate
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/argument"
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/local/sortie/stage"
 	"github.com/sortie-dev/sortie/local/sortie/stage/doctor"
@@ -26,7 +27,7 @@ type examination struct {
 	skip     []string
 }
 
-func (a *app) stageDoctor() *cobra.Command {
+func (a *Operator) stageDoctor() *cobra.Command {
 	var x examination
 	c := &cobra.Command{
 		Use:   "doctor STAGE",
@@ -59,13 +60,13 @@ Exit codes:
 	defineSettings(c, &x.settings)
 	c.Flags().StringVar(&x.assembly, "assembly", "infra/.cdk/out", "folder that \"make synth\" wrote")
 	c.Flags().StringSliceVar(&x.skip, "skip", nil, "checks whose lines are left out: "+strings.Join(doctor.Checks(), ", "))
-	c.RunE = does(func(ctx context.Context, args []string) error {
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
 			x.name = args[0]
 		}
 		for _, name := range x.skip {
 			if !slices.Contains(doctor.Checks(), name) {
-				return wrong("--skip: unknown check %q%s, want some of %s", name, argument.Similar(name, doctor.Checks()), strings.Join(doctor.Checks(), ", "))
+				return cli.Wrong("--skip: unknown check %q%s, want some of %s", name, argument.Similar(name, doctor.Checks()), strings.Join(doctor.Checks(), ", "))
 			}
 		}
 		return a.examine(ctx, x)
@@ -74,9 +75,9 @@ Exit codes:
 }
 
 // examine makes the checks and prints their lines.
-func (a *app) examine(ctx context.Context, x examination) error {
+func (a *Operator) examine(ctx context.Context, x examination) error {
 	if !stageName.MatchString(x.name) {
-		return wrong("STAGE: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", x.name)
+		return cli.Wrong("STAGE: malformed name %q, want 1 to 20 lower-case letters, digits and hyphens", x.name)
 	}
 	cfg, err := a.doctorConfig(ctx, x)
 	if err != nil {
@@ -90,8 +91,8 @@ func (a *app) examine(ctx context.Context, x examination) error {
 			return
 		}
 		all = append(all, f)
-		if !a.json && failed == nil {
-			failed = a.say("%s\n", display.Clean(f.String()))
+		if !a.JSON && failed == nil {
+			failed = a.Say("%s\n", display.Clean(f.String()))
 		}
 	})
 	if err := errors.Join(ctx.Err(), failed); err != nil {
@@ -103,18 +104,18 @@ func (a *app) examine(ctx context.Context, x examination) error {
 			left++
 		}
 	}
-	if a.json {
-		if err := a.print(map[string]any{"stage": x.name, "ok": left == 0, "checks": all}); err != nil {
+	if a.JSON {
+		if err := a.Print(map[string]any{"stage": x.name, "ok": left == 0, "checks": all}); err != nil {
 			return err
 		}
 	}
 	if left > 0 {
-		return advised{error: fmt.Errorf("%d of %d checks are not ok", left, len(all)), code: ExitFailed}
+		return cli.Advised{Err: fmt.Errorf("%d of %d checks are not ok", left, len(all)), Code: cli.ExitFailed}
 	}
 	return nil
 }
 
-func (a *app) doctorConfig(ctx context.Context, x examination) (doctor.Config, error) {
+func (a *Operator) doctorConfig(ctx context.Context, x examination) (doctor.Config, error) {
 	settings, err := stage.ReadSettings(x.settings)
 	if err != nil {
 		return doctor.Config{}, err

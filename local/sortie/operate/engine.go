@@ -1,11 +1,12 @@
 //go:build unix
 
-package command
+package operate
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
@@ -18,10 +19,10 @@ func engineAddresses(texts []string) ([]stack.EngineAddress, error) {
 		a := stack.EngineAddress{Kind: platform.EngineKind(kind), URL: address}
 		mock := a.Kind == platform.EngineMock
 		if !slices.Contains(platform.EngineKinds(), a.Kind) || mock == hasAddress {
-			return nil, wrong("--engine: malformed value %q, want mock, or %s with an address, such as llamacpp=http://127.0.0.1:8081", text, platform.EngineNames(platform.EngineServers()))
+			return nil, cli.Wrong("--engine: malformed value %q, want mock, or %s with an address, such as llamacpp=http://127.0.0.1:8081", text, platform.EngineNames(platform.EngineServers()))
 		}
 		if slices.Contains(found, a) {
-			return nil, wrong("--engine: %q is repeated", text)
+			return nil, cli.Wrong("--engine: %q is repeated", text)
 		}
 		found = append(found, a)
 	}
