@@ -52,6 +52,7 @@ func (w *world) checkChanges() {
 		if w.last[r.ID] == nil {
 			w.checkGraph(r)
 		}
+		w.noteCancelled(w.last[r.ID], r)
 		w.checkChange(w.last[r.ID], r)
 	}
 	for _, r := range changed {

@@ -31,6 +31,8 @@ type graph struct {
 	late string
 	// runs are the runs of the jobs in each graph, by graph and job.
 	runs map[[2]string]*run.Run
+	// cancelledAt is when the graph was seen to be cancelled at a run.
+	cancelledAt map[string]time.Time
 }
 
 // drawGraph draws the jobs of the world, each after up to three earlier ones.
@@ -38,7 +40,7 @@ func (w *world) drawGraph() {
 	w.requests, w.horizon = 0, w.between(time.Minute, 10*time.Minute)
 	w.config.MaxMachines *= 3
 	w.config.Policy.QueueTimeout = max(w.config.Policy.QueueTimeout, time.Hour)
-	w.graph = &graph{needs: map[string][]run.Need{}, runs: map[[2]string]*run.Run{}}
+	w.graph = &graph{needs: map[string][]run.Need{}, runs: map[[2]string]*run.Run{}, cancelledAt: map[string]time.Time{}}
 	n := 2 + w.random.IntN(w.maxGraph()-1)
 	for i := range n {
 		id := fmt.Sprintf("job-%d", i+1)
@@ -81,6 +83,9 @@ func (w *world) ownGraph() {
 	for i := range 1 + w.random.IntN(3) {
 		w.beginGraph(i)
 		w.time.sleep(w.upTo(w.horizon / 3))
+		if w.chance(0.4) {
+			w.cancelFirst()
+		}
 		if i == 0 && w.graph.late != "" {
 			w.putJob(w.graph.late)
 		}
@@ -105,6 +110,14 @@ func (w *world) beginGraph(i int) {
 		return err
 	})
 	w.accepted(in.CorrelationID, accepted)
+}
+
+// cancelFirst cancels one of the first runs of a graph, whose run may have ended.
+func (w *world) cancelFirst() {
+	first := slices.DeleteFunc(slices.Clone(w.records.ordered), func(r *run.Run) bool { return r.JobID != w.jobIDs[0] })
+	if len(first) > 0 {
+		w.cancel(first[w.random.IntN(len(first))].TaskID)
+	}
 }
 
 // rerunPart reruns an ended run of the graph with the jobs that come after it. A refusal is no
@@ -190,12 +203,35 @@ func (w *world) checkRestCancelled(r *run.Run, job string) {
 	}
 }
 
+// noteCancelled records when the graph was cancelled at a run.
+func (w *world) noteCancelled(before, r *run.Run) {
+	if w.graph != nil && r.CancelsRest && (before == nil || !before.CancelsRest) {
+		w.graph.cancelledAt[r.ID] = w.time.now
+	}
+}
+
+// checkCancelledLate checks that the run of a job did not continue long after its graph was cancelled
+// at a run that it comes after.
+func (w *world) checkCancelledLate(r *run.Run) {
+	g, ok := graphOf(r)
+	if !ok || r.Cancel != nil || r.Missed != nil {
+		return
+	}
+	for _, n := range w.graph.needs[r.JobID] {
+		at, cancelled := w.graph.cancelledAt[g.RunID(n.JobID)]
+		if cancelled && !g.Gives(g.RunID(n.JobID)) && w.calm() && r.EndedAt.After(at.Add(2*time.Minute+2*w.config.SweepInterval)) {
+			w.fail("%s ended as %s %s after its graph was cancelled at job %s", r.ID, r.State, r.EndedAt.Sub(at), n.JobID)
+		}
+	}
+}
+
 // checkGraphEnds checks that each job that comes after one with a run in a graph has a run in it.
 func (w *world) checkGraphEnds() {
 	if w.graph == nil {
 		return
 	}
 	for _, r := range w.records.ordered {
+		w.checkCancelledLate(r)
 		g, ok := graphOf(r)
 		if !ok || r.Execution.Pending != nil {
 			continue

@@ -34,11 +34,12 @@ func (s *Actions) follow(ctx context.Context, r run.Run) error {
 }
 
 // consider starts or skips the run of a job that comes after that of r, if its turn has come. It
-// returns the run; nil without one. Of the runs that a job comes after, the last to end finds that
+// returns the run; nil without one. A job that does not come after that of r any more may have waited
+// for r, and is considered with what it needs now. Of the runs that a job comes after, the last to end finds that
 // the others have ended.
 func (s *Actions) consider(ctx context.Context, r run.Run, jobID string) (*run.Run, error) {
 	next, err := s.store.LoadJob(ctx, r.Tenant, jobID)
-	if errors.Is(err, port.ErrNotFound) || err == nil && !next.Definition.ComesAfter(r.JobID) {
+	if errors.Is(err, port.ErrNotFound) || err == nil && len(next.Definition.After) == 0 {
 		return nil, nil // it was deleted or changed
 	}
 	if err != nil {

@@ -47,17 +47,45 @@ func (s *Outputs) expire(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if r.Held {
-		newest := run.NewestRuns{}
+		newest, awaited := run.NewestRuns{}, false
 		if r.Pin == nil {
 			if newest, err = s.newestOf(ctx, job.Ref{Tenant: r.Tenant, ID: r.JobID}); err != nil {
 				return err
 			}
+			if awaited, err = s.awaited(ctx, r); err != nil {
+				return err
+			}
 		}
-		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact { return run.RetentionChecked{Newest: newest.Has(r)} }); err != nil {
+		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact { return run.RetentionChecked{Newest: newest.Has(r), Awaited: awaited} }); err != nil {
 			return err
 		}
 	}
 	return s.deleteExpiredOf(ctx, r)
+}
+
+// awaited reports whether a job that comes after r has no run in the graph that has ended.
+func (s *Outputs) awaited(ctx context.Context, r run.Run) (bool, error) {
+	if !r.MayBeAwaited(s.now()) {
+		return false, nil
+	}
+	place := r.PlaceInGraph()
+	for _, id := range r.Followers {
+		next, err := s.store.LoadJob(ctx, r.Tenant, id)
+		if errors.Is(err, port.ErrNotFound) || err == nil && !next.Definition.ComesAfter(r.JobID) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("cannot read job %s: %w", id, err)
+		}
+		child, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: place.RunID(id)})
+		if err != nil && !errors.Is(err, port.ErrNotFound) {
+			return false, fmt.Errorf("cannot read the run of job %s: %w", id, err)
+		}
+		if err != nil || !child.State.Terminal() {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // newestOf returns the newest runs of a job, as many as its definition keeps now. A deleted job

@@ -12,6 +12,9 @@ const (
 	newestCheck = 24 * time.Hour
 	pinnedCheck = 30 * 24 * time.Hour
 	unpinnedFor = 24 * time.Hour
+	// A run that other jobs come after is held until their runs have ended, for at most awaitedFor.
+	awaitedCheck = time.Hour
+	awaitedFor   = 30 * 24 * time.Hour
 )
 
 // Pin says that a run is kept until it is unpinned.
@@ -22,7 +25,15 @@ type Pin struct {
 }
 
 // stays reports whether the run is held at its end.
-func (r Run) stays() bool { return r.Pin != nil || r.Policy.Newest > 0 && !r.Skipped }
+func (r Run) stays() bool {
+	return r.Pin != nil || r.Policy.Newest > 0 && !r.Skipped || len(r.Followers) > 0
+}
+
+// MayBeAwaited reports whether a run that has ended is held while jobs that come after it have not
+// ended.
+func (r Run) MayBeAwaited(now time.Time) bool {
+	return len(r.Followers) > 0 && now.Before(r.EndedAt.Add(awaitedFor))
+}
 
 // firstCheck returns when the retention of a held run is checked first: when the first part of
 // it would expire.
@@ -82,9 +93,10 @@ func (f PinChanged) apply(d *draft) error {
 	return nil
 }
 
-// RetentionChecked: a held run was compared with the newest runs of its job. Unless it is one of
-// them or pinned, it expires when its policy says, which may be now.
-type RetentionChecked struct{ Newest bool }
+// RetentionChecked: a held run was compared with the newest runs of its job, and with the runs that
+// come after it. Unless it is one of the former, awaited by one of the latter, or pinned, it expires
+// when its policy says, which may be now.
+type RetentionChecked struct{ Newest, Awaited bool }
 
 func (f RetentionChecked) apply(d *draft) error {
 	if !d.Held || d.BytesDue().After(d.now) {
@@ -94,6 +106,8 @@ func (f RetentionChecked) apply(d *draft) error {
 	switch {
 	case d.Pin != nil:
 		d.Deletion.NotBefore = d.now.Add(pinnedCheck)
+	case f.Awaited:
+		d.Deletion.NotBefore = d.now.Add(awaitedCheck)
 	case f.Newest:
 		d.Deletion.NotBefore = d.now.Add(newestCheck)
 	default:
