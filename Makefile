@@ -130,15 +130,18 @@ browser-tools: # installs Chromium where apt-get can
 		{ [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -q -y --no-install-recommends chromium-headless-shell; } || \
 		{ echo 'Chromium not found: run "apt-get install chromium-headless-shell" as root, or set CHROMIUM to the path of one, then try again'; exit 1; }
 
-# The pictures of the README are among them. The second is drawn without an embedded font,
+# The pictures of the documents are among them. The terminal is drawn without an embedded font,
 # which would be most of it.
 FREEZE := $(GO) run github.com/charmbracelet/freeze@v0.2.2
 
+PICTURES := calendar event overview playground webhook
+
 .PHONY: screenshots
-screenshots: build ## take pictures of the web console into out/screenshots, and those of the README
+screenshots: build ## take pictures of the web console into out/screenshots, and those of the documents
 	$(FREEZE) --execute local/proof/browser/terminal.sh --execute.timeout 1m --window --padding 20 --border.radius 8 --font.family monospace --font.size 13 --output local/sortie/terminal.svg
 	$(GO) test -tags browser ./local/proof/browser -run TestScreenshots -count 1 -timeout 20m -args -pictures "$(CURDIR)/out/screenshots"
-	cp out/screenshots/run-failed.webp functions/console/console.webp
+	install -m 644 out/screenshots/run-failed.webp functions/console/console.webp
+	install -m 644 $(PICTURES:%=out/screenshots/%.webp) functions/console
 
 .PHONY: nightly
 nightly: validate test-browser race test-roles test-sdks test-dist test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes

@@ -58,3 +58,17 @@ func TestSentences(t *testing.T) {
 		t.Errorf("got %q, want the five sentences", got)
 	}
 }
+
+// TestDocumentsHavePictures checks the documents whose readers look at the console. Workers,
+// deployments and contributions have no page there.
+func TestDocumentsHavePictures(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"README.md", "shared/domain/job/README.md", "shared/domain/inference/README.md", "shared/domain/webhook/README.md",
+		"shared/domain/series/README.md", "shared/app/stream/README.md",
+	} {
+		if !strings.Contains(trackedText(t, name)[name], "![") {
+			t.Errorf("%s: got no picture", name)
+		}
+	}
+}
