@@ -16,6 +16,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/sensors"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -48,6 +49,7 @@ func Routes(svc *jobs.Jobs, queries *runs.Queries, explanations *jobs.Explanatio
 	on := func(serve func(*jobs.Jobs, http.ResponseWriter, *http.Request) error) httpkit.Handler {
 		return func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) }
 	}
+	events := sensors.NewEvents(svc)
 	return []httpkit.Route{
 		route(http.MethodGet, "/v1/jobs", access.RunsRead, on(list), "cursor", "limit", "label", "order", "results", "schedule", "text"),
 		route(http.MethodPut, "/v1/jobs/{job_id}", access.JobsWrite, on(put), "dryRun"),
@@ -62,6 +64,7 @@ func Routes(svc *jobs.Jobs, queries *runs.Queries, explanations *jobs.Explanatio
 			return explained(explanations, w, r)
 		}),
 		route(http.MethodPost, "/v1/jobs/{job_id}/runs", access.RunsWrite, on(start)),
+		route(http.MethodPost, "/v1/jobs/{job_id}/events", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error { return received(events, w, r) }),
 		route(http.MethodGet, "/v1/jobs/{job_id}/runs", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			return runsOf(svc, queries, w, r)
 		}, "cursor", "limit", "label"),

@@ -20,6 +20,7 @@ func endActions() []Test {
 		{Name: "triggered run and its parent name each other", Requires: needs, Run: lineage},
 		{Name: "jobs come after others", Requires: needs, Run: jobsAfterOthers},
 		{Name: "large results of jobs are a file", Requires: needs, Run: upstreamFile},
+		{Name: "job takes each event once", Requires: needs, Run: jobTakesEvents},
 	}
 }
 

@@ -60,6 +60,7 @@ REASONS = {
     ("listJobs", "cursor"): CURSOR,
     ("listJobRuns", "cursor"): CURSOR,
     ("runJob", "scheduledAt"): AHEAD,
+    ("sendJobEvents", ANY): "attributes of CloudEvents have grammars, and the binary mode has them in headers",
     ("createRun", ANY): FORM,
     ("listEvents", "types"): TYPES,
     ("listEvents", "after"): "a position has at most 63 bits",

@@ -157,7 +157,7 @@ func (s *Requests) create(
 	}
 	now := s.now()
 	if r.ID != "" {
-		r.TaskID = run.FiringTaskID(r.Ref(), r.ScheduledAt)
+		r.TaskID = run.FiringTaskID(r.Ref(), r.FiringAt(now))
 	} else {
 		r.TaskID = s.newTaskID(r.Work, now)
 		r.ID = r.TaskID

@@ -106,6 +106,8 @@ const (
 	PoolInUse Code = "POOL_IN_USE"
 	// NoEngine: the pool has no engine.
 	NoEngine Code = "NO_ENGINE"
+	// JobPaused: the job is paused and takes no events.
+	JobPaused Code = "JOB_PAUSED"
 	// CursorExpired: the stream no longer has the events after the cursor.
 	CursorExpired Code = "CURSOR_EXPIRED"
 	// IdempotencyMismatch: the Idempotency-Key was used with another body.
@@ -208,6 +210,7 @@ var kinds = map[Code]kind{
 	SequenceConflict:    {"", BlameWorker, false},
 	NotEnded:            {"", BlameClient, true},
 	PoolInUse:           {"", BlameClient, true},
+	JobPaused:           {"", BlameClient, true},
 	CursorExpired:       {"", BlameClient, false},
 	NoEngine:            {"", BlameClient, false},
 	IdempotencyMismatch: {"", BlameClient, false},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -47,6 +48,8 @@ type Definition struct {
 	Calendars []Calendar `json:"calendars,omitempty"`
 	// After lists the jobs that this one comes after. It has then no schedule.
 	After []Dependency `json:"after,omitempty"`
+	// Sensor names the items that start runs, besides the schedule; nil for none.
+	Sensor *sensor.Settings `json:"sensor,omitempty"`
 	// Missed says which missed times start a run; empty means MissedLatest. StartingDeadline is
 	// how late a firing may start, after its jitter; empty means DefaultDeadline.
 	Missed           Missed   `json:"missed,omitempty"`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -178,7 +179,7 @@ func (d Definition) InputValues(given map[string]spec.Value) (map[string]spec.Va
 // CheckExpanded returns the problems of the program of a run with the values of its templates.
 func CheckExpanded(r run.Run) []Problem {
 	program, p := r.Expanded(), &problems{}
-	if program == nil || len(r.Inputs) == 0 {
+	if program == nil || len(r.Inputs) == 0 && r.Event == nil {
 		return nil
 	}
 	for _, argument := range program.Command {
@@ -253,6 +254,8 @@ func (i Input) validate(d Definition, at string, p *problems) {
 		p.addConflict(join(at, "required"), "an input with a default is never missing; leave one out")
 	case required && d.Scheduled():
 		p.addConflict(join(at, "required"), "the schedule has no value for it; add a default, or leave the schedule out")
+	case required && d.Sensor != nil:
+		p.addConflict(join(at, "required"), "an item of the sensor has no value for it; add a default")
 	case required && len(d.After) > 0:
 		p.addConflict(join(at, "required"), "a run after other jobs has no value for it; add a default")
 	}
@@ -268,6 +271,10 @@ func validateTemplates(d Definition, p *problems) {
 	check := func(field, text string) {
 		_, unknown := spec.Expand(text, func(name string) (string, bool) {
 			input, ok := strings.CutPrefix(name, spec.InputPrefix)
+			if attribute, of := strings.CutPrefix(name, spec.EventPrefix); of {
+				_, known := sensor.Event{}.Attribute(attribute)
+				return "", known && d.Sensor != nil
+			}
 			if !ok {
 				return "", name == spec.ScheduledName || name == spec.RunName
 			}
@@ -278,6 +285,11 @@ func validateTemplates(d Definition, p *problems) {
 			want := []string{spec.ScheduledName, spec.RunName}
 			for _, input := range slices.Sorted(maps.Keys(d.Inputs)) {
 				want = append(want, spec.InputPrefix+input)
+			}
+			if d.Sensor != nil {
+				for _, attribute := range sensor.Attributes() {
+					want = append(want, spec.EventPrefix+attribute)
+				}
 			}
 			p.bad(field, "unknown name in {{%s}}, want one of %s, or {{{{ for a literal {{", limit.Cut(name, nameLimit), strings.Join(want, ", "))
 		}

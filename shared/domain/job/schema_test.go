@@ -148,10 +148,15 @@ func TestSchemaHasTheValues(t *testing.T) {
 	}
 }
 
-// TestDocumentNamesEveryField compares README.md with the fields of a definition.
+// TestDocumentNamesEveryField compares README.md and SENSORS.md with the fields of a definition.
 func TestDocumentNamesEveryField(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("README.md")
+	if err == nil {
+		var sensors []byte
+		sensors, err = os.ReadFile("SENSORS.md")
+		document = append(document, sensors...)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

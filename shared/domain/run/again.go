@@ -5,7 +5,7 @@ import (
 )
 
 // ForRetry returns a new run with the work of r, for a requested retry. It has the same job
-// version, parameters, inputs, labels, pool and lineage, and the runs that r came after. No job comes
+// version, parameters, inputs, event, labels, pool and lineage, and the runs that r came after. No job comes
 // after it. It is no firing and no replica, and its
 // program gets the scheduled time of r. It does not require the success of the job's last run,
 // because that run can be r. The caller sets the correlation id, Exec, the trace context and the
@@ -14,7 +14,7 @@ func (r Run) ForRetry() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
 		PayloadDigest: r.PayloadDigest, Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters, Labels: r.Labels,
-		Inputs:  r.Inputs,
+		Inputs: r.Inputs, Event: r.Event,
 		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Parent: r.Parent, Graph: r.Graph, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
 		Slot: platform.Slot{Pool: r.ownPool()},

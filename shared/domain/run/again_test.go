@@ -27,7 +27,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 		t.Errorf("got slot %+v, want %+v", again.Slot, want)
 	}
 	kept := []string{
-		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Inputs", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Graph", "Actions",
+		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Inputs", "Event", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Graph", "Actions",
 		"Priority", "Concurrency", "Override",
 	}
 	changed := []string{"RetryOf", "RetriedAt", "Constraints", "Slot"}

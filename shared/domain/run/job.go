@@ -14,6 +14,7 @@ const (
 	TriggerManual   Trigger = "manual"      // a request for a run of a job
 	TriggerSchedule Trigger = "schedule"    // the job's schedule
 	TriggerCatchUp  Trigger = "catch_up"    // the job's schedule, for a missed time
+	TriggerEvent    Trigger = "event"       // an item of the job's sensor
 	TriggerBackfill Trigger = "backfill"    // a request for a past time of the job's schedule
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
 	TriggerAfter    Trigger = "after"       // the end of runs of other jobs
@@ -22,7 +23,7 @@ const (
 
 // Triggers returns all triggers.
 func Triggers() []Trigger {
-	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerJob, TriggerAfter, TriggerPool}
+	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerEvent, TriggerJob, TriggerAfter, TriggerPool}
 }
 
 // Result is how a run of a job ended, as stored with the job.
@@ -76,6 +77,9 @@ func PreviousViolation(previous Run, now time.Time) (v ConstraintViolation, ok b
 func FiringID(jobID string, at time.Time) string {
 	return jobID + ":" + at.UTC().Format(keyFormat)
 }
+
+// ItemID returns the id of the job's run for an item. key is sensor.Event.Key.
+func ItemID(jobID, key string) string { return jobID + ":" + key }
 
 // TriggersExec returns the run with Actions.Exec set to may; see MayTriggerExec.
 func (r Run) TriggersExec(may bool) Run {

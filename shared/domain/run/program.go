@@ -27,6 +27,14 @@ func FiringTaskID(ref Ref, at time.Time) string {
 	return JobTaskID(at, [10]byte(sum[:]))
 }
 
+// FiringAt returns the time for FiringTaskID of a new run: its scheduled time, or else now.
+func (r Run) FiringAt(now time.Time) time.Time {
+	if r.ScheduledAt.IsZero() {
+		return now
+	}
+	return r.ScheduledAt
+}
+
 // endsByExit reports whether a program's exit decides about its attempt if its worker has not
 // reported. The exit of a machine that was stopped from outside, or ran out of memory, proves
 // nothing about the program.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -57,6 +58,8 @@ type Run struct {
 	// Inputs are the values of the inputs that the job declares. An input without a value is
 	// absent.
 	Inputs map[string]spec.Value `json:"inputs,omitempty"`
+	// Event is the item that started the run, or the run that it retries; nil for other runs.
+	Event *sensor.Event `json:"event,omitempty"`
 	// RetriedAt is Scheduled of the run of a job that this one retries, or came after in a graph
 	// without a scheduled time; zero for other runs.
 	RetriedAt time.Time `json:"retriedAt,omitzero"`

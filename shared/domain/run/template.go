@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -21,6 +22,14 @@ func (r Run) Scheduled() time.Time {
 	return at.UTC().Truncate(time.Second)
 }
 
+// eventValue returns an attribute of the item of the run; empty for a run without one.
+func (r Run) eventValue(name string) (string, bool) {
+	if r.Event == nil {
+		return sensor.Event{}.Attribute(name)
+	}
+	return r.Event.Attribute(name)
+}
+
 // templateValue returns the value of a name in a template. An input without a value is empty.
 func (r Run) templateValue(name string) (string, bool) {
 	switch {
@@ -30,6 +39,8 @@ func (r Run) templateValue(name string) (string, bool) {
 		return r.ID, true
 	case strings.HasPrefix(name, spec.InputPrefix):
 		return r.Inputs[strings.TrimPrefix(name, spec.InputPrefix)].Text(), true
+	case strings.HasPrefix(name, spec.EventPrefix):
+		return r.eventValue(strings.TrimPrefix(name, spec.EventPrefix))
 	}
 	return "", false
 }

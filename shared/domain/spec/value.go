@@ -37,11 +37,13 @@ func (v Value) Text() string {
 	return text
 }
 
-// The names that a template can have, beside those of inputs, which begin with InputPrefix.
+// The names that a template can have, beside those of inputs, which begin with InputPrefix, and of
+// sensor.Attributes, which begin with EventPrefix.
 const (
 	ScheduledName = "scheduledAt"
 	RunName       = "runId"
 	InputPrefix   = "inputs."
+	EventPrefix   = "event."
 )
 
 // expandedLimit is the size in bytes at which Expand stops.

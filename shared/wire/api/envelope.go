@@ -82,6 +82,9 @@ func jobVariables(a runs.Assignment) map[string]string {
 		text, _ := json.Marshal(a.Run.Inputs) //nolint:errchkjson // a map of JSON values
 		env[contract.InputsVariable] = string(text)
 	}
+	if a.Run.Event != nil {
+		env[contract.EventVariable] = string(a.Run.Event.Document)
+	}
 	addParent(env, a)
 	return env
 }

@@ -57,7 +57,7 @@ func Task(v runs.View) contract.Task {
 	if r.Cancel != nil {
 		task.Cancel = &contract.TaskCancel{At: r.Cancel.At, By: r.Cancel.By, Reason: r.Cancel.Reason}
 	}
-	task.Pin, task.Inputs = (*contract.Pin)(r.Pin), inputsOf(r)
+	task.Pin, task.Inputs, task.Event = (*contract.Pin)(r.Pin), inputsOf(r), eventShown(r)
 	if r.Attempt.Report != nil {
 		task.Metrics = r.Attempt.Report.Metrics
 	}

@@ -64,6 +64,8 @@ type Task struct {
 	Worker         *Worker     `json:"worker,omitempty"`
 	Cancel         *TaskCancel `json:"cancel,omitempty"`
 	Pin            *Pin        `json:"pin,omitempty"`
+	// Event is the item that started the run; nil for other runs.
+	Event *TriggeringEvent `json:"event,omitempty"`
 	// Inputs are the values of the inputs that the job declares.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	Fault  *Fault                     `json:"fault,omitempty"`

@@ -65,6 +65,10 @@ const (
 	InputPrefix        = "SORTIE_INPUT_"
 )
 
+// EventVariable is the environment variable with the CloudEvent that started the run, as JSON of at
+// most 64 KiB. Other runs do not have it.
+const EventVariable = "SORTIE_EVENT"
+
 // UpstreamVariable is the environment variable of a run that came after runs of other jobs: a JSON
 // object with an UpstreamRun for each of these jobs, by id. Other runs do not have it.
 // If it may exceed 32 KiB, UpstreamURLVariable has the presigned URL of that object instead.

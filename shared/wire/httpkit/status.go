@@ -49,6 +49,7 @@ var answers = map[fault.Code]answer{
 	fault.SequenceGap:         {status: http.StatusConflict, title: "Output is missing", word: contract.ErrorSequenceGap},
 	fault.SequenceConflict:    {status: http.StatusConflict, title: "Other output has the sequence", word: contract.ErrorSequenceConflict},
 	fault.NotEnded:            {status: http.StatusConflict, title: "The task has not ended"},
+	fault.JobPaused:           {status: http.StatusConflict, title: "The job is paused"},
 	fault.PoolInUse:           {status: http.StatusConflict, title: "The pool is in use"},
 	fault.ModelExists:         {status: http.StatusConflict, title: "Another model has the id"},
 	fault.ModelInUse:          {status: http.StatusConflict, title: "Pools serve the model"},

@@ -181,7 +181,7 @@ const unknownResponse = "resp_0"
 func completed(t *testing.T, stage *apitest.Stage, op apicheck.Operation) (task string) {
 	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
-	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a"}`), change.Precondition{}); err != nil {
+	if _, _, err := stage.System.Jobs.Put(t.Context(), who, ownJob, []byte(`{"image":"a","sensor":{"cloudEvent":{}}}`), change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := stage.System.Pools.Put(t.Context(), who, ownPool, pools.Definition{Limit: 1}, change.Precondition{}); err != nil {
@@ -234,7 +234,8 @@ func callWith(t *testing.T, stage *apitest.Stage, op apicheck.Operation, path, t
 	t.Helper()
 	body := map[string]string{
 		"POST /export/{format}": `{"pi":"` + apitest.PI + `"}`, "PUT /v1/jobs/{job_id}": `{"image":"a"}`, "PATCH /v1/jobs/{job_id}": `{}`,
-		"POST /v1/runs": `{"image":"a"}`, "POST /v1/runs:plan": `{"jobId":"` + ownJob + `"}`,
+		"POST /v1/jobs/{job_id}/events": `{"specversion":"1.0","id":"1","source":"/a","type":"b"}`,
+		"POST /v1/runs":                 `{"image":"a"}`, "POST /v1/runs:plan": `{"jobId":"` + ownJob + `"}`,
 		"PATCH /v1/tasks/{task_id}": `{"labels":{"a":"b"}}`, "PATCH /v1/runs/{run_id}": `{"labels":{"a":"b"}}`, "PATCH /v1/runs": strings.TrimSuffix(bulkOfExports, "}") + `,"labels":{"a":"b"}}`,
 		"POST /v1/machines:report": `{"cluster":"a","machines":[{"runId":"` + task + `","attempt":1,"namespace":"a","machineId":"a.1"}]}`,
 		"POST /v1/runs:cancel":     bulkOfExports, "POST /v1/runs:retry": bulkOfExports,
@@ -260,6 +261,9 @@ func callWith(t *testing.T, stage *apitest.Stage, op apicheck.Operation, path, t
 	).Replace(path)
 	if strings.Contains(path, "{") {
 		t.Fatalf("got the path %s, want a value of each of its parameters in this test", path)
+	}
+	if op.Path == "/v1/jobs/{job_id}/events" {
+		headers = append(slices.Clone(headers), "Content-Type", "application/cloudevents+json")
 	}
 	return stage.Call(t, op.Method, path, body, headers...)
 }

@@ -13,6 +13,7 @@ const (
 	CodeInternal             = "INTERNAL"
 	CodeInvalidParams        = "INVALID_PARAMS"
 	CodeInvalidRequest       = "INVALID_REQUEST"
+	CodeJobPaused            = "JOB_PAUSED"
 	CodeMissingScope         = "MISSING_SCOPE"
 	CodeModelExists          = "MODEL_EXISTS"
 	CodeModelInUse           = "MODEL_IN_USE"

@@ -25,6 +25,7 @@ var examples = []struct {
 	{"JobDefinition", new(JobDefinition), "{\"command\":[\"report.py\"],\"id\":\"nightly-report\",\"image\":\"exec:/usr/bin/python3\",\"schedule\":\"0 2 * * *\",\"timeZone\":\"Europe/Berlin\"}"},
 	{"RunDefinition", new(RunDefinition), "{\"command\":[\"hello\"],\"image\":\"exec:/bin/echo\"}"},
 	{"JobResult", new(JobResult), "{\"createdAt\":\"2026-11-28T02:00:00Z\",\"endedAt\":\"2026-11-28T02:03:20Z\",\"runId\":\"nightly:20261128T020000Z\",\"startedAt\":\"2026-11-28T02:00:01Z\",\"state\":\"Completed\"}"},
+	{"CloudEvent", new(CloudEvent), "{\"data\":{\"total\":12},\"id\":\"4711\",\"source\":\"/shop/orders\",\"specversion\":\"1.0\",\"subject\":\"4711\",\"type\":\"com.example.order\"}"},
 	{"ArtifactRequest", new(ArtifactRequest), "{\"content\":{\"text\":\"hello\"},\"kind\":\"note\",\"tags\":[\"draft\"]}"},
 	{"ResponseRequest", new(ResponseRequest), "{\"background\":true,\"input\":\"Tell a story.\",\"model\":\"llama-3-8b\"}"},
 	{"ModelRequest", new(ModelRequest), "{\"context_tokens\":131072,\"engines\":[\"vllm\",\"llamacpp\"],\"id\":\"llama-3.1-8b\",\"source\":\"hf:meta-llama/Llama-3.1-8B-Instruct\"}"},

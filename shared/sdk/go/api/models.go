@@ -834,8 +834,8 @@ type Task struct {
 	Inference *InferenceDetails `json:"inference,omitzero"`
 	// Version of that job.
 	JobVersion *int64 `json:"jobVersion,omitzero"`
-	// What created a run of a program. One of request, manual, schedule, catch_up, backfill,
-	// trigger_job, after, pool; later servers may add values.
+	// What created a run of a program. One of request, manual, schedule, catch_up, event,
+	// backfill, trigger_job, after, pool; later servers may add values.
 	Trigger string `json:"trigger,omitzero"`
 	// The run whose action trigger_job created this one, or the last run that it came after.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
@@ -896,8 +896,9 @@ type Task struct {
 	RetryAt          time.Time `json:"retryAt,omitzero"`
 	// Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
 	// job keeps.
-	ExpiresAt time.Time      `json:"expiresAt,omitzero"`
-	Inputs    map[string]any `json:"inputs,omitzero"`
+	ExpiresAt time.Time        `json:"expiresAt,omitzero"`
+	Event     *TriggeringEvent `json:"event,omitzero"`
+	Inputs    map[string]any   `json:"inputs,omitzero"`
 	// The run is kept until it is unpinned.
 	Pin *TaskPin `json:"pin,omitzero"`
 }
@@ -1269,8 +1270,8 @@ type RunFilter struct {
 	// program selects the runs of kind job without a stored job. One of export, job, program,
 	// inference; later servers may add values.
 	Kind string `json:"kind,omitzero"`
-	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, backfill,
-	// trigger_job, after, pool; later servers may add values.
+	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, event,
+	// backfill, trigger_job, after, pool; later servers may add values.
 	Trigger string  `json:"trigger,omitzero"`
 	States  []State `json:"states,omitzero"`
 	// true for runs that were skipped, false for the others.
@@ -1741,6 +1742,23 @@ type JobFieldsCalendarsItem struct {
 	Firings string `json:"firings,omitzero"`
 }
 
+// JobFieldsSensorCloudEvent is an object of the API. The CloudEvents of POST
+// /v1/jobs/{job_id}/events. An empty object takes all.
+type JobFieldsSensorCloudEvent struct {
+	// The values that start runs (all). One that ends in * is a prefix.
+	Types []string `json:"types,omitzero"`
+	// The values that start runs (all). One that ends in * is a prefix.
+	Sources []string `json:"sources,omitzero"`
+}
+
+// JobFieldsSensor is an object of the API. Items that start runs, besides a schedule, one run
+// each. SORTIE_EVENT is the item as a CloudEvent in JSON; {{event.id}}, {{event.source}},
+// {{event.type}} and {{event.subject}} in command and env are its attributes.
+type JobFieldsSensor struct {
+	// The CloudEvents of POST /v1/jobs/{job_id}/events. An empty object takes all.
+	CloudEvent JobFieldsSensorCloudEvent `json:"cloudEvent"`
+}
+
 // JobFieldsAfterItem2 is an object of the API.
 type JobFieldsAfterItem2 struct {
 	Job string `json:"job"`
@@ -1855,6 +1873,10 @@ type JobFields struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Items that start runs, besides a schedule, one run each. SORTIE_EVENT is the item as a
+	// CloudEvent in JSON; {{event.id}}, {{event.source}}, {{event.type}} and {{event.subject}} in
+	// command and env are its attributes.
+	Sensor *JobFieldsSensor `json:"sensor,omitzero"`
 	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
@@ -1957,6 +1979,10 @@ type JobDefinition struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Items that start runs, besides a schedule, one run each. SORTIE_EVENT is the item as a
+	// CloudEvent in JSON; {{event.id}}, {{event.source}}, {{event.type}} and {{event.subject}} in
+	// command and env are its attributes.
+	Sensor *JobFieldsSensor `json:"sensor,omitzero"`
 	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
@@ -2060,6 +2086,10 @@ type RunDefinition struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Items that start runs, besides a schedule, one run each. SORTIE_EVENT is the item as a
+	// CloudEvent in JSON; {{event.id}}, {{event.source}}, {{event.type}} and {{event.subject}} in
+	// command and env are its attributes.
+	Sensor *JobFieldsSensor `json:"sensor,omitzero"`
 	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
@@ -2178,6 +2208,10 @@ type Job struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Items that start runs, besides a schedule, one run each. SORTIE_EVENT is the item as a
+	// CloudEvent in JSON; {{event.id}}, {{event.source}}, {{event.type}} and {{event.subject}} in
+	// command and env are its attributes.
+	Sensor *JobFieldsSensor `json:"sensor,omitzero"`
 	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
@@ -2292,6 +2326,10 @@ type JobVersion struct {
 	// Dates on which cron expressions do not fire, in timeZone. A date of several calendars
 	// follows the first of them.
 	Calendars []JobFieldsCalendarsItem `json:"calendars,omitzero"`
+	// Items that start runs, besides a schedule, one run each. SORTIE_EVENT is the item as a
+	// CloudEvent in JSON; {{event.id}}, {{event.source}}, {{event.type}} and {{event.subject}} in
+	// command and env are its attributes.
+	Sensor *JobFieldsSensor `json:"sensor,omitzero"`
 	// Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
@@ -2392,6 +2430,53 @@ type JobList struct {
 	Jobs []JobSummary `json:"jobs"`
 	// The next page; absent on the last one.
 	NextCursor string `json:"nextCursor,omitzero"`
+}
+
+// CloudEvent is an object of the API. A CloudEvent 1.0 in JSON. Further members are extensions:
+// strings, numbers or booleans with names of lower-case letters and digits.
+type CloudEvent struct {
+	// Always 1.0.
+	Specversion string `json:"specversion"`
+	// Unique in the source.
+	ID string `json:"id"`
+	// A URI reference.
+	Source  string    `json:"source"`
+	Type    string    `json:"type"`
+	Subject string    `json:"subject,omitzero"`
+	Time    time.Time `json:"time,omitzero"`
+	// Media type of the data.
+	Datacontenttype string `json:"datacontenttype,omitzero"`
+	// URI of the schema of the data.
+	Dataschema string `json:"dataschema,omitzero"`
+	// Any JSON value.
+	Data any `json:"data,omitzero"`
+	// Binary data in place of data.
+	DataBase64 string `json:"data_base64,omitzero"`
+}
+
+// EventReceipts is an object of the API. What followed from events, in their order.
+type EventReceipts struct {
+	Events []EventReceipt `json:"events"`
+}
+
+// EventReceipt is an object of the API. What followed from an event.
+type EventReceipt struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+	// existing: the run of an earlier request. ignored: the filters of the job do not take the
+	// event. One of created, existing, ignored; later servers may add values.
+	Result string `json:"result"`
+	// The run of the event. Absent for an ignored one.
+	RunID string `json:"runId,omitzero"`
+}
+
+// TriggeringEvent is an object of the API. The item that started the run; absent for other
+// runs.
+type TriggeringEvent struct {
+	ID      string `json:"id"`
+	Source  string `json:"source"`
+	Type    string `json:"type"`
+	Subject string `json:"subject,omitzero"`
 }
 
 // JobRunRequest is an object of the API.

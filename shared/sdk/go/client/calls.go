@@ -71,6 +71,7 @@ var operations = map[string][3]string{
 	"explainJob":           {"GET", "/v1/jobs/{job_id}/explain", "Jobs.Explain"},
 	"listJobRuns":          {"GET", "/v1/jobs/{job_id}/runs", "Jobs.Runs"},
 	"runJob":               {"POST", "/v1/jobs/{job_id}/runs", "Jobs.Run"},
+	"sendJobEvents":        {"POST", "/v1/jobs/{job_id}/events", "Jobs.SendEvents"},
 	"capabilities":         {"GET", "/v1/capabilities", "Pools.Capabilities"},
 	"listPools":            {"GET", "/v1/pools", "Pools.List"},
 	"pool":                 {"GET", "/v1/pools/{pool_id}", "Pools.Get"},

@@ -31,7 +31,7 @@ var names = map[string]string{
 	"listRuns":       "Runs.List", "createRun": "Runs.Create", "cancelRuns": "Runs.CancelMany", "retryRuns": "Runs.RetryMany", "labelRuns": "Runs.LabelMany", "labelRun": "Runs.Label", "getRun": "Runs.Get", "pinRun": "Runs.Pin", "unpinRun": "Runs.Unpin",
 	"explainRun": "Runs.Explain", "activity": "Runs.Activity", "planRun": "Runs.Plan", "runUpdates": "Runs.Updates", "cancelRun": "Runs.Cancel", "retryRun": "Runs.Retry",
 	"listJobs": "Jobs.List", "putJob": "Jobs.Put", "job": "Jobs.Get", "patchJob": "Jobs.Patch", "deleteJob": "Jobs.Delete", "jobVersion": "Jobs.Version",
-	"pauseJob": "Jobs.Pause", "resumeJob": "Jobs.Resume", "clearJob": "Jobs.Clear", "explainJob": "Jobs.Explain", "runJob": "Jobs.Run", "listJobRuns": "Jobs.Runs",
+	"pauseJob": "Jobs.Pause", "resumeJob": "Jobs.Resume", "clearJob": "Jobs.Clear", "explainJob": "Jobs.Explain", "runJob": "Jobs.Run", "sendJobEvents": "Jobs.SendEvents", "listJobRuns": "Jobs.Runs",
 	"capabilities": "Pools.Capabilities", "listPools": "Pools.List", "putPool": "Pools.Put", "pool": "Pools.Get", "deletePool": "Pools.Delete",
 	"drainPool": "Pools.Drain", "resumePool": "Pools.Resume", "reloadPool": "Pools.Reload", "poolHealth": "Pools.Health",
 	"listEvents": "Events.List", "createEventTicket": "Events.CreateTicket", "replayEvents": "Events.Replay", "streamEvents": "Events.Stream",
@@ -47,7 +47,7 @@ var names = map[string]string{
 }
 
 // handWritten are the operations that are streams, or have bodies or answers other than JSON.
-var handWritten = []string{"download", "describeOutput", "taskLogs", "streamTask", "streamEvents", "connectEvents", "artifact", "createArtifact"}
+var handWritten = []string{"download", "describeOutput", "taskLogs", "streamTask", "streamEvents", "connectEvents", "artifact", "createArtifact", "sendJobEvents"}
 
 // repeatable are the operations with POST that have the effect of one call if they are sent twice.
 var repeatable = []string{"pinRun", "unpinRun", "cancelRun", "cancelRuns", "cancelTask", "planRun", "cancelResponse", "reportMachines", "started", "heartbeat", "completed", "sendLog", "callback"}

@@ -78,6 +78,7 @@ NAMES = {
     "resumeJob": "jobs.resume",
     "clearJob": "jobs.clear",
     "explainJob": "jobs.explain",
+    "sendJobEvents": "jobs.send_events",
     "runJob": "jobs.run",
     "listJobRuns": "jobs.runs",
     "capabilities": "pools.capabilities",
@@ -132,4 +133,5 @@ HAND_WRITTEN = {
     "connectEvents",
     "artifact",
     "createArtifact",
+    "sendJobEvents",
 }

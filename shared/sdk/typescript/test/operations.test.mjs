@@ -64,6 +64,7 @@ const calls = {
   resumeJob: (c) => c.jobs.resume("x"),
   clearJob: (c) => c.jobs.clear("x"),
   explainJob: (c) => c.jobs.explain("x"),
+  sendJobEvents: (c) => c.jobs.sendEvents("x", []),
   runJob: (c) => c.jobs.run("x"),
   listJobRuns: (c) => c.jobs.runs("x"),
   capabilities: (c) => c.pools.capabilities(),

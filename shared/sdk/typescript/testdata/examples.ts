@@ -161,7 +161,18 @@ export const example20: Schemas.JobResult = {
   "endedAt": "2026-11-28T02:03:20Z"
 };
 
-export const example21: Schemas.ArtifactRequest = {
+export const example21: Schemas.CloudEvent = {
+  "specversion": "1.0",
+  "id": "4711",
+  "source": "/shop/orders",
+  "type": "com.example.order",
+  "subject": "4711",
+  "data": {
+    "total": 12
+  }
+};
+
+export const example22: Schemas.ArtifactRequest = {
   "kind": "note",
   "content": {
     "text": "hello"
@@ -171,13 +182,13 @@ export const example21: Schemas.ArtifactRequest = {
   ]
 };
 
-export const example22: Schemas.ResponseRequest = {
+export const example23: Schemas.ResponseRequest = {
   "model": "llama-3-8b",
   "input": "Tell a story.",
   "background": true
 };
 
-export const example23: Schemas.ModelRequest = {
+export const example24: Schemas.ModelRequest = {
   "id": "llama-3.1-8b",
   "source": "hf:meta-llama/Llama-3.1-8B-Instruct",
   "engines": [
@@ -187,7 +198,7 @@ export const example23: Schemas.ModelRequest = {
   "context_tokens": 131072
 };
 
-export const example24: Schemas.WebhookSettings = {
+export const example25: Schemas.WebhookSettings = {
   "url": "https://hooks.example.org/sortie",
   "eventTypes": [
     "job.completed",
@@ -195,17 +206,17 @@ export const example24: Schemas.WebhookSettings = {
   ]
 };
 
-export const example25: Schemas.RedeliverRequest = {
+export const example26: Schemas.RedeliverRequest = {
   "from": 1,
   "to": 10
 };
 
-export const example26: Schemas.PoolMachines = {
+export const example27: Schemas.PoolMachines = {
   "job": "llama-server",
   "count": 2
 };
 
-export const example27: Schemas.PoolReload = {
+export const example28: Schemas.PoolReload = {
   "model": "llama-3-8b",
   "deadlineSeconds": 20
 };

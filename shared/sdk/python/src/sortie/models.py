@@ -47,6 +47,7 @@ __all__ = [
     "ChatRequest",
     "ChatRequestResponseFormat",
     "ChatRequestStreamOptions",
+    "CloudEvent",
     "CompletedAnswer",
     "CompletionRequest",
     "CompletionRequestStreamOptions",
@@ -67,6 +68,8 @@ __all__ = [
     "EventFilter",
     "EventKey",
     "EventPage",
+    "EventReceipt",
+    "EventReceipts",
     "EventTicket",
     "EventTypePattern",
     "Exit",
@@ -118,6 +121,8 @@ __all__ = [
     "JobFieldsResources",
     "JobFieldsRetention",
     "JobFieldsRetryConfig",
+    "JobFieldsSensor",
+    "JobFieldsSensorCloudEvent",
     "JobFiring",
     "JobHook",
     "JobList",
@@ -269,6 +274,7 @@ __all__ = [
     "TextCompletionChoicesItem",
     "Time",
     "TokenKey",
+    "TriggeringEvent",
     "UnknownPath",
     "UnknownPathError",
     "Upload",
@@ -1597,7 +1603,9 @@ class Task(Object):
     job_version: int | None = None
     #: What created a run of a program.
     trigger: (
-        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"]
+        Literal[
+            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+        ]
         | str
         | None
     ) = None
@@ -1653,6 +1661,7 @@ class Task(Object):
     #: Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
     #: job keeps.
     expires_at: Time | None = None
+    event: TriggeringEvent | None = None
     inputs: InputValues | None = None
     #: The run is kept until it is unpinned.
     pin: TaskPin | None = None
@@ -2112,7 +2121,9 @@ class RunFilter(Object):
     kind: Literal["export", "job", "program", "inference"] | str | None = None
     #: Runs of programs with this trigger.
     trigger: (
-        Literal["request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"]
+        Literal[
+            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+        ]
         | str
         | None
     ) = None
@@ -2749,6 +2760,33 @@ class JobFieldsCalendarsItem(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsSensorCloudEvent(Object):
+    """The CloudEvents of `POST /v1/jobs/{job_id}/events`.
+
+    An empty object takes all.
+    """
+
+    #: The values that start runs (all). One that ends in `*` is a prefix.
+    types: list[str] | None = None
+    #: The values that start runs (all). One that ends in `*` is a prefix.
+    sources: list[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFieldsSensor(Object):
+    """Items that start runs, besides a schedule, one run each.
+
+    `SORTIE_EVENT` is the item as a CloudEvent in JSON; `{{event.id}}`, `{{event.source}}`,
+    `{{event.type}}` and `{{event.subject}}` in `command` and `env` are its attributes.
+    """
+
+    _names = {"cloud_event": "cloudEvent"}
+
+    #: The CloudEvents of `POST /v1/jobs/{job_id}/events`. An empty object takes all.
+    cloud_event: JobFieldsSensorCloudEvent
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsAfterItem(Object):
     """JobFieldsAfterItem."""
 
@@ -2914,6 +2952,10 @@ class JobFields(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Items that start runs, besides a schedule, one run each. `SORTIE_EVENT` is the item as a
+    #: CloudEvent in JSON; `{{event.id}}`, `{{event.source}}`, `{{event.type}}` and
+    #: `{{event.subject}}` in `command` and `env` are its attributes.
+    sensor: JobFieldsSensor | None = None
     #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
@@ -3030,6 +3072,10 @@ class JobDefinition(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Items that start runs, besides a schedule, one run each. `SORTIE_EVENT` is the item as a
+    #: CloudEvent in JSON; `{{event.id}}`, `{{event.source}}`, `{{event.type}}` and
+    #: `{{event.subject}}` in `command` and `env` are its attributes.
+    sensor: JobFieldsSensor | None = None
     #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
@@ -3145,6 +3191,10 @@ class RunDefinition(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Items that start runs, besides a schedule, one run each. `SORTIE_EVENT` is the item as a
+    #: CloudEvent in JSON; `{{event.id}}`, `{{event.source}}`, `{{event.type}}` and
+    #: `{{event.subject}}` in `command` and `env` are its attributes.
+    sensor: JobFieldsSensor | None = None
     #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
@@ -3296,6 +3346,10 @@ class Job(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Items that start runs, besides a schedule, one run each. `SORTIE_EVENT` is the item as a
+    #: CloudEvent in JSON; `{{event.id}}`, `{{event.source}}`, `{{event.type}}` and
+    #: `{{event.subject}}` in `command` and `env` are its attributes.
+    sensor: JobFieldsSensor | None = None
     #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
@@ -3418,6 +3472,10 @@ class JobVersion(Object):
     #: Dates on which cron expressions do not fire, in `timeZone`. A date of several calendars
     #: follows the first of them.
     calendars: list[JobFieldsCalendarsItem] | None = None
+    #: Items that start runs, besides a schedule, one run each. `SORTIE_EVENT` is the item as a
+    #: CloudEvent in JSON; `{{event.id}}`, `{{event.source}}`, `{{event.type}}` and
+    #: `{{event.subject}}` in `command` and `env` are its attributes.
+    sensor: JobFieldsSensor | None = None
     #: Jobs that the job comes after: it starts when the runs of all of them for the same scheduled
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
@@ -3531,6 +3589,64 @@ class JobList(Object):
     jobs: list[JobSummary]
     #: The next page; absent on the last one.
     next_cursor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudEvent(Object):
+    """A CloudEvent 1.0 in JSON.
+
+    Further members are extensions: strings, numbers or booleans with names of lower-case letters
+    and digits.
+    """
+
+    #: Unique in the source.
+    id: str
+    #: A URI reference.
+    source: str
+    type: str
+    specversion: Literal["1.0"] = "1.0"
+    subject: str | None = None
+    time: datetime | None = None
+    #: Media type of the data.
+    datacontenttype: str | None = None
+    #: URI of the schema of the data.
+    dataschema: str | None = None
+    #: Any JSON value.
+    data: Any = None
+    #: Binary data in place of `data`.
+    data_base64: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventReceipts(Object):
+    """What followed from events, in their order."""
+
+    events: list[EventReceipt]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventReceipt(Object):
+    """What followed from an event."""
+
+    _names = {"run_id": "runId"}
+
+    id: str
+    source: str
+    #: `existing`: the run of an earlier request. `ignored`: the filters of the job do not take the
+    #: event.
+    result: Literal["created", "existing", "ignored"] | str
+    #: The run of the event. Absent for an ignored one.
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriggeringEvent(Object):
+    """The item that started the run; absent for other runs."""
+
+    id: str
+    source: str
+    type: str
+    subject: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -441,6 +441,10 @@ pub struct Explanation {
     /// The fallbacks of the run since it left its own pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fell_back: Option<Vec<FellBack>>,
+    /// The jobs of the run's graph with their runs in it, each after those that it comes after.
+    /// Absent for a run in no graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Vec<GraphJob>>,
     /// The member `jobId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
@@ -572,6 +576,55 @@ values! {
         Image = "image",
         Throttled = "throttled",
     }
+}
+
+/// A job that another one of the graph comes after.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GraphAfter {
+    /// The member `jobId`.
+    pub job_id: String,
+    /// The member `when`.
+    pub when: GraphAfterWhen,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// A value of `GraphAfterWhen`.
+    GraphAfterWhen {
+        Success = "success",
+        Failure = "failure",
+        Always = "always",
+    }
+}
+
+/// A job of a graph of jobs that come after each other.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GraphJob {
+    /// The member `after`.
+    pub after: Vec<GraphAfter>,
+    /// The member `jobId`.
+    pub job_id: String,
+    /// The member `name`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The member `paused`.
+    pub paused: bool,
+    /// The run of the job in the graph. Absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The member `skipped`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<bool>,
+    /// The member `state`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// A run that holds a slot.
@@ -1835,6 +1888,7 @@ values! {
         Manual = "manual",
         Schedule = "schedule",
         CatchUp = "catch_up",
+        Event = "event",
         Backfill = "backfill",
         TriggerJob = "trigger_job",
         After = "after",
@@ -2036,6 +2090,9 @@ pub struct Task {
     pub ended_at: Option<Time>,
     /// The member `enteredAt`.
     pub entered_at: Time,
+    /// The member `event`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<TriggeringEvent>,
     /// Absent until the run ends, and while it is held: pinned, or one of the newest runs that its
     /// job keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -2357,6 +2414,7 @@ values! {
         Manual = "manual",
         Schedule = "schedule",
         CatchUp = "catch_up",
+        Event = "event",
         Backfill = "backfill",
         TriggerJob = "trigger_job",
         After = "after",
@@ -2461,4 +2519,22 @@ values! {
         Failed = "FAILED",
         Cancelled = "CANCELLED",
     }
+}
+
+/// The item that started the run; absent for other runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TriggeringEvent {
+    /// The member `id`.
+    pub id: String,
+    /// The member `source`.
+    pub source: String,
+    /// The member `subject`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The member `type`.
+    pub r#type: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }

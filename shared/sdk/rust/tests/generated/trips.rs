@@ -22,6 +22,8 @@ super::trips! {
     ExportOptions,
     Fault,
     FellBack,
+    GraphAfter,
+    GraphJob,
     Holder,
     InferenceDetails,
     JobAction,
@@ -77,4 +79,5 @@ super::trips! {
     TaskWorker,
     TaskWorkerReport,
     TaskWorkerReportError,
+    TriggeringEvent,
 }

@@ -51,6 +51,12 @@ export class Jobs extends Resource {
     return this.json("runJob", { path: { job_id: jobId }, body: request }, options);
   }
 
+  /** Starts a run for each CloudEvent, at most 100. A repeated event has its run. */
+  sendEvents(jobId: string, events: Schemas.CloudEvent[], options?: CallOptions): Promise<Schemas.EventReceipts> {
+    const batch = { body: JSON.stringify(events), contentType: "application/cloudevents-batch+json", repeatable: true };
+    return this.json("sendJobEvents", { path: { job_id: jobId }, ...batch }, options);
+  }
+
   runs(jobId: string, filter: Filter<"listJobRuns"> = {}, options?: CallOptions): List<Schemas.Task> {
     return this.collect("listJobRuns", "runs", { path: { job_id: jobId }, query: filter }, options);
   }

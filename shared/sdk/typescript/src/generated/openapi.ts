@@ -797,7 +797,7 @@ export interface components {
              * @description What created a run of a program.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "after" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "pool";
             /** @description The run whose action trigger_job created this one, or the last run that it came after. */
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
@@ -923,6 +923,7 @@ export interface components {
             retryAt?: components["schemas"]["Time"];
             /** @description Absent until the run ends, and while it is held: pinned, or one of the newest runs that its job keeps. */
             expiresAt?: components["schemas"]["Time"];
+            event?: components["schemas"]["TriggeringEvent"];
             inputs?: components["schemas"]["InputValues"];
             /** @description The run is kept until it is unpinned. */
             pin?: {
@@ -1256,7 +1257,7 @@ export interface components {
              * @description Runs of programs with this trigger.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "after" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "pool";
             states?: components["schemas"]["State"][];
             /** @description `true` for runs that were skipped, `false` for the others. */
             skipped?: boolean;
@@ -1762,6 +1763,19 @@ export interface components {
                 firings?: "skip" | "next_day" | "previous_day" | "next_weekday" | "previous_weekday";
             }[];
             /**
+             * @description Items that start runs, besides a schedule, one run each. `SORTIE_EVENT` is the item as a CloudEvent in JSON; `{{event.id}}`,
+             *     `{{event.source}}`, `{{event.type}}` and `{{event.subject}}` in `command` and `env` are its attributes.
+             */
+            sensor?: {
+                /** @description The CloudEvents of `POST /v1/jobs/{job_id}/events`. An empty object takes all. */
+                cloudEvent: {
+                    /** @description The values that start runs (all). One that ends in `*` is a prefix. */
+                    types?: string[];
+                    /** @description The values that start runs (all). One that ends in `*` is a prefix. */
+                    sources?: string[];
+                };
+            };
+            /**
              * @description Jobs that the job comes after: it starts when the runs of all of them for the same scheduled time have ended as needed, or
              *     for the same first run if that has no scheduled time. It has no schedule then. A graph has at most 100 jobs.
              */
@@ -1956,6 +1970,62 @@ export interface components {
             jobs: components["schemas"]["JobSummary"][];
             /** @description The next page; absent on the last one. */
             nextCursor?: string;
+        };
+        /**
+         * @description A CloudEvent 1.0 in JSON. Further members are extensions: strings, numbers or booleans with names of lower-case letters and digits.
+         * @example {
+         *       "specversion": "1.0",
+         *       "id": "4711",
+         *       "source": "/shop/orders",
+         *       "type": "com.example.order",
+         *       "subject": "4711",
+         *       "data": {
+         *         "total": 12
+         *       }
+         *     }
+         */
+        CloudEvent: {
+            /** @constant */
+            specversion: "1.0";
+            /** @description Unique in the source. */
+            id: string;
+            /** @description A URI reference. */
+            source: string;
+            type: string;
+            subject?: string;
+            /** Format: date-time */
+            time?: string;
+            /** @description Media type of the data. */
+            datacontenttype?: string;
+            /** @description URI of the schema of the data. */
+            dataschema?: string;
+            /** @description Any JSON value. */
+            data?: unknown;
+            /** @description Binary data in place of `data`. */
+            data_base64?: string;
+        };
+        /** @description What followed from events, in their order. */
+        EventReceipts: {
+            events: components["schemas"]["EventReceipt"][];
+        };
+        /** @description What followed from an event. */
+        EventReceipt: {
+            id: string;
+            source: string;
+            /**
+             * @description `existing`: the run of an earlier request. `ignored`: the filters of the job do not take the event.
+             * @enum {string}
+             */
+            result: "created" | "existing" | "ignored";
+            /** @description The run of the event. Absent for an ignored one. */
+            runId?: string;
+        };
+        /** @description The item that started the run; absent for other runs. */
+        TriggeringEvent: {
+            id: string;
+            source: string;
+            type: string;
+            subject?: string;
         };
         JobRunRequest: {
             /** @description Environment variables of this run. They replace those of the job. The same names are refused. */
@@ -3535,7 +3605,7 @@ export interface components {
         /** @description Runs of this pool. */
         FilterPool: components["schemas"]["JobName"];
         /** @description Runs of programs with this trigger. */
-        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "backfill" | "trigger_job" | "after" | "pool";
+        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "pool";
         /** @description `true` for runs that were skipped, `false` for the others. */
         FilterSkipped: boolean;
         /** @description Runs with this failure. */
@@ -5720,6 +5790,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunAccepted"];
+                };
+            };
+        };
+    };
+    sendJobEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description In the binary mode, as are the other attributes, also `ce-time`, `ce-dataschema` and extensions. */
+                "ce-specversion"?: "1.0";
+                /** @description Id of the event */
+                "ce-id"?: string;
+                /** @description Source of the event */
+                "ce-source"?: string;
+                /** @description Type of the event. */
+                "ce-type"?: string;
+                /** @description Subject of the event. */
+                "ce-subject"?: string;
+                /**
+                 * @description W3C trace context of the request. The run is then part of the client's trace. A malformed value is ignored. Without
+                 *     one the run has a trace of its own.
+                 */
+                traceparent?: components["parameters"]["TraceParent"];
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                job_id: components["parameters"]["JobId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/cloudevents+json": components["schemas"]["CloudEvent"];
+                "application/cloudevents-batch+json": components["schemas"]["CloudEvent"][];
+                "*/*": string;
+            };
+        };
+        responses: {
+            /** @description Each event has its run, or is ignored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventReceipts"];
+                };
+            };
+            /** @description At least one run was created. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventReceipts"];
                 };
             };
         };

@@ -61,6 +61,7 @@ export const paths = {
   explainJob: ["GET", "/v1/jobs/{job_id}/explain"],
   listJobRuns: ["GET", "/v1/jobs/{job_id}/runs"],
   runJob: ["POST", "/v1/jobs/{job_id}/runs"],
+  sendJobEvents: ["POST", "/v1/jobs/{job_id}/events"],
   capabilities: ["GET", "/v1/capabilities"],
   listPools: ["GET", "/v1/pools"],
   pool: ["GET", "/v1/pools/{pool_id}"],
@@ -117,6 +118,7 @@ export type ProblemCode =
   | "INTERNAL"
   | "INVALID_PARAMS"
   | "INVALID_REQUEST"
+  | "JOB_PAUSED"
   | "MISSING_SCOPE"
   | "MODEL_EXISTS"
   | "MODEL_IN_USE"

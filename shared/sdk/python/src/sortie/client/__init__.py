@@ -62,7 +62,7 @@ class Client:
         transport = self._transport
         self.runs = direct.Runs(transport)
         self.tasks = direct.Tasks(transport)
-        self.jobs = calls.JobsCalls(transport)
+        self.jobs = direct.Jobs(transport)
         self.events = direct.Events(transport)
         self.webhooks = calls.WebhooksCalls(transport)
         self.pools = calls.PoolsCalls(transport)
@@ -106,7 +106,7 @@ class AsyncClient:
         transport = self._transport
         self.runs = waiting.AsyncRuns(transport)
         self.tasks = waiting.AsyncTasks(transport)
-        self.jobs = calls.AsyncJobsCalls(transport)
+        self.jobs = waiting.AsyncJobs(transport)
         self.events = waiting.AsyncEvents(transport)
         self.webhooks = calls.AsyncWebhooksCalls(transport)
         self.pools = calls.AsyncPoolsCalls(transport)

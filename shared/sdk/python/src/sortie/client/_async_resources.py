@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -239,6 +240,23 @@ class AsyncOpenAI(calls.AsyncOpenaiCalls):
         """Return the events of a stored response, from the beginning or behind a number."""
         return async_once(
             self._transport, response_call(self._transport.settings, response_id, starting_after)
+        )
+
+
+class AsyncJobs(calls.AsyncJobsCalls):
+    """Stored definitions of programs, with schedules."""
+
+    async def send_events(
+        self, job_id: str, events: Sequence[Mapping[str, Any]], *, timeout: float | None = None
+    ) -> m.EventReceipts:
+        """Start a run for each CloudEvent, at most 100. A repeated event has its run."""
+        return await self._json(
+            "POST",
+            path_of("/v1/jobs/{}/events", job_id),
+            m.EventReceipts,
+            content=json.dumps(events).encode(),
+            media_type="application/cloudevents-batch+json",
+            timeout=timeout,
         )
 
 

@@ -40,7 +40,7 @@ class RunsCalls(Resource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
         ]
         | str
         | None = None,
@@ -350,7 +350,7 @@ class TasksCalls(Resource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
         ]
         | str
         | None = None,
@@ -1783,7 +1783,7 @@ class AsyncRunsCalls(AsyncResource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
         ]
         | str
         | None = None,
@@ -2099,7 +2099,7 @@ class AsyncTasksCalls(AsyncResource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "backfill", "trigger_job", "after", "pool"
+            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
         ]
         | str
         | None = None,

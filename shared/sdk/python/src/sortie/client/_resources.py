@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -231,6 +232,23 @@ class OpenAI(calls.OpenaiCalls):
     ) -> Iterator[StreamEvent]:
         """Return the events of a stored response, from the beginning or behind a number."""
         return once(self._transport, response_call(self._transport.settings, response_id, starting_after))
+
+
+class Jobs(calls.JobsCalls):
+    """Stored definitions of programs, with schedules."""
+
+    def send_events(
+        self, job_id: str, events: Sequence[Mapping[str, Any]], *, timeout: float | None = None
+    ) -> m.EventReceipts:
+        """Start a run for each CloudEvent, at most 100. A repeated event has its run."""
+        return self._json(
+            "POST",
+            path_of("/v1/jobs/{}/events", job_id),
+            m.EventReceipts,
+            content=json.dumps(events).encode(),
+            media_type="application/cloudevents-batch+json",
+            timeout=timeout,
+        )
 
 
 class Artifacts(calls.ArtifactsCalls):
