@@ -47,6 +47,35 @@ func TestRunChangesWhileItIsOpen(t *testing.T) {
 	}
 }
 
+// TestRunEndsBeforeTheStreamOpens ends a run after its page was read, and before the page gets
+// changes: another tab has the lock of the stream.
+func TestRunEndsBeforeTheStreamOpens(t *testing.T) {
+	w := shared(t)
+	b := signedIn(t, w.server)
+	holder := b.another()
+	holder.open("about")
+	for _, path := range []string{"runs/", "runs"} {
+		id, gate := gated(t, w.server, waiting)
+		if path == "runs/" {
+			path += id
+		}
+		b.open("about") // it has no stream
+		holder.do(evaluated(`window.held = false; navigator.locks.request("sortie-console-stream", () => { window.held = true; return new Promise((done) => { window.release = done; }); });`))
+		holder.awaits("the lock of the stream", `window.held`)
+		b.open(path)
+		b.do(stays)
+		write(t, gate)
+		if err := w.await(id, "Completed"); err != nil {
+			t.Fatal(err)
+		}
+		holder.do(evaluated(`window.release()`))
+		b.awaits("the end of the run", `(document.querySelector("#head .badge") ?? document.querySelector("[data-run='`+id+`'] .badge")).innerText.trim() === "Completed"`)
+		if !value[bool](b, `window.marked === true`) {
+			t.Error("the page was loaded again, want changes in place")
+		}
+	}
+}
+
 func TestListSaysThatThereAreNewRuns(t *testing.T) {
 	w := shared(t)
 	b := signedIn(t, w.server)

@@ -166,8 +166,16 @@ if (page && dot) {
   for (const part of page.querySelectorAll("[data-part]")) kept.set(part.id, markup(part));
   page.querySelector("[data-new]")?.addEventListener("click", () => location.reload());
 
+  // The stream begins after the page was read. What is under way may have ended in between.
+  let connected = false;
+  const underWay = () => page.dataset.live ? !page.dataset.ended : page.querySelector("[data-run] .badge:is(.wait, .start, .run, .retry)");
+
   const receive = (message) => {
     if (message.state) show(state = message.state);
+    if (message.state === "open" && !connected) {
+      connected = true;
+      if (underWay()) schedule();
+    }
     if (message.again) schedule();
     if (message.change && concerns(message.change)) schedule();
   };
