@@ -40,6 +40,7 @@ const (
 	LabelsChanged        Type = "job.labels_changed"
 	Pinned               Type = "job.pinned"
 	Unpinned             Type = "job.unpinned"
+	ChildrenProgressed   Type = "job.children_progressed"
 	ConstraintViolated   Type = "job.constraint_violated"
 	ConditionsMet        Type = "job.conditions_met"
 	ActionExecuted       Type = "job.action_executed"
@@ -154,5 +155,6 @@ func All() []Info {
 		{LabelsChanged, OfRun, "A client changed the labels of a run.", false},
 		{Pinned, OfRun, "A client pinned a run: it is kept until it is unpinned.", false},
 		{Unpinned, OfRun, "A client unpinned a run.", false},
+		{ChildrenProgressed, OfRun, "A further tenth of the children of a run has ended, or no further one starts.", false},
 	}
 }

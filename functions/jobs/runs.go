@@ -47,6 +47,7 @@ func start(svc *jobs.Jobs, w http.ResponseWriter, r *http.Request) error {
 	}
 	created, existing, err := svc.RunJob(r.Context(), jobs.RunRequest{
 		Identity: httpkit.CallerOf(r.Context()), JobID: idOf(r), Parameters: request.Parameters, Labels: request.Labels, Inputs: api.Inputs(request.Inputs), ScheduledAt: request.ScheduledAt, Backfill: request.Backfill,
+		Items: api.ItemValues(request.Items), ItemsFrom: request.ItemsFrom,
 		Override:       spec.Override{Priority: spec.Priority(request.Priority), Key: request.ConcurrencyKey},
 		IdempotencyKey: key, CorrelationID: httpkit.CorrelationID(r.Context()),
 		TraceParent: httpkit.TraceParent(r),

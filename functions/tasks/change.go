@@ -86,7 +86,7 @@ func retry(svc *runs.Runs, w http.ResponseWriter, r *http.Request) error {
 		Changes: job.RetryChanges{
 			Image: request.Image, Command: request.Command, Parameters: request.Parameters,
 			Options: (*job.ExportOptions)(request.Options), Priority: spec.Priority(request.Priority), Labels: request.Labels,
-			Inputs: api.Inputs(request.Inputs),
+			Inputs: api.Inputs(request.Inputs), OnlyFailed: request.OnlyFailed,
 		},
 	})
 	if err != nil {

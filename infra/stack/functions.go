@@ -153,7 +153,7 @@ var functions = map[string]function{
 	"admit":     {kind: step, uses: []use{configured, writes, lists, starts, completes, stops}},
 	"constrain": {kind: step, uses: []use{configured, writes, lists, ofJobs, starts, completes, stops, valued}},
 	"act":       {kind: step, uses: []use{configured, writes, lists, ofJobs, starts, completes, stops, valued}},
-	"launch":    {kind: step, uses: []use{configured, writes, completes, stops, machines, outputs, signs, valued, addressed}},
+	"launch":    {kind: step, uses: []use{configured, writes, starts, completes, stops, machines, outputs, signs, valued, addressed}},
 	"supervise": {kind: step, uses: []use{configured, writes, starts, completes, stops, machines, signs, addressed}},
 	"terminate": {kind: step, uses: []use{configured, writes, starts, completes, stops, machines, outputs, valued}},
 	"sweep":     {kind: sweep, uses: []use{configured, writes, lists, dues, surveys, starts, completes, stops, machines, outputs, signs, valued, addressed, wakes, dispatches}},

@@ -86,7 +86,7 @@ func NewSystem(
 		Models:    artifacts.NewModels(store, c, log, documents.Model, config.ModelKeys),
 	}
 	life, health := s.wireTasks(func(service runs.TaskServer) *runs.Lifecycle {
-		return runs.NewLifecycle(records, executions, runs.ActForJobs(hooks, random.Hex), KeepReplicas(runner, random.Hex, config), service, config)
+		return runs.NewLifecycle(records, executions, runs.ActForJobs(hooks, random.Hex, Children), KeepReplicas(runner, random.Hex, config), service, config)
 	}, random.Hex, log, tasks, record, config)
 	records = life.Records
 	machines := runs.NewMachines(life, runner)

@@ -2,8 +2,10 @@ package app
 
 import (
 	"github.com/sortie-dev/sortie/shared/app/balance"
+	"github.com/sortie-dev/sortie/shared/app/children"
 	"github.com/sortie-dev/sortie/shared/app/downloads"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/items"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/runs"
@@ -21,6 +23,12 @@ func KeepReplicas(runner port.Runner, hex runs.Hex, config runs.Config) runs.Rep
 		c, log, known := runs.Parts()
 		return pools.NewKeeper(runs, runs.Store(), c, log, known, runner, poolConfig(config))
 	})
+}
+
+// Children returns the children of runs of a process that creates runs.
+func Children(c runs.Creations) runs.Children {
+	now, log, _ := c.Parts()
+	return children.New(c, c.Store(), items.New(c.Store(), now), now, log)
 }
 
 // Drains returns the drains of the pools of a lifecycle.

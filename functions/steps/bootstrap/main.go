@@ -31,11 +31,12 @@ func handlerOf(p *process.Process, config runs.Config) lambdakit.TaskFunc {
 		return steps.Constrain(runs.NewConditions(deployed.Committing(p, config), deployed.Hooks(p, config)))
 	case "act":
 		hooks := deployed.Hooks(p, config)
-		life := deployed.Lifecycle(p, runs.ActForJobs(hooks, p.Hex), leave, leave, config)
+		life := deployed.Lifecycle(p, runs.ActForJobs(hooks, p.Hex, app.Children), leave, leave, config)
 		return steps.Act(runs.NewActions(runs.NewRequests(life, p.Hex, leave, config), hooks))
 	case "launch":
 		p.Need("SORTIE_PUBLIC_URL") // the worker's environment contains it
-		machines := runs.NewMachines(deployed.Committing(p, config), runner.New(p))
+		life := deployed.Lifecycle(p, runs.StartChildren(p.Hex, app.Children), leave, leave, config)
+		machines := runs.NewMachines(life, runner.New(p))
 		tokens := grants.NewTokens(deployed.Signer(p), p.Clock(), p.Hex)
 		objects, bucket := deployed.Outputs(p)
 		return steps.Launch(runs.NewLaunches(
@@ -46,7 +47,7 @@ func handlerOf(p *process.Process, config runs.Config) lambdakit.TaskFunc {
 		return steps.Supervise(runs.NewSupervision(machines, deployed.Reception(p, machines.Records, config)))
 	case "terminate":
 		machines, hooks := runner.New(p), deployed.Hooks(p, config)
-		life := deployed.Lifecycle(p, runs.ActForJobs(hooks, p.Hex), app.KeepReplicas(machines, p.Hex, config), leave, config)
+		life := deployed.Lifecycle(p, runs.ActForJobs(hooks, p.Hex, app.Children), app.KeepReplicas(machines, p.Hex, config), leave, config)
 		objects, bucket := deployed.Outputs(p)
 		return steps.Terminate(runs.NewTermination(
 			runs.NewMachines(life, machines), runs.NewOutputs(life.Records, objects),

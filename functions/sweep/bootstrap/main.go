@@ -22,7 +22,7 @@ func main() {
 	config := p.Settings().WithExpiryPause(expiryPause)
 	platforms, store := runner.New(p), deployed.Store(p)
 	life := runs.NewLifecycle(
-		deployed.Records(p, store), deployed.Executions(p), runs.ActForJobs(deployed.Hooks(p, config), p.Hex), app.KeepReplicas(platforms, p.Hex, config), dispatching.Calls(p), config,
+		deployed.Records(p, store), deployed.Executions(p), runs.ActForJobs(deployed.Hooks(p, config), p.Hex, app.Children), app.KeepReplicas(platforms, p.Hex, config), dispatching.Calls(p), config,
 	)
 	objects, _ := deployed.Outputs(p)
 	p.ServeEvent(sweep.Handler(runs.NewSweeper(

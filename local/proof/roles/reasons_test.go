@@ -30,7 +30,7 @@ var reasons = []reason{
 	// Permissions that belong together: each use case needs some of them.
 	{writers, "dynamodb:BatchGetItem dynamodb:ConditionCheckItem dynamodb:DeleteItem dynamodb:PutItem dynamodb:Query dynamodb:UpdateItem", "table/Table$", "the records decide which parts the transaction of a commit has, and what it reads before"},
 	{"act admit callback constrain control fire jobs launch supervise sweep tasks terminate", "states:SendTaskFailure states:SendTaskSuccess", ":stateMachine:", "a token fails if the state of its run has no transition to that of the record"},
-	{"act admit constrain export fire jobs supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
+	{"act admit constrain export fire jobs launch supervise sweep tasks terminate", "states:DescribeExecution", ":execution:", "a start that was repeated is compared with the one before"},
 	{"act admit constrain dispatch jobs", "dynamodb:Query", "/index/(list|jobs)$", "a prediction reads the runs of a pool or a job, but only once in some minutes"},
 	{"console jobs metrics relay sweep", "dynamodb:Query dynamodb:Scan", "/index/(due|machines)$", "the pages of an index are queried or scanned, as its last size says"},
 	{"metrics", "dynamodb:BatchGetItem", "table/Table$", "the gauges read the records that an index names, if there are any"},

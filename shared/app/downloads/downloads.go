@@ -73,7 +73,7 @@ func (s *Downloads) Output(ctx context.Context, who port.Identity, taskID string
 	if err != nil {
 		return Downloadable{}, err
 	}
-	if r.State != run.Completed || r.Skipped {
+	if !r.ServesOutput() {
 		refused := fault.New(fault.NotReady, "Export not ready or failed")
 		switch {
 		case r.Skipped:

@@ -26,6 +26,7 @@ import (
 type Store interface {
 	port.JobStore
 	port.RunStore
+	port.ResourceStore
 }
 
 // Runs are the runs of jobs. All methods are safe for concurrent use.

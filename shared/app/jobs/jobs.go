@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/host"
+	"github.com/sortie-dev/sortie/shared/app/items"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -28,13 +29,14 @@ type Definitions struct {
 	log      *slog.Logger
 	capacity *capacity.Caches
 	config   Config
+	lists    *items.Lists
 }
 
 // NewDefinitions returns Definitions with the configured addresses of hooks and check of
 // pod specifications.
 func NewDefinitions(runs Runs, store Store, config Config) *Definitions {
 	c, log, known := runs.Parts()
-	return &Definitions{runs, store, c, log, known, config}
+	return &Definitions{runs, store, c, log, known, config, items.New(store, c)}
 }
 
 func (s *Definitions) now() time.Time { return clock.UTC(s.clock) }

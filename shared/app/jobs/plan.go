@@ -62,7 +62,7 @@ func (s *Explanations) PlanOnce(ctx context.Context, who port.Identity, document
 // PlanJob is PlanOnce for a run of a stored job. Faults: those of Jobs.RunJob for the job, and
 // Unprocessable for a firing that exists.
 func (s *Explanations) PlanJob(ctx context.Context, in RunRequest) (explain.Planned, error) {
-	r, err := s.manual(ctx, in)
+	r, _, err := s.manual(ctx, in)
 	if err != nil {
 		return explain.Planned{}, err
 	}

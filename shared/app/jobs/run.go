@@ -14,6 +14,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
@@ -32,6 +33,9 @@ type RunRequest struct {
 	Labels map[string]string
 	// Inputs are values of the inputs that the job declares.
 	Inputs map[string]spec.Value
+	// Items replace those of the job; nil for none. ItemsFrom is a run whose output has them.
+	Items     []spec.Value
+	ItemsFrom string
 	// Override replaces the priority and the key of the job for this run.
 	Override spec.Override
 	// ScheduledAt makes the run a firing at that time, at most limit.Ahead from now;
@@ -54,7 +58,11 @@ func (s *Jobs) RunJob(ctx context.Context, in RunRequest) (r run.Run, existing b
 	if err := change.CheckKey(in.IdempotencyKey); err != nil {
 		return r, false, err
 	}
-	if r, err = s.manual(ctx, in); err != nil {
+	r, list, err := s.manual(ctx, in)
+	if err == nil {
+		err = s.saveItems(ctx, r.Tenant, list)
+	}
+	if err != nil {
 		return run.Run{}, false, err
 	}
 	created, existing, err := s.runs.Create(ctx, r, in.IdempotencyKey, in.digest())
@@ -64,43 +72,44 @@ func (s *Jobs) RunJob(ctx context.Context, in RunRequest) (r run.Run, existing b
 	return created, existing, err
 }
 
-// manual checks a request and returns its run of a stored job. It stores nothing.
-func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err error) {
+// manual checks a request and returns its run of a stored job, and the items to store before the
+// run; nil for none. It stores nothing.
+func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, list []fan.Item, err error) {
 	if in.Backfill == "" {
 		if err := s.checkTime(in.ScheduledAt); err != nil {
-			return r, err
+			return r, nil, err
 		}
 	}
 	j, err := s.Job(ctx, in.Identity, in.JobID)
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
 	if in.Backfill != "" {
 		if err := s.checkBackfill(j, in); err != nil {
-			return r, err
+			return r, nil, err
 		}
 		in = in.backfill()
 	}
 	inputs, problems := j.Definition.InputValues(in.Inputs)
 	if len(problems) > 0 {
-		return r, job.NewDefinitionProblems(problems)
+		return r, nil, job.NewDefinitionProblems(problems)
 	}
 	r = s.config.Host.NewRun(j, s.config.Policy, in.Parameters, inputs, in.Override)
 	if err := s.config.Host.Check(in.Identity, r.Work); err != nil {
-		return run.Run{}, err
+		return run.Run{}, nil, err
 	}
 	if problems := j.Definition.CheckParameters(in.Parameters); len(problems) > 0 {
-		return run.Run{}, job.NewDefinitionProblems(problems)
+		return run.Run{}, nil, job.NewDefinitionProblems(problems)
 	}
 	if problems := job.CheckExpanded(r); len(problems) > 0 {
-		return run.Run{}, job.NewDefinitionProblems(problems)
+		return run.Run{}, nil, job.NewDefinitionProblems(problems)
 	}
 	if problems := job.CheckOverride(in.Override); len(problems) > 0 {
-		return run.Run{}, job.NewDefinitionProblems(problems)
+		return run.Run{}, nil, job.NewDefinitionProblems(problems)
 	}
 	r.Labels = label.Of(in.Labels).Apply(r.Labels)
 	if problems := job.LabelProblems(label.Check(r.Labels)); len(problems) > 0 {
-		return run.Run{}, job.NewDefinitionProblems(problems)
+		return run.Run{}, nil, job.NewDefinitionProblems(problems)
 	}
 	r.Exec = in.Identity.May(access.Exec)
 	r.Workspace, r.CorrelationID = in.Identity.Workspace, in.CorrelationID
@@ -112,7 +121,7 @@ func (s *Definitions) manual(ctx context.Context, in RunRequest) (r run.Run, err
 		r.ScheduledAt = in.ScheduledAt.UTC()
 		r.ID = run.FiringID(j.ID, r.ScheduledAt)
 	}
-	return r, nil
+	return s.withItems(ctx, j.Definition, r, in)
 }
 
 // backfill returns the request of a backfill with its label, and with a low priority unless it
@@ -152,8 +161,8 @@ func (s *Jobs) fired(ctx context.Context, wanted run.Run, in RunRequest) (r run.
 	if in.Backfill != "" {
 		return r, true, nil
 	}
-	if !maps.Equal(r.Parameters, wanted.Parameters) || !maps.Equal(r.Inputs, wanted.Inputs) || r.Override != wanted.Override || !maps.Equal(label.Of(in.Labels).Apply(r.Labels), r.Labels) {
-		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, inputs, labels, priority or key; cancel it, or use another time")
+	if !maps.Equal(r.Parameters, wanted.Parameters) || !maps.Equal(r.Inputs, wanted.Inputs) || r.Override != wanted.Override || !r.Work.Fan.SameRequest(wanted.Work.Fan) || !maps.Equal(label.Of(in.Labels).Apply(r.Labels), r.Labels) {
+		return run.Run{}, false, fault.New(fault.IdempotencyMismatch, "the job has a firing at this time with other parameters, inputs, items, labels, priority or key; cancel it, or use another time")
 	}
 	return r, true, nil
 }
@@ -180,6 +189,10 @@ func (in RunRequest) digest() string {
 	}
 	if in.Override != (spec.Override{}) {
 		text = fmt.Appendf(text, " %q %q", in.Override.Priority, in.Override.Key)
+	}
+	if in.Items != nil || in.ItemsFrom != "" {
+		items, _ := json.Marshal(in.Items) //nolint:errchkjson // JSON values
+		text = fmt.Appendf(text, " items %q from %q", items, in.ItemsFrom)
 	}
 	if len(in.Labels) > 0 {
 		text = fmt.Appendf(text, " labels %q", label.Text(in.Labels))

@@ -23,11 +23,13 @@ type Actions struct {
 	*Lifecycle
 	hooks    Hooks
 	requests *Requests
+	// children is nil for the handler of ActionRunning.
+	children Children
 }
 
 // NewActions returns Actions. requests creates the runs of the jobs that they trigger.
 func NewActions(requests *Requests, hooks Hooks) *Actions {
-	return &Actions{requests.Lifecycle, hooks, requests}
+	return &Actions{Lifecycle: requests.Lifecycle, hooks: hooks, requests: requests}
 }
 
 // EndActions says who carries out the actions that follow the end of a run: ActForJobs or
@@ -37,17 +39,23 @@ type EndActions interface {
 	actions(life *Lifecycle, config Config) *Actions
 }
 
-// ActForJobs makes a process carry out the actions after the commit that ends the run. A sweep
-// repeats those that fail.
-func ActForJobs(hooks Hooks, hex Hex) EndActions { return actForJobs{hooks, hex} }
+// ActForJobs makes a process carry out the actions after the commit that ends the run, and serve
+// the children of runs. A sweep repeats what fails.
+func ActForJobs(hooks Hooks, hex Hex, children NewChildren) EndActions {
+	return actForJobs{hooks, hex, children}
+}
 
 type actForJobs struct {
-	hooks Hooks
-	hex   Hex
+	hooks    Hooks
+	hex      Hex
+	children NewChildren
 }
 
 func (a actForJobs) actions(life *Lifecycle, config Config) *Actions {
-	return NewActions(NewRequests(life, a.hex, LeaveToSweep{}, config), a.hooks)
+	requests := NewRequests(life, a.hex, LeaveToSweep{}, config)
+	s := NewActions(requests, a.hooks)
+	s.children = a.children(NewCreations(requests))
+	return s
 }
 
 // external performs the external part of an action: it sends the webhook or triggers the job.

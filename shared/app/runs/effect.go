@@ -84,7 +84,7 @@ func (s *effects) inBudget(ctx context.Context, do func(context.Context) error) 
 // commit itself has made. The sweep retries failed effects after the record's ActBy.
 func (s *effects) act(ctx context.Context, r *run.Run, effects []run.Effect, made map[run.Effect]bool) {
 	for _, e := range effects {
-		if e.Kind == run.EffectAct || e.Kind == run.EffectFollow || made[e] {
+		if afterCommit(e) || made[e] {
 			continue
 		}
 		err := s.inBudget(ctx, func(ctx context.Context) error { return s.effect(ctx, *r, e) })
@@ -104,13 +104,18 @@ func (s *effects) actForJob(ctx context.Context, r *run.Run, effects []run.Effec
 		return
 	}
 	for _, e := range effects {
-		if e.Kind != run.EffectAct && e.Kind != run.EffectFollow {
+		if !afterCommit(e) {
 			continue
 		}
 		if err := s.effect(ctx, *r, e); err != nil {
 			s.warn(ctx, *r, "an action of the job failed and will be retried: "+cmp.Or(string(e.Action), string(e.Kind)), err)
 		}
 	}
+}
+
+// afterCommit reports whether an effect is left to actForJob.
+func afterCommit(e run.Effect) bool {
+	return e.Kind == run.EffectAct || e.Kind == run.EffectFollow || e.Kind == run.EffectChildren
 }
 
 // effect performs one effect. Each is idempotent: an execution is started by name, and a token
@@ -129,7 +134,7 @@ func (s *effects) effect(ctx context.Context, r run.Run, e run.Effect) error {
 	case run.EffectStop:
 		return s.executions.Stop(ctx, e.Execution, "the run was cancelled")
 	case run.EffectAct:
-		if s.actions == nil {
+		if s.actions == nil || s.actions.hooks == nil {
 			return errors.New("this function does not act for jobs; the sweep does")
 		}
 		return s.actions.end(ctx, r, e)
@@ -138,6 +143,8 @@ func (s *effects) effect(ctx context.Context, r run.Run, e run.Effect) error {
 			return errors.New("this function does not start what comes after a run; the sweep does")
 		}
 		return s.actions.follow(ctx, r)
+	case run.EffectChildren:
+		return s.reconcileChildren(ctx, r)
 	}
 	return fmt.Errorf("unknown effect %q", e.Kind)
 }
@@ -167,7 +174,7 @@ func (s *effects) callOf(r *run.Run, e run.Effect) (c port.ExecutionCall, ok boo
 			err = fmt.Errorf("cannot encode the route: %w", err)
 		}
 		return c, true, err
-	case run.EffectStop, run.EffectAct, run.EffectFollow:
+	case run.EffectStop, run.EffectAct, run.EffectFollow, run.EffectChildren:
 	}
 	return c, false, nil
 }

@@ -90,6 +90,9 @@ func (s *Launches) Launch(ctx context.Context, in StepInput) error {
 	if err != nil || !waiting {
 		return err
 	}
+	if r.FansOut() {
+		return s.begin(ctx, r)
+	}
 	attempt := r.Attempt.Number
 	for stuck := -1; stuck < r.Attempt.StuckWarm; { // repeats after each warm machine that did not start
 		stuck = r.Attempt.StuckWarm

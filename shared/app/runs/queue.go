@@ -23,6 +23,9 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 	if err != nil {
 		return r, err
 	}
+	if r.FansOut() {
+		pool.Limit = 0 // only the children need slots
+	}
 	full, err := s.mustQueue(ctx, pool)
 	if err != nil {
 		return r, err

@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/app/items"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -22,10 +23,13 @@ import (
 type Runs struct {
 	*Requests
 	outputs port.Outputs
+	lists   *items.Lists
 }
 
 // NewRuns returns Runs. The input of programs is stored in outputs.
-func NewRuns(requests *Requests, outputs port.Outputs) *Runs { return &Runs{requests, outputs} }
+func NewRuns(requests *Requests, outputs port.Outputs) *Runs {
+	return &Runs{requests, outputs, items.New(requests.store, requests.clock)}
+}
 
 // RetryRequest requests a new run with the work of one that has ended.
 type RetryRequest struct {
@@ -68,6 +72,11 @@ func notEnded(r run.Run) error {
 func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
 	if r, err = in.Changes.Of(old.ForRetry()); err != nil {
 		return r, false, err
+	}
+	if in.Changes.OnlyFailed {
+		if r, err = s.onlyFailed(ctx, old, r); err != nil {
+			return r, false, err
+		}
 	}
 	if len(in.Changes.Inputs) > 0 {
 		if r.Inputs, err = s.changedInputs(ctx, r, in.Changes.Inputs); err != nil {

@@ -70,7 +70,7 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 		func(ctx context.Context) error { return s.sweepJobs(ctx, early) },
 		func(ctx context.Context) error { return s.sweepMachines(ctx, warm) }, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
-		s.sweepDrains, s.sweepPools, s.sweepReplicas, s.sweepOutputs, s.sweepArtifacts, s.sweepRecords, s.sweepAnswers,
+		s.sweepDrains, s.sweepPools, s.sweepReplicas, s.sweepOutputs, s.sweepArtifacts, s.sweepItems, s.sweepRecords, s.sweepAnswers,
 		func(ctx context.Context) error { return s.warm.Sweep(ctx, warm.pools) },
 	}
 	var failed []error

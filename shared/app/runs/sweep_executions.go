@@ -62,10 +62,13 @@ func (s *Sweeper) checkExecution(ctx context.Context, ref run.Ref) error {
 	var acts []error
 	for _, e := range r.Execution.Pending {
 		err := s.effect(ctx, r, e)
-		if err != nil && e.Kind != run.EffectAct && e.Kind != run.EffectFollow {
+		if err != nil && !afterCommit(e) {
 			return err
 		}
 		acts = append(acts, err) // one address does not delay the actions on others
+	}
+	if r.Fan != nil && r.State == run.Running {
+		acts = append(acts, s.reconcileChildren(ctx, r))
 	}
 	untaken := errors.Join(acts...)
 	if untaken != nil && (r.State.Terminal() || r.Execution.Start == 0) {

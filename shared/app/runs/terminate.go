@@ -74,7 +74,10 @@ func (s *Termination) settle(ctx context.Context, r run.Run, retries int) (run.R
 	var asked question
 	for range port.CommitTries {
 		var last end
-		if r, last, err = s.seeGone(ctx, r); err != nil || r.State != run.Terminating {
+		if !r.FansOut() {
+			r, last, err = s.seeGone(ctx, r)
+		}
+		if err != nil || r.State != run.Terminating {
 			return r, err
 		}
 		settled, err := s.collect(ctx, r)
@@ -145,6 +148,9 @@ func (s *Termination) collect(ctx context.Context, r run.Run) (run.Settled, erro
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-releaseTime))
 		defer cancel()
+	}
+	if r.FansOut() {
+		return s.collectChildren(ctx, r)
 	}
 	output, wrong, err := s.outputs.accept(ctx, r, s.config.DigestRead)
 	if err != nil {

@@ -54,6 +54,10 @@ const (
 	ActionTimeout Code = "ACTION_TIMEOUT"
 	// ActionFailed: an action that the job marks as critical failed.
 	ActionFailed Code = "ACTION_FAILED"
+	// ChildrenFailed: more children of the run failed than its job allows.
+	ChildrenFailed Code = "CHILDREN_FAILED"
+	// ItemsInvalid: the list of the items of the run is missing, malformed or too long.
+	ItemsInvalid Code = "ITEMS_INVALID"
 	// HookRefused: a hook that the job marks as critical refused the run.
 	HookRefused Code = "HOOK_REFUSED"
 	// Cancelled: the run was cancelled on request.
@@ -186,6 +190,8 @@ var kinds = map[Code]kind{
 	QueueTimeout:     {Timeout, BlamePlatform, false},
 	ActionTimeout:    {Timeout, BlameClient, false},
 	ActionFailed:     {Configuration, BlameClient, false},
+	ChildrenFailed:   {UserCode, BlameClient, false},
+	ItemsInvalid:     {UserCode, BlameClient, false},
 	HookRefused:      {UserCode, BlameClient, false},
 	Cancelled:        {CategoryCancel, BlameClient, false},
 	CancelTimeout:    {CategoryCancel, BlameWorker, false},

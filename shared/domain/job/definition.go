@@ -50,6 +50,14 @@ type Definition struct {
 	After []Dependency `json:"after,omitempty"`
 	// Sensor names the items that start runs, besides the schedule; nil for none.
 	Sensor *sensor.Settings `json:"sensor,omitempty"`
+	// Items or Matrix make each run the parent of children, one for each item or combination; see
+	// package fan. Matrix has the values of each axis.
+	Items  *Items                  `json:"items,omitempty"`
+	Matrix map[string][]spec.Value `json:"matrix,omitempty"`
+	// MaxParallel, MaxFailures and FailFast are those of fan.Spec.
+	MaxParallel *int  `json:"maxParallel,omitempty"`
+	MaxFailures *int  `json:"maxFailures,omitempty"`
+	FailFast    *bool `json:"failFast,omitempty"`
 	// Missed says which missed times start a run; empty means MissedLatest. StartingDeadline is
 	// how late a firing may start, after its jitter; empty means DefaultDeadline.
 	Missed           Missed   `json:"missed,omitempty"`

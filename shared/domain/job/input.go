@@ -276,13 +276,13 @@ func validateTemplates(d Definition, p *problems) {
 				return "", known && d.Sensor != nil
 			}
 			if !ok {
-				return "", name == spec.ScheduledName || name == spec.RunName
+				return "", slices.Contains(d.templateNames(), name)
 			}
 			_, ok = d.Inputs[input]
 			return "", ok
 		})
 		for _, name := range unknown {
-			want := []string{spec.ScheduledName, spec.RunName}
+			want := d.templateNames()
 			for _, input := range slices.Sorted(maps.Keys(d.Inputs)) {
 				want = append(want, spec.InputPrefix+input)
 			}

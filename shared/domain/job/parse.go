@@ -92,6 +92,9 @@ func (p *problems) decode(n node, to reflect.Value, path string) {
 	case *Dependency:
 		p.dependency(n, to, path)
 		return
+	case *Items:
+		p.items(n, to, path)
+		return
 	case *spec.Value:
 		if n.kind != kindText && n.kind != kindNumber && n.kind != kindBool {
 			p.mismatch(n, path, "a string, a number or a boolean")

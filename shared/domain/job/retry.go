@@ -24,6 +24,8 @@ type RetryChanges struct {
 	Priority   spec.Priority
 	// Inputs are values of inputs. They replace those of the same names; see Definition.InputValues.
 	Inputs map[string]spec.Value `json:",omitempty"`
+	// OnlyFailed runs the children again that have not succeeded.
+	OnlyFailed bool `json:",omitempty"`
 	// Labels change the labels of the old run.
 	Labels label.Change `json:",omitempty"`
 }

@@ -90,6 +90,7 @@ func validate(d Definition, deployment *Deployment, p *problems) {
 	validateSchedule(d, adHoc, p)
 	validateAfter(d, adHoc, p)
 	validateSensor(d, adHoc, p)
+	validateFan(d, adHoc, p)
 	validateConstraints(d, p)
 	validateActions(d, p)
 	validateSettings(d, p)

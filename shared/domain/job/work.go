@@ -58,7 +58,7 @@ func (d Definition) work() spec.Work {
 	} else {
 		work.Program = d.program()
 	}
-	work.PodSpec = d.PodSpec
+	work.PodSpec, work.Fan = d.PodSpec, d.fan()
 	work.Image, work.BucketCredentials, work.Resources.Region = d.Image, d.BucketCredentials, d.Region
 	if r := d.Resources; r != nil && r.CPUs != nil {
 		work.Resources.CPUs = *r.CPUs

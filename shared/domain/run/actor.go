@@ -51,6 +51,8 @@ func (r Run) creator() Actor {
 		if len(r.Lineage) > 0 {
 			return Actor{Subject: "job:" + r.Lineage[len(r.Lineage)-1]}
 		}
+	case TriggerFan:
+		return Actor{Subject: "job:" + r.JobID}
 	case TriggerPool:
 		if r.Serves != nil {
 			return Actor{Subject: "pool:" + r.Serves.Pool}

@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -88,7 +89,9 @@ func (f Due) apply(d *draft) error {
 // takeOver replaces the parts of the run that come from its job. Its parameters and overrides
 // stay.
 func (d *draft) takeOver(newest Run) {
+	before := d.Work
 	d.Work, d.Policy, d.Constraints, d.Actions, d.JobVersion = newest.Work, newest.Policy, newest.Constraints, newest.Actions, newest.JobVersion
+	d.Work.Fan = newest.Work.Fan.Requested(before.Fan)
 	d.Priority, d.Concurrency = d.Override.Apply(newest.Priority, newest.Concurrency)
 	d.Work.Program = d.Work.Program.With(d.Parameters)
 	d.Inputs = newest.Inputs
@@ -254,6 +257,10 @@ func (f CancelRequested) apply(d *draft) error {
 		d.usageFinal = true // no engine has received a request
 		d.endAttempt(OutcomeCancelled, why.Message, why)
 	case Running:
+		if d.Fan != nil {
+			d.stopFan(fan.StopCancelled)
+			break
+		}
 		if d.Attempt.WorkerID != "" {
 			d.heartbeat.Cancel = &f.Reason
 		}

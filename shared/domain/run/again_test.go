@@ -30,11 +30,11 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Inputs", "Event", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Graph", "Actions",
 		"Priority", "Concurrency", "Override",
 	}
-	changed := []string{"RetryOf", "RetriedAt", "Constraints", "Slot"}
+	changed := []string{"RetryOf", "RetriedAt", "Constraints", "Slot", "Child"}
 	life := []string{
 		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Followers", "CancelsRest", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
 		"CreatedAt", "ScheduledAt", "EnteredAt", "StartedAt", "EndedAt", "ExpiresAt", "LogsExpireAt", "Pin", "Held", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
-		"Prediction", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "Output", "Logs", "Deletion", "Fault",
+		"Prediction", "Fan", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "Output", "Logs", "Deletion", "Fault",
 	}
 	for field := range reflect.TypeFor[run.Run]().Fields() {
 		was, is := reflect.ValueOf(old).FieldByIndex(field.Index), reflect.ValueOf(again).FieldByIndex(field.Index)

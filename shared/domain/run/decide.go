@@ -84,6 +84,9 @@ const (
 	EffectStop     EffectKind = "stop-execution"
 	EffectAct      EffectKind = "act"
 	EffectFollow   EffectKind = "follow"
+	// EffectChildren counts an ended child, or creates and cancels the children of a run. It is not
+	// recorded: the check of a parent repeats it.
+	EffectChildren EffectKind = "children"
 )
 
 // EffectSlack is how long an effect may take before the sweep repeats it. stateSlack is the
@@ -114,6 +117,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 		return Decision{}, fmt.Errorf("cannot apply %T: %w", f, err)
 	}
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
+	d.Execution.Pending = slices.DeleteFunc(d.Execution.Pending, func(e Effect) bool { return e.Kind == EffectChildren })
 	switch f.(type) {
 	case RepairFailed, DeletionFailed, Relabelled, PinChanged, FollowerAdded: // these facts are not about the execution
 	default:
@@ -202,6 +206,7 @@ func (d *draft) finish(end State, message string, why *fault.Fault) {
 		d.Tally.Checked += d.metAfter()
 	}
 	d.follow()
+	d.notifyParent()
 	d.endActions()
 	d.setRetention(d.stays(), time.Time{})
 }
@@ -240,6 +245,9 @@ func actBy(r Run, now time.Time) time.Time {
 	}
 	if r.Work.Inference != nil {
 		return dispatchBy(r, now)
+	}
+	if r.Fan != nil && r.State == Running {
+		return r.Fan.CheckBy
 	}
 	route := RouteOf(r, now)
 	switch route.Next {

@@ -25,7 +25,7 @@ func IsDrainReason(reason string) bool {
 type Drained struct{ Pool platform.Pool }
 
 func (f Drained) apply(d *draft) error {
-	if !d.HoldsSlotOf(f.Pool) || d.Cancel != nil || d.Attempt.Eviction != nil {
+	if !d.HoldsSlotOf(f.Pool) || d.FansOut() || d.Cancel != nil || d.Attempt.Eviction != nil {
 		return nil
 	}
 	reason := fmt.Sprintf("the pool %s"+drainReason+"%s", f.Pool.ID, f.Pool.DrainBy.Format(time.RFC3339))

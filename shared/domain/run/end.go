@@ -207,6 +207,10 @@ func (f Evaluated) reconcileStart(d *draft) error {
 }
 
 func (f Evaluated) reconcileRunning(d *draft) error {
+	if d.Fan != nil {
+		d.reconcileFan()
+		return nil
+	}
 	switch {
 	case f.Phase == PhaseGone, d.EndRequest() != nil && f.Exit != nil:
 		return MachineGone{Attempt: d.Attempt.Number, Exit: f.Exit}.apply(d)

@@ -74,6 +74,8 @@ const (
 	EventPinned            = EventType(eventtype.Pinned)
 	EventUnpinned          = EventType(eventtype.Unpinned)
 
+	EventChildrenProgressed = EventType(eventtype.ChildrenProgressed)
+
 	EventConstraintViolated   = EventType(eventtype.ConstraintViolated)
 	EventConditionsMet        = EventType(eventtype.ConditionsMet)
 	EventActionExecuted       = EventType(eventtype.ActionExecuted)

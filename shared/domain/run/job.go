@@ -18,12 +18,13 @@ const (
 	TriggerBackfill Trigger = "backfill"    // a request for a past time of the job's schedule
 	TriggerJob      Trigger = "trigger_job" // an action of another job's run
 	TriggerAfter    Trigger = "after"       // the end of runs of other jobs
+	TriggerFan      Trigger = "fan_out"     // a run with an item for each child
 	TriggerPool     Trigger = "pool"        // a pool of an engine; the run is a replica of it
 )
 
 // Triggers returns all triggers.
 func Triggers() []Trigger {
-	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerEvent, TriggerJob, TriggerAfter, TriggerPool}
+	return []Trigger{TriggerRequest, TriggerManual, TriggerSchedule, TriggerCatchUp, TriggerBackfill, TriggerEvent, TriggerJob, TriggerAfter, TriggerFan, TriggerPool}
 }
 
 // Result is how a run of a job ended, as stored with the job.

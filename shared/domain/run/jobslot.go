@@ -159,5 +159,5 @@ func (r Run) Replacement(newer string) CancelRequested {
 // IgnoredAsPrevious reports whether requirePreviousSuccess ignores the run: it was skipped, or
 // replaced by a newer run of its job.
 func (r Run) IgnoredAsPrevious() bool {
-	return r.Skipped || r.State == Cancelled && r.Cancel != nil && r.JobID != "" && r.Cancel.By == replacedBy(r.JobID)
+	return r.Skipped || r.Child != nil && r.Child.Parent != "" || r.State == Cancelled && r.Cancel != nil && r.JobID != "" && r.Cancel.By == replacedBy(r.JobID)
 }

@@ -42,6 +42,15 @@ type Output struct {
 // Expired reports whether the output is no longer served.
 func (o Output) Expired(now time.Time) bool { return !o.ExpiresAt.IsZero() && !o.ExpiresAt.After(now) }
 
+// ServesOutput reports whether clients may read the output of the run: it has succeeded, or its
+// children have ended, whatever their results.
+func (r Run) ServesOutput() bool {
+	if r.FansOut() {
+		return r.State.Terminal() && r.Output != nil
+	}
+	return r.State == Completed && !r.Skipped
+}
+
 // BytesLeft reports whether bytes of the run are stored: its output, its input, logs, or
 // uploads of a lost attempt. It is true for a held run, whose record must not be purged.
 func (r Run) BytesLeft() bool {

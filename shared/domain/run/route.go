@@ -105,6 +105,10 @@ func RouteOf(r Run, now time.Time) Route {
 		if by := r.expectedBy(); !by.IsZero() && by.Before(until) {
 			until = by
 		}
+		if r.Fan != nil {
+			route.limits(r.fanRoute(until, now), 0)
+			break
+		}
 		route.limits(until.Sub(now), r.heartbeatLeft(now))
 		if r.EndRequest() != nil {
 			route.Next = StepCancelling
@@ -154,7 +158,12 @@ func (r Run) QueueBy() time.Time {
 }
 
 // RunBy returns the end of the time limit of a started attempt, at most the deadline of the run.
-func (r Run) RunBy() time.Time { return r.untilDeadline(r.Attempt.StartedAt.Add(r.Policy.TimeLimit)) }
+func (r Run) RunBy() time.Time {
+	if r.FansOut() {
+		return r.untilDeadline(r.StartedAt.Add(fanLimit))
+	}
+	return r.untilDeadline(r.Attempt.StartedAt.Add(r.Policy.TimeLimit))
+}
 
 // Deadline returns the latest time at which the attempt can end by itself: its start limit plus
 // its time limit, but at most the deadline of the run. It moves with the start limit, so that the

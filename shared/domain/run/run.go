@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
@@ -77,6 +78,10 @@ type Run struct {
 	Followers []string `json:"followers,omitempty"`
 	// Graph is set for a run that came after runs of other jobs; nil otherwise.
 	Graph *Graph `json:"graph,omitempty"`
+	// Fan is the progress of the children of a run that fans out; nil before they begin. Child
+	// is set for a child.
+	Fan   *fan.Progress `json:"fan,omitempty"`
+	Child *fan.Child    `json:"child,omitempty"`
 	// CancelsRest: a client cancelled what comes after the run.
 	CancelsRest bool `json:"cancelsRest,omitempty"`
 	// Serves is the engine replica that this run provides; nil for other runs.

@@ -41,6 +41,7 @@ func (f Settled) apply(d *draft) error {
 	if d.State != Terminating {
 		return nil
 	}
+	defer func() { d.settleFan(f.Output) }()
 	f.Destroyed = f.Destroyed || !d.Attempt.DestroyAt.IsZero()
 	if f.Logged && !slices.Contains(d.Logs, d.Attempt.Number) {
 		d.Logs = append(slices.Clone(d.Logs), d.Attempt.Number)
@@ -162,6 +163,9 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	default:
 		d.Spent.Attempts++
 		again, failures = d.Spent.Attempts < retry.MaxAttempts && retry.Allows(why.Category), d.Spent.Attempts
+	}
+	if !d.fanOver() {
+		again, why = true, retryable(why)
 	}
 	if !again || !why.Retryable && !d.FallsBack() {
 		d.notePostRunHook(f.PostRunHook)

@@ -9,6 +9,9 @@ import "time"
 type Shed struct{}
 
 func (Shed) apply(d *draft) error {
+	if d.Child != nil && d.now.Sub(d.EndedAt) < shedChildAfter {
+		return nil
+	}
 	if !d.State.Terminal() || len(d.Execution.Pending) > 0 || !d.Execution.ActBy.IsZero() || d.Expired(d.now) || d.Held {
 		return nil
 	}

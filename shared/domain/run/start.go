@@ -255,6 +255,13 @@ func notRetryable(f *fault.Fault) *fault.Fault {
 	return &last
 }
 
+// retryable returns a copy of the fault that is retryable.
+func retryable(f *fault.Fault) *fault.Fault {
+	again := *f
+	again.Retryable = true
+	return &again
+}
+
 // Shown is a fact that the runner observed about Machine. It changes nothing if the attempt has
 // another machine by now, because it gave up a claimed one.
 type Shown struct {

@@ -42,7 +42,7 @@ func (r Run) templateValue(name string) (string, bool) {
 	case strings.HasPrefix(name, spec.EventPrefix):
 		return r.eventValue(strings.TrimPrefix(name, spec.EventPrefix))
 	}
-	return "", false
+	return r.itemValue(name)
 }
 
 // Expanded returns the program of the run with the values of the templates in its command and its

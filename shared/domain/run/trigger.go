@@ -58,7 +58,7 @@ func (r Run) AsParent() *Parent {
 // PassesOutput reports whether the run passes the text of its output to another run: as a variable
 // of an onSuccess action, or as the result that jobs after this one get.
 func (r Run) PassesOutput() bool {
-	if len(r.Followers) > 0 {
+	if len(r.Followers) > 0 || r.Child != nil {
 		return true
 	}
 	for _, a := range r.actionsOn(OnSuccess) {

@@ -44,6 +44,10 @@ const (
 	RunName       = "runId"
 	InputPrefix   = "inputs."
 	EventPrefix   = "event."
+	// Only children have values of these. The name of an axis follows MatrixPrefix.
+	ItemName      = "item"
+	ItemIndexName = "itemIndex"
+	MatrixPrefix  = "matrix."
 )
 
 // expandedLimit is the size in bytes at which Expand stops.

@@ -2,7 +2,11 @@
 // its priority, and the content of notices about it. Package run has what becomes of it.
 package spec
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/sortie-dev/sortie/shared/domain/fan"
+)
 
 // Work is the task of a run's worker.
 type Work struct {
@@ -19,6 +23,8 @@ type Work struct {
 	Program *Program `json:"program,omitempty"`
 	// Inference is the work of kind inference; nil for other kinds.
 	Inference *Inference `json:"inference,omitempty"`
+	// Fan makes the run a parent of children that do the work; nil for other runs.
+	Fan *fan.Spec `json:"fan,omitempty"`
 	// Resources are the required resources of the machine.
 	Resources Resources `json:"resources,omitzero"`
 	// PodSpec is a Kubernetes pod specification (a JSON object); empty without one.
@@ -47,6 +53,8 @@ type Resources struct {
 // ContentType returns the media type of the work's output.
 func (w Work) ContentType() string {
 	switch {
+	case w.Fan != nil:
+		return "application/jsonl"
 	case w.Kind == KindExport:
 		return "application/xml" // every export format is XML
 	case w.Program != nil && w.Program.Output != nil && w.Program.Output.ContentType != "":

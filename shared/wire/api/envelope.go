@@ -85,8 +85,21 @@ func jobVariables(a runs.Assignment) map[string]string {
 	if a.Run.Event != nil {
 		env[contract.EventVariable] = string(a.Run.Event.Document)
 	}
+	addItem(env, a.Run)
 	addParent(env, a)
 	return env
+}
+
+// addItem adds the variables of a child.
+func addItem(env map[string]string, r run.Run) {
+	if r.Child == nil {
+		return
+	}
+	item := r.Child.Item
+	env[contract.ItemVariable], env[contract.ItemIndexVariable] = item.Text, strconv.Itoa(item.Index)
+	for name, value := range item.Matrix {
+		env[contract.MatrixPrefix+name] = value
+	}
 }
 
 // addUpstream adds the variable about the runs that a run came after, if any.

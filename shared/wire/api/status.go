@@ -103,6 +103,11 @@ func progress(v runs.View) *contract.Progress {
 		return nil
 	}
 	p := &contract.Progress{Message: message(v)}
+	if f := v.Run.Fan; f != nil && v.Run.State == run.Running && v.Run.Cancel == nil {
+		if p.Message = f.Counts().String(); f.Total > 0 {
+			p.Percent = new(f.Counts().Ended() * 100 / f.Total)
+		}
+	}
 	if v.Heartbeat != nil && v.Run.Attempt.Outcome == "" {
 		p.Percent = v.Heartbeat.Progress
 		if v.Heartbeat.Message != "" {

@@ -30,6 +30,7 @@ func Task(v runs.View) contract.Task {
 		task.AttemptStartedAt = r.Attempt.StartedAt
 	}
 	task.TriggeredBy, task.Triggered = jobRun(r.TriggeredBy()), triggered(r)
+	task.Children, task.Child = childrenOf(r), childOf(r)
 	if !r.FiredAt.IsZero() {
 		task.LatenessSeconds = new(seconds(r.FiredAt.Sub(r.ScheduledAt)))
 	}

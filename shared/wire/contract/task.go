@@ -33,6 +33,9 @@ type Task struct {
 	// other runs. Triggered are the runs that this run triggered.
 	TriggeredBy *JobRunRef  `json:"triggeredBy,omitempty"`
 	Triggered   []JobRunRef `json:"triggered,omitempty"`
+	// Children are the counts of a run that fans out. Child is the place of a child.
+	Children *Children `json:"children,omitempty"`
+	Child    *Child    `json:"child,omitempty"`
 	// Serves is the replica of an engine that the run is. It is absent for other runs.
 	Serves *Serves `json:"serves,omitempty"`
 	// Priority is absent for normal. ConcurrencyKey is absent if the run has no key.
@@ -93,6 +96,31 @@ type Task struct {
 type Pin struct {
 	At time.Time `json:"at"`
 	By string    `json:"by"`
+}
+
+// Children are the numbers of the children of a run. Those from Waiting to Skipped add up to Total.
+type Children struct {
+	Total     int `json:"total"`
+	Waiting   int `json:"waiting"`
+	Running   int `json:"running"`
+	Succeeded int `json:"succeeded"`
+	Failed    int `json:"failed"`
+	Cancelled int `json:"cancelled"`
+	// Skipped have not started, because the run had stopped.
+	Skipped     int `json:"skipped"`
+	MaxParallel int `json:"maxParallel"`
+	MaxFailures int `json:"maxFailures"`
+	// Stopped is the reason why no further child starts. It is absent while children start.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// Child is the place of a run among the children of another one.
+type Child struct {
+	// Parent is the id of the run with the children. It is absent for a rerun of the child alone.
+	Parent string `json:"parent,omitempty"`
+	// Index is the index of the item in the list.
+	Index int    `json:"index"`
+	Item  string `json:"item"`
 }
 
 // JobRunRef identifies a run of a stored job. JobID is absent for other runs.
@@ -272,9 +300,11 @@ type RetryRequest struct {
 	// Parameters are environment variables. They replace those with the same names.
 	Parameters map[string]string `json:"parameters,omitempty"`
 	// Inputs replace values of the job's inputs.
-	Inputs   map[string]json.RawMessage `json:"inputs,omitempty"`
-	Options  *ExportOptions             `json:"options,omitempty"`
-	Priority string                     `json:"priority,omitempty"`
+	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
+	// OnlyFailed runs only those children again that have not succeeded.
+	OnlyFailed bool           `json:"onlyFailed,omitempty"`
+	Options    *ExportOptions `json:"options,omitempty"`
+	Priority   string         `json:"priority,omitempty"`
 	// Labels replace those with the same keys. null removes a label.
 	Labels map[string]*string `json:"labels,omitempty"`
 	// Downstream also reruns the jobs that come after the job of the run.

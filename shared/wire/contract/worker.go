@@ -69,6 +69,14 @@ const (
 // most 64 KiB. Other runs do not have it.
 const EventVariable = "SORTIE_EVENT"
 
+// The environment variables of a child: its item, the index of that, and the prefix of the variables
+// with the single values of a matrix.
+const (
+	ItemVariable      = "SORTIE_ITEM"
+	ItemIndexVariable = "SORTIE_ITEM_INDEX"
+	MatrixPrefix      = "SORTIE_MATRIX_"
+)
+
 // UpstreamVariable is the environment variable of a run that came after runs of other jobs: a JSON
 // object with an UpstreamRun for each of these jobs, by id. Other runs do not have it.
 // If it may exceed 32 KiB, UpstreamURLVariable has the presigned URL of that object instead.

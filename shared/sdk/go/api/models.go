@@ -712,6 +712,15 @@ type HookBody struct {
 	Constraint *HookBodyConstraint `json:"constraint,omitzero"`
 }
 
+// TaskChild is an object of the API. The place of a run among the children of another one.
+type TaskChild struct {
+	// Id of the run with the children. Absent for a rerun of the child alone.
+	Parent string `json:"parent,omitzero"`
+	// Index of the item in the list.
+	Index int64  `json:"index"`
+	Item  string `json:"item"`
+}
+
 // TaskServes is an object of the API. The replica of a pool of an engine that the run is.
 // Absent for another run.
 type TaskServes struct {
@@ -835,12 +844,15 @@ type Task struct {
 	// Version of that job.
 	JobVersion *int64 `json:"jobVersion,omitzero"`
 	// What created a run of a program. One of request, manual, schedule, catch_up, event,
-	// backfill, trigger_job, after, pool; later servers may add values.
+	// backfill, trigger_job, after, fan_out, pool; later servers may add values.
 	Trigger string `json:"trigger,omitzero"`
 	// The run whose action trigger_job created this one, or the last run that it came after.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
 	// The runs that this one has triggered, in order.
-	Triggered []JobRunRef `json:"triggered,omitzero"`
+	Triggered []JobRunRef  `json:"triggered,omitzero"`
+	Children  *ChildCounts `json:"children,omitzero"`
+	// The place of a run among the children of another one.
+	Child *TaskChild `json:"child,omitzero"`
 	// The replica of a pool of an engine that the run is. Absent for another run.
 	Serves *TaskServes `json:"serves,omitzero"`
 	// The run has completed without an attempt.
@@ -1256,6 +1268,26 @@ type RetryRequest struct {
 	// Runs the jobs again that come after the job of the run, each once and after the new run.
 	// They must have ended. The runs of other jobs that they come after count as they are.
 	Downstream *bool `json:"downstream,omitzero"`
+	// Runs only those children again that have not succeeded.
+	OnlyFailed *bool `json:"onlyFailed,omitzero"`
+}
+
+// ChildCounts is an object of the API. The numbers of the children of a run. Those from waiting
+// to skipped add up to total.
+type ChildCounts struct {
+	Total     int64 `json:"total"`
+	Waiting   int64 `json:"waiting"`
+	Running   int64 `json:"running"`
+	Succeeded int64 `json:"succeeded"`
+	Failed    int64 `json:"failed"`
+	Cancelled int64 `json:"cancelled"`
+	// These have not started, because the run had stopped.
+	Skipped     int64 `json:"skipped"`
+	MaxParallel int64 `json:"maxParallel"`
+	MaxFailures int64 `json:"maxFailures"`
+	// Why no further child starts. One of failures, cancelled, deadline; later servers may add
+	// values.
+	Stopped string `json:"stopped,omitzero"`
 }
 
 // RunFilter is an object of the API. Selects the runs that match each field. At least one field
@@ -1271,7 +1303,7 @@ type RunFilter struct {
 	// inference; later servers may add values.
 	Kind string `json:"kind,omitzero"`
 	// Runs of programs with this trigger. One of request, manual, schedule, catch_up, event,
-	// backfill, trigger_job, after, pool; later servers may add values.
+	// backfill, trigger_job, after, fan_out, pool; later servers may add values.
 	Trigger string  `json:"trigger,omitzero"`
 	States  []State `json:"states,omitzero"`
 	// true for runs that were skipped, false for the others.
@@ -1767,6 +1799,19 @@ type JobFieldsAfterItem2 struct {
 	When string `json:"when,omitzero"`
 }
 
+// JobFieldsItems2From is an object of the API.
+type JobFieldsItems2From struct {
+	Job string `json:"job"`
+	// The member of the output, a JSON object, that has the list, with dots between nested names.
+	// Otherwise the whole output is a JSON array, or has an item on each line.
+	Result string `json:"result,omitzero"`
+}
+
+// JobFieldsItems2 is an object of the API.
+type JobFieldsItems2 struct {
+	From JobFieldsItems2From `json:"from"`
+}
+
 // JobFieldsRetryConfig is an object of the API. Retries of failed attempts. Omitted fields have
 // the defaults of the deployment.
 type JobFieldsRetryConfig struct {
@@ -1881,6 +1926,18 @@ type JobFields struct {
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
 	After []any `json:"after,omitzero"`
+	// The items of the children of each run: a list of at most 10000, or the list in the output of
+	// a job of after. One item has at most 4 KiB, all have at most 768 KiB.
+	Items any `json:"items,omitzero"`
+	// The values of each axis, in place of items. Each run has a child for each combination, at
+	// most 10000.
+	Matrix map[string][]any `json:"matrix,omitzero"`
+	// Active children of a run.
+	MaxParallel *int64 `json:"maxParallel,omitzero"`
+	// Failed children of a run that succeeds. Above it no further child starts.
+	MaxFailures *int64 `json:"maxFailures,omitzero"`
+	// Above maxFailures also cancels the active children.
+	FailFast *bool `json:"failFast,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -1987,6 +2044,18 @@ type JobDefinition struct {
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
 	After []any `json:"after,omitzero"`
+	// The items of the children of each run: a list of at most 10000, or the list in the output of
+	// a job of after. One item has at most 4 KiB, all have at most 768 KiB.
+	Items any `json:"items,omitzero"`
+	// The values of each axis, in place of items. Each run has a child for each combination, at
+	// most 10000.
+	Matrix map[string][]any `json:"matrix,omitzero"`
+	// Active children of a run.
+	MaxParallel *int64 `json:"maxParallel,omitzero"`
+	// Failed children of a run that succeeds. Above it no further child starts.
+	MaxFailures *int64 `json:"maxFailures,omitzero"`
+	// Above maxFailures also cancels the active children.
+	FailFast *bool `json:"failFast,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2094,6 +2163,18 @@ type RunDefinition struct {
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
 	After []any `json:"after,omitzero"`
+	// The items of the children of each run: a list of at most 10000, or the list in the output of
+	// a job of after. One item has at most 4 KiB, all have at most 768 KiB.
+	Items any `json:"items,omitzero"`
+	// The values of each axis, in place of items. Each run has a child for each combination, at
+	// most 10000.
+	Matrix map[string][]any `json:"matrix,omitzero"`
+	// Active children of a run.
+	MaxParallel *int64 `json:"maxParallel,omitzero"`
+	// Failed children of a run that succeeds. Above it no further child starts.
+	MaxFailures *int64 `json:"maxFailures,omitzero"`
+	// Above maxFailures also cancels the active children.
+	FailFast *bool `json:"failFast,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2216,6 +2297,18 @@ type Job struct {
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
 	After []any `json:"after,omitzero"`
+	// The items of the children of each run: a list of at most 10000, or the list in the output of
+	// a job of after. One item has at most 4 KiB, all have at most 768 KiB.
+	Items any `json:"items,omitzero"`
+	// The values of each axis, in place of items. Each run has a child for each combination, at
+	// most 10000.
+	Matrix map[string][]any `json:"matrix,omitzero"`
+	// Active children of a run.
+	MaxParallel *int64 `json:"maxParallel,omitzero"`
+	// Failed children of a run that succeeds. Above it no further child starts.
+	MaxFailures *int64 `json:"maxFailures,omitzero"`
+	// Above maxFailures also cancels the active children.
+	FailFast *bool `json:"failFast,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2334,6 +2427,18 @@ type JobVersion struct {
 	// time have ended as needed, or for the same first run if that has no scheduled time. It has
 	// no schedule then. A graph has at most 100 jobs.
 	After []any `json:"after,omitzero"`
+	// The items of the children of each run: a list of at most 10000, or the list in the output of
+	// a job of after. One item has at most 4 KiB, all have at most 768 KiB.
+	Items any `json:"items,omitzero"`
+	// The values of each axis, in place of items. Each run has a child for each combination, at
+	// most 10000.
+	Matrix map[string][]any `json:"matrix,omitzero"`
+	// Active children of a run.
+	MaxParallel *int64 `json:"maxParallel,omitzero"`
+	// Failed children of a run that succeeds. Above it no further child starts.
+	MaxFailures *int64 `json:"maxFailures,omitzero"`
+	// Above maxFailures also cancels the active children.
+	FailFast *bool `json:"failFast,omitzero"`
 	// Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
 	Jitter string `json:"jitter,omitzero"`
 	// What happens to the times that were missed, such as in an outage. latest starts the newest
@@ -2487,6 +2592,10 @@ type JobRunRequest struct {
 	// Added to the labels of the job. They replace those with the same keys.
 	Labels map[string]string `json:"labels,omitzero"`
 	Inputs map[string]any    `json:"inputs,omitzero"`
+	// Replace those of the job. All have at most 768 KiB.
+	Items []any `json:"items,omitzero"`
+	// The id of a run whose output has the items, in place of items.
+	ItemsFrom string `json:"itemsFrom,omitzero"`
 	// Replaces that of the job for this run. One of interactive, normal, batch; later servers may
 	// add values.
 	Priority string `json:"priority,omitzero"`

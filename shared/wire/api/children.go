@@ -1,0 +1,41 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+)
+
+// childrenOf returns the wire form of the counts of the children of a run; nil without children.
+func childrenOf(r run.Run) *contract.Children {
+	if r.Fan == nil || r.Work.Fan == nil {
+		return nil
+	}
+	c := r.Fan.Counts()
+	return &contract.Children{
+		Total: c.Total, Waiting: c.Waiting, Running: c.Running, Succeeded: c.Succeeded, Failed: c.Failed, Cancelled: c.Cancelled, Skipped: c.Skipped,
+		MaxParallel: r.Work.Fan.Parallel, MaxFailures: r.Work.Fan.MaxFailures, Stopped: string(r.Fan.Stopped),
+	}
+}
+
+// ItemValues returns the items in a request; nil if it has none.
+func ItemValues(texts []json.RawMessage) []spec.Value {
+	if texts == nil {
+		return nil
+	}
+	values := make([]spec.Value, len(texts))
+	for i, v := range texts {
+		values[i] = spec.Value(v)
+	}
+	return values
+}
+
+// childOf returns the wire form of the place of a child; nil for other runs.
+func childOf(r run.Run) *contract.Child {
+	if r.Child == nil {
+		return nil
+	}
+	return &contract.Child{Parent: r.Child.Parent, Index: r.Child.Item.Index, Item: r.Child.Item.Text}
+}
