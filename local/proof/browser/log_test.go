@@ -2,7 +2,11 @@
 
 package browser_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/chromedp/cdproto/performance"
+)
 
 // TestLogIsSearched searches a log, opens a found line with its neighbours, and checks both pages
 // in each look.
@@ -27,4 +31,32 @@ func TestLogIsSearched(t *testing.T) {
 	b.has("line 776.", "line 778.")
 	b.awaits("the addressed line", `(r => r && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector("#L777:target")?.getBoundingClientRect())`)
 	b.looks("the line in its place")
+}
+
+// TestLargeLog follows a program that writes 100 MB. The page stays usable and small.
+func TestLargeLog(t *testing.T) {
+	w := shared(t)
+	b := signedIn(t, w.server)
+	b.do(send(performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks}))
+	id, gate := gated(t, w.server, waiting+`; yes "2026-11-28T08:00:00Z INFO one of the lines of a long log" | head -c 104857600; echo; echo "the last line"`)
+	b.open("runs/" + id)
+	b.awaits("the first line of the log", `document.querySelector(".log")?.innerText.includes("waiting for")`)
+	before := b.metrics()
+	write(t, gate)
+	if err := w.await(id, "Completed"); err != nil {
+		t.Fatal(err)
+	}
+	b.awaits("the last line of the log", `document.querySelector(".log").lastElementChild.innerText.includes("the last line")`)
+	after := b.metrics()
+	busy, whole := after["TaskDuration"]-before["TaskDuration"], after["Timestamp"]-before["Timestamp"]
+	lines := value[int](b, `document.querySelectorAll(".log li").length`)
+	t.Logf("the main thread was busy for %.2f s of %.1f s, and the page has %d lines", busy, whole, lines)
+	if busy > whole/2 || lines > 5000 {
+		t.Errorf("got a busy main thread for %.2f s of %.1f s and %d lines, want at most half, and 5000", busy, whole, lines)
+	}
+	b.open("runs/" + id)
+	b.has("the last line", "complete")
+	if lines := value[int](b, `document.querySelectorAll(".log li").length`); lines > 300 {
+		t.Errorf("got %d lines on the page, want at most 300", lines)
+	}
 }

@@ -167,6 +167,9 @@ func TestWithoutJavaScript(t *testing.T) {
 	for _, at := range w.pages() {
 		b.open(at.path)
 		b.has(at.text)
+		if !value[bool](b, `["footer.same .command code", "footer.same a[href*='json/']"].every(part => document.querySelector(part))`) {
+			t.Errorf("%s: got no command and no JSON that have the same", at.path)
+		}
 	}
 
 	b.open("runs")
