@@ -208,6 +208,12 @@ func (d runData) input() Node {
 		Map(slices.Sorted(maps.Keys(d.Inputs)), func(name string) Node {
 			return Group{Dt(ui.Mono(ui.Visible(name))), Dd(ui.Mono(ui.Short(300, jobs.InputText(d.Inputs[name]))))}
 		}),
+		ui.With(d.Event, func(e *contract.TriggeringEvent) Node {
+			return Group{
+				ui.Term("Event", ui.Mono(ui.Short(300, e.ID))), ui.Term("Event source", ui.Mono(ui.Short(300, e.Source))),
+				ui.Term("Event type", ui.Mono(ui.Short(300, e.Type))), If(e.Subject != "", ui.Term("Event subject", ui.Mono(ui.Short(300, e.Subject)))),
+			}
+		}),
 		If(d.PI != "", ui.Term("Entity", ui.Mono(ui.Visible(d.PI)))),
 		visibleTerm("Format", d.Format),
 		If(len(d.Options) > 0, ui.Term("Options", ui.Mono(ui.Visible(string(d.Options))))),

@@ -25,6 +25,9 @@ func (d jobData) content(l *ui.Layout) Node {
 func (d jobData) facts(l *ui.Layout) Node {
 	j := d.Job
 	schedule := Text("on request")
+	if j.Sensor != nil {
+		schedule = Text("on events")
+	}
 	if len(j.After) > 0 {
 		schedule = Group{Text("after "), ui.Commas(j.After, func(a job.Dependency) Node { return l.A(ui.JobPath(a.Job), Text(ui.Short(60, a.Job))) })}
 	}

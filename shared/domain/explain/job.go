@@ -15,7 +15,7 @@ type JobReason string
 const (
 	// JobPaused: the schedule is paused.
 	JobPaused JobReason = "paused"
-	// JobUnscheduled: the job has no schedule and runs only on request.
+	// JobUnscheduled: the job has no schedule and runs only on request, or for events.
 	JobUnscheduled JobReason = "no_schedule"
 	// JobOver: the schedule has no further times.
 	JobOver JobReason = "schedule_over"
@@ -54,7 +54,7 @@ type JobExplanation struct {
 	Reason JobReason
 	// Message is the reason in a sentence.
 	Message string
-	// Last is the last firing of the schedule, or the last run after other jobs, in Runs. Skipped are the skipped firings in Runs,
+	// Last is the last firing of the schedule, or the last run after other jobs or of an event, in Runs. Skipped are the skipped firings in Runs,
 	// newest first.
 	Last    *FiringExplanation
 	Skipped []FiringExplanation
@@ -83,6 +83,11 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 	switch {
 	case len(j.Definition.After) > 0:
 		x.follows(j, f)
+	case !j.Definition.Scheduled() && j.Definition.Sensor != nil && j.Paused:
+		because(JobPaused, "the job is paused since %s and takes no events", stamp(j.PausedAt))
+		x.Change = &Change{Kind: ResumeJob, Name: j.ID}
+	case !j.Definition.Scheduled() && j.Definition.Sensor != nil:
+		because(JobUnscheduled, "the job has no schedule; events and requests run it")
 	case !j.Definition.Scheduled():
 		because(JobUnscheduled, "the job has no schedule; only requests run it")
 		x.Change = &Change{Kind: SetSchedule, Name: j.ID}
@@ -100,7 +105,7 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 		because(JobLate, "the wake-up of %s is %s late; the sweep fires the job", stamp(j.WakeAt), late.Round(time.Second))
 	}
 	for _, r := range f.Runs {
-		if r.Trigger != run.TriggerSchedule && r.Trigger != run.TriggerCatchUp && r.Trigger != run.TriggerAfter {
+		if r.Trigger != run.TriggerSchedule && r.Trigger != run.TriggerCatchUp && r.Trigger != run.TriggerAfter && r.Trigger != run.TriggerEvent {
 			continue
 		}
 		one := FiringExplanation{Run: r, Explanation: Run(r, Facts{Now: f.Now})}
