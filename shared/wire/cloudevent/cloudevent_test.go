@@ -33,7 +33,12 @@ func TestModes(t *testing.T) {
 		"no events":  {headers("Content-Type", "application/cloudevents-batch+json"), "[]", nil},
 		"binary":     {headers(append(binary, "Content-Type", "application/json", "Ce-Partition", "7")...), `{"a": 1}`, []string{`{"data":{"a":1},"datacontenttype":"application/json","id":"1","partition":"7","source":"/s","specversion":"1.0","type":"t"}`}},
 		"no data":    {headers(append(binary, "ce-subject", "Euro%20%E2%82%AC%20%F0%9F%98%80")...), "", []string{`"subject":"Euro € 😀"`}},
-		"quoted":     {headers(append(binary, "ce-subject", `"a \"b\""`)...), "", []string{`"subject":"a \"b\""`}},
+		"EventBridge": {
+			headers("ce-specversion", "1.0", "ce-id", "17793124-05d4-b198-2fde-7ededc63b103", "ce-source", "aws.s3", "ce-type", "Object Created", "Content-Type", "application/json; charset=utf-8"),
+			`{"version":"0","id":"17793124-05d4-b198-2fde-7ededc63b103","detail-type":"Object Created","source":"aws.s3","detail":{"object":{"key":"in/a.csv"}}}`,
+			[]string{`"key":"in/a.csv"`},
+		},
+		"quoted": {headers(append(binary, "ce-subject", `"a \"b\""`)...), "", []string{`"subject":"a \"b\""`}},
 	} {
 		if !cloudevent.Supported(row.header) {
 			t.Errorf("%s: got it unsupported, want it read", name)
