@@ -3,6 +3,7 @@ package console_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func TestRunShowsItsEvent(t *testing.T) {
 	h := setup(t)
 	h.job(t, "order", `{"image": "a", "sensor": {"cloudEvent": {}}}`)
 	answer := h.Call(t, http.MethodPost, "/v1/jobs/order/events", `{"specversion": "1.0", "id": "<script>x", "source": "/shop", "type": "order.paid", "subject": "\"><b>"}`,
-		append(bearer[:len(bearer):len(bearer)], "Content-Type", "application/cloudevents+json")...)
+		append(slices.Clip(bearer), "Content-Type", "application/cloudevents+json")...)
 	var receipts contract.EventReceipts
 	if err := json.Unmarshal([]byte(answer.Body), &receipts); err != nil || answer.Status != http.StatusAccepted || len(receipts.Events) != 1 {
 		t.Fatalf("got %d %s, want a run", answer.Status, answer.Body)
