@@ -17,6 +17,9 @@ package simulation
 //	kill_old ends one run more than needed: 54, a run was replaced with too few newer ones
 //	a retry after the deadline is not refused: 3, an attempt began after its deadline
 //	a skipped run counts as a success of a graph: 79, a run began although one before it did not end as needed
+//	a run after several others begins when one of them has ended: 79, a run began although one before it did not end as needed
+//	a rerun of a part ignores the runs of other jobs: 79, a job has no run in its graph
+//	all jobs after a run are considered again after an error: 879, the start of what comes after it is pending too long
 //	a failed creation of what comes after a run is recorded as done: 129, a job has no run in its graph
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -13,11 +14,17 @@ import (
 
 // follow considers each job that comes after the job of an ended run, and records that. It may be
 // repeated, also at the same time by several processes: the id of each run follows from its job
-// and the graph. A job whose runs it cannot read does not delay the others.
+// and the graph. A job whose runs it cannot read does not delay the others, which are not considered
+// again.
 func (s *Actions) follow(ctx context.Context, r run.Run) error {
 	done := run.Followed{Cancelled: r.CancelsRest}
 	var failed []error
+	place := r.PlaceInGraph()
 	for _, id := range r.Followers {
+		if known := (run.JobRun{JobID: id, RunID: place.RunID(id)}); !r.CancelsRest && slices.Contains(r.Triggered, known) {
+			done.Runs = append(done.Runs, known)
+			continue
+		}
 		child, err := s.consider(ctx, r, id)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("cannot start job %s after run %s: %w", id, r.ID, err))
@@ -26,11 +33,9 @@ func (s *Actions) follow(ctx context.Context, r run.Run) error {
 			done.Runs = append(done.Runs, run.JobRun{JobID: id, RunID: child.ID})
 		}
 	}
-	if err := errors.Join(failed...); err != nil {
-		return err
-	}
+	done.Partly = len(failed) > 0
 	_, err := s.apply(ctx, r.Ref(), constantFact(done))
-	return err
+	return errors.Join(append(failed, err)...)
 }
 
 // consider starts or skips the run of a job that comes after that of r, if its turn has come. It

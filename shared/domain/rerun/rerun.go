@@ -51,8 +51,8 @@ func Plan(old run.Run, downstream []job.Job, newest Newest) (*run.Graph, error) 
 	}
 	place := old.PlaceInGraph()
 	place.Origin, place.Key, place.Root, place.Given = old.OriginalGraph(), "", run.JobRun{}, nil
-	for id := range part {
-		if r, err := newest(id); err != nil {
+	for _, j := range append([]job.Job{{ID: old.JobID}}, downstream...) {
+		if r, err := newest(j.ID); err != nil {
 			return nil, err
 		} else if r != nil && !r.State.Terminal() {
 			return nil, notEnded(*r)

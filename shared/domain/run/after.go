@@ -238,13 +238,17 @@ type Followed struct {
 	Runs []JobRun
 	// Cancelled: CancelsRest was set when the jobs were considered.
 	Cancelled bool
+	// Partly: other jobs could not be considered yet. The effect stays pending.
+	Partly bool
 }
 
 func (f Followed) apply(d *draft) error {
 	if !slices.ContainsFunc(d.Execution.Pending, isFollow) || d.CancelsRest && !f.Cancelled {
 		return nil
 	}
-	d.Execution.Pending, d.changed = pendingEffects(d.Execution.Pending, isFollow), true
+	if !f.Partly {
+		d.Execution.Pending, d.changed = pendingEffects(d.Execution.Pending, isFollow), true
+	}
 	var added []string
 	for _, child := range f.Runs {
 		if !slices.Contains(d.Triggered, child) {
