@@ -110,10 +110,9 @@ func showPool(v *page.Visit) (page.View, error) {
 	id := v.Request.PathValue("pool_id")
 	path := "/v1/pools/" + url.PathEscape(id)
 	data := poolData{}
-	if err := v.Get(path, nil, &data.Pool); err != nil {
-		return page.View{}, err
-	}
-	if err := v.Get(path+"/health", nil, &data.Health); err != nil {
+	if err := page.Together(
+		func() error { return v.Get(path, nil, &data.Pool) }, func() error { return v.Get(path+"/health", nil, &data.Health) },
+	); err != nil {
 		return page.View{}, err
 	}
 	data.poolRow, data.Wait = poolRowOf(data.Pool), data.Health.Metrics.ExpectedWait
@@ -128,14 +127,16 @@ func (d *poolData) readQueue(v *page.Visit) error {
 	for i, t := range d.Health.Waiting {
 		d.Queue = append(d.Queue, queuedRun{RunRow: page.RowOf(t, v.Now()), Position: i + 1})
 	}
-	for i := range d.Queue[:min(len(d.Queue), queuePredicted)] {
-		var why contract.Explanation
-		if err := v.Get("/v1/runs/"+url.PathEscape(d.Queue[i].RunID)+"/explain", nil, &why); err != nil {
+	reads := make([]func() error, min(len(d.Queue), queuePredicted))
+	for i := range reads {
+		reads[i] = func() error {
+			var why contract.Explanation
+			err := v.Get("/v1/runs/"+url.PathEscape(d.Queue[i].RunID)+"/explain", nil, &why)
+			d.Queue[i].Expected, d.Queue[i].Message = why.Expected, why.Message
 			return err
 		}
-		d.Queue[i].Expected, d.Queue[i].Message = why.Expected, why.Message
 	}
-	return nil
+	return page.Together(reads...)
 }
 
 // drainPool stops the admission of a pool.

@@ -87,37 +87,29 @@ func poolLook(h contract.PoolHealth) ui.Look {
 }
 
 func showInference(v *page.Visit) (page.View, error) {
-	var data inferenceData
-	pools, err := ReadPools(v)
-	if err != nil {
-		return page.View{}, err
-	}
-	pools = slices.DeleteFunc(pools, func(p contract.Pool) bool { return p.Engine == nil })
-	if data.Engines, err = ReadHealths(v, pools); err != nil {
-		return page.View{}, err
-	}
+	data := inferenceData{Budgets: make([]BudgetView, 2)}
 	var models contract.ModelList
-	if err := v.Get("/v1/catalog/models", url.Values{"limit": {"50"}}, &models); err != nil {
-		return page.View{}, err
-	}
-	data.Models = models.Models
-	for _, scope := range []string{"tenant", "project:" + v.Session.Token.Project} {
-		b, err := ReadBudget(v, scope)
-		if err != nil {
-			return page.View{}, err
-		}
-		data.Budgets = append(data.Budgets, b)
-	}
 	var figures contract.Activity
-	if err := v.Get("/v1/activity", url.Values{"window": {"24h"}}, &figures); err != nil {
+	var tasks contract.TaskList
+	budget := func(i int, scope string) func() error {
+		return func() (err error) {
+			data.Budgets[i], err = ReadBudget(v, scope)
+			return err
+		}
+	}
+	if err := page.Together(
+		func() error { return data.readEngines(v) },
+		func() error { return v.Get("/v1/catalog/models", url.Values{"limit": {"50"}}, &models) },
+		budget(0, "tenant"), budget(1, "project:"+v.Session.Token.Project),
+		func() error { return v.Get("/v1/activity", url.Values{"window": {"24h"}}, &figures) },
+		func() (err error) {
+			tasks, err = v.ListRuns(url.Values{"kind": {spec.KindInference}, "limit": {strconv.Itoa(tasksRead)}})
+			return err
+		},
+	); err != nil {
 		return page.View{}, err
 	}
-	data.Spending = spendingOf(figures, data.Budgets[0].Budget)
-	asked := url.Values{"kind": {spec.KindInference}, "limit": {strconv.Itoa(tasksRead)}}
-	tasks, err := v.ListRuns(asked)
-	if err != nil {
-		return page.View{}, err
-	}
+	data.Models, data.Spending = models.Models, spendingOf(figures, data.Budgets[0].Budget)
 	if data.Usage = usageOf(tasks.Tasks, tasks.NextCursor != "", v.Now()); data.Usage != nil {
 		data.Usage.spend(data.Budgets[0].Budget, tasks.Tasks[len(tasks.Tasks)-1].CreatedAt)
 	}
@@ -130,6 +122,16 @@ func showInference(v *page.Visit) (page.View, error) {
 		data.Tasks = append(data.Tasks, row)
 	}
 	return page.View{Title: "Inference", JSON: "/v1/capabilities", Command: ui.Command("models", "list"), Content: data.content}, nil
+}
+
+// readEngines reads the pools with an engine and their states.
+func (d *inferenceData) readEngines(v *page.Visit) error {
+	pools, err := ReadPools(v)
+	if err != nil {
+		return err
+	}
+	d.Engines, err = ReadHealths(v, slices.DeleteFunc(pools, func(p contract.Pool) bool { return p.Engine == nil }))
+	return err
 }
 
 // rateOf returns tokens a second; 0 if unknown.

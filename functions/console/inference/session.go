@@ -34,15 +34,18 @@ func showSession(v *page.Visit) (page.View, error) {
 	id := v.Request.PathValue("session_id")
 	path := "/v1/sessions/" + url.PathEscape(id)
 	var data sessionData
-	if err := v.Get(path, nil, &data.Session); err != nil {
-		return page.View{}, err
-	}
-	var err error
-	if data.Budget, err = ReadBudget(v, "session:"+id); err != nil {
-		return page.View{}, err
-	}
-	tasks, err := v.ListRuns(url.Values{"kind": {spec.KindInference}, "limit": {strconv.Itoa(sessionRead)}})
-	if err != nil {
+	var tasks contract.TaskList
+	if err := page.Together(
+		func() error { return v.Get(path, nil, &data.Session) },
+		func() (err error) {
+			data.Budget, err = ReadBudget(v, "session:"+id)
+			return err
+		},
+		func() (err error) {
+			tasks, err = v.ListRuns(url.Values{"kind": {spec.KindInference}, "limit": {strconv.Itoa(sessionRead)}})
+			return err
+		},
+	); err != nil {
 		return page.View{}, err
 	}
 	data.Usage = usageOf(ofSession(tasks.Tasks, data.SessionID), tasks.NextCursor != "", v.Now())

@@ -91,19 +91,16 @@ func showJob(v *page.Visit) (page.View, error) {
 	id := v.Request.PathValue("job_id")
 	path := "/v1/jobs/" + url.PathEscape(id)
 	data := jobData{Key: v.FormKey(id), Priorities: spec.Priorities()}
-	if err := v.Get(path, nil, &data.Job); err != nil {
-		return page.View{}, err
-	}
-	if err := v.Get(path+"/explain", nil, &data.Why); err != nil {
-		return page.View{}, err
-	}
 	asked := url.Values{"limit": {strconv.Itoa(jobRuns)}}
 	cursor := v.Request.URL.Query().Get("cursor")
 	if cursor != "" {
 		asked.Set("cursor", cursor)
 	}
 	var list contract.JobRuns
-	if err := v.Get(path+"/runs", asked, &list); err != nil {
+	if err := page.Together(
+		func() error { return v.Get(path, nil, &data.Job) }, func() error { return v.Get(path+"/explain", nil, &data.Why) },
+		func() error { return v.Get(path+"/runs", asked, &list) },
+	); err != nil {
 		return page.View{}, err
 	}
 	j := data.Job

@@ -45,7 +45,10 @@ func Together(functions ...func() error) error {
 		all.Go(func() { errs[i] = f() })
 	}
 	all.Wait()
-	return errs[max(0, slices.IndexFunc(errs, func(err error) bool { return err != nil }))]
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
 }
 
 // SeeOther is an error that redirects to a page below the console.
