@@ -49,7 +49,9 @@ type rerunData struct {
 	// NewInputs are the values of the inputs of the run.
 	NewInputs map[string]string
 	NewLabels string
-	Key       string
+	// Downstream also reruns the jobs that come after the job of the run.
+	Downstream bool
+	Key        string
 	// Changes are those of the form. Checked: they are shown, and their digest is Shown.
 	Changes []job.Change
 	Checked bool
@@ -94,6 +96,9 @@ func (d rerunData) command() string {
 		if flag[1] != "" {
 			arguments = append(arguments, flag[0], flag[1])
 		}
+	}
+	if d.request.Downstream {
+		arguments = append(arguments, "--downstream")
 	}
 	return ui.Command(arguments...)
 }
@@ -218,6 +223,9 @@ func (d *rerunData) take(form url.Values) (request contract.RetryRequest, err er
 	d.NewPriority = cmp.Or(form.Get("priority"), d.priority())
 	if d.change("priority", d.priority(), d.NewPriority) {
 		request.Priority = d.NewPriority
+	}
+	if d.Downstream = d.JobID != "" && form.Get("downstream") != ""; d.Downstream {
+		request.Downstream = d.change("jobs after it", "as they are", "rerun")
 	}
 	d.NewLabels = strings.TrimSpace(form.Get("labels"))
 	if request.Labels, err = jobs.FormLabels(form); err != nil {

@@ -38,6 +38,7 @@ func (d rerunData) form(l *ui.Layout) Node {
 			If(d.JobID != "", ui.Quiet(Text("The rest is that of the job "), l.A(ui.JobPath(d.JobID), Text(d.JobID)), Text("."))),
 			Label(ui.FieldName("Labels"), Input(Name("labels"), Value(d.NewLabels), Placeholder("KEY=VALUE, or KEY- to remove it"))),
 			Label(ui.FieldName("Priority"), Select(Name("priority"), priorities)),
+			If(d.JobID != "", Label(Class("check"), Input(Type("checkbox"), Name("downstream"), Value("1"), If(d.Downstream, Checked())), Text(" Rerun the jobs after it, too"))),
 		),
 		P(
 			Class("row"), Button(Name("step"), Value("check"), If(!d.Checked, Class("primary")), Text("Show the changes")), ui.Space(),

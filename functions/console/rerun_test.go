@@ -118,6 +118,22 @@ func TestRunOfAJobIsRepeatedWithVariables(t *testing.T) {
 		t.Errorf("got no %q in %s", want, mainPart(checked))
 	}
 	b.page(answer.Header.Get("Location"), "friday", "nightly")
+
+	// The jobs after it are repeated, too; the API refuses that without such a job.
+	fields = append(fields, "downstream", "1")
+	text = b.page(path+"/changes", `name="downstream"`)
+	checked = b.post(path+"/changes", slices.Concat(fields, []string{"step", "check"}, hidden(text))...).Body
+	if !strings.Contains(checked, "jobs after it") || !strings.Contains(checked, "--downstream") {
+		t.Errorf("got %s, want the jobs after it among the changes", mainPart(checked))
+	}
+	answer = b.post(path+"/changes", slices.Concat(fields, []string{"step", "start"}, hidden(checked))...)
+	if answer.Status != http.StatusUnprocessableEntity || !strings.Contains(answer.Body, "no job comes after job nightly") {
+		t.Errorf("got %d %s, want a refusal", answer.Status, mainPart(answer.Body))
+	}
+	h.Call(t, http.MethodPut, "/v1/jobs/tidy", `{"image":"exec:/bin/true","after":["nightly"]}`, "Authorization", "Bearer "+ownerToken)
+	if answer = b.post(path+"/changes", slices.Concat(fields, []string{"step", "start"}, hidden(checked))...); answer.Status != http.StatusSeeOther {
+		t.Errorf("got %d %s, want the new run", answer.Status, mainPart(answer.Body))
+	}
 }
 
 func TestRerunWithChangesIsProtected(t *testing.T) {
