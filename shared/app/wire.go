@@ -26,9 +26,9 @@ func KeepReplicas(runner port.Runner, hex runs.Hex, config runs.Config) runs.Rep
 }
 
 // Children returns the children of runs of a process that creates runs.
-func Children(c runs.Creations) runs.Children {
+func Children(c runs.Creations, config runs.Config) runs.Children {
 	now, log, _ := c.Parts()
-	return children.New(c, c.Store(), items.New(c.Store(), now), now, log)
+	return children.New(c, c.Store(), items.New(c.Store(), now), now, log, config.SweepWorkers)
 }
 
 // Drains returns the drains of the pools of a lifecycle.

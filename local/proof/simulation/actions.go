@@ -67,7 +67,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 		w.fail("%s ended as %s with the action %s", r.ID, r.State, reason)
 	}
 	for _, other := range w.records.ordered {
-		if other.ParentRun == r.ID && other.RetryOf == "" && other.Trigger != run.TriggerAfter {
+		if other.ParentRun == r.ID && other.RetryOf == "" && other.Trigger != run.TriggerAfter && other.Trigger != run.TriggerFan {
 			triggered[other.JobID]--
 		}
 	}

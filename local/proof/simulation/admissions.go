@@ -15,7 +15,7 @@ import (
 // while. Limits change, hooks refuse for a while, runs fail, and requests overlap. In three of
 // four such worlds Sortie has no faults, so admissions are checked exactly.
 func (w *world) admitting() bool {
-	return !w.chained() && !w.graphed() && (w.seed%10 == 5 || w.seed%20 == 10 || w.seed%20 == 14)
+	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%10 == 5 || w.seed%20 == 10 || w.seed%20 == 14)
 }
 
 // drawAdmitting replaces the settings that would keep runs apart or end them early.

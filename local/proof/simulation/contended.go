@@ -11,7 +11,7 @@ import (
 // keys and of themselves, while the limits of the pool change. Such a world injects no faults
 // into Sortie, so queues are checked exactly.
 func (w *world) contended() bool {
-	return !w.chained() && !w.graphed() && (w.seed%10 == 7 || w.seed%20 == 4)
+	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%10 == 7 || w.seed%20 == 4)
 }
 
 // contention is the kind of slot that most runs of a contended world compete for.

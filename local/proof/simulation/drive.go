@@ -45,6 +45,8 @@ type Outcome struct {
 	// After counts the runs that came after runs of other jobs, and Parts the reruns with what comes
 	// after them.
 	After, Parts int
+	// Children counts the children of runs.
+	Children int
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
@@ -243,6 +245,9 @@ func (w *world) outcome() Outcome {
 	for _, r := range w.records.ordered {
 		o.Runs++
 		o.Attempts += r.Attempt.Number
+		if r.Child != nil {
+			o.Children++
+		}
 		if g, ok := graphOf(r); ok && r.Graph != nil {
 			o.After++
 			if g.Root.RunID == r.ID {

@@ -259,6 +259,9 @@ func (w *world) recordFiring(r *run.Run) {
 		w.fail("%s is a run of a job that was never seen", r.ID)
 		return
 	}
+	if r.Child != nil {
+		return // see checkFanOut
+	}
 	last := r.ScheduledAt
 	if r.Missed != nil {
 		last = r.Missed.Until

@@ -30,6 +30,10 @@ func (w *world) drawJobs() {
 		w.drawGraph()
 		return
 	}
+	if w.fannedOut() {
+		w.drawFanOut()
+		return
+	}
 	if w.chained() {
 		w.requests, w.horizon = 0, 2*time.Minute
 		for i := range maxLineage + 2 {
@@ -65,6 +69,10 @@ func (w *world) drawJobs() {
 func (w *world) startJobs() {
 	if w.graph != nil {
 		w.time.after(0, w.ownGraph)
+		return
+	}
+	if w.fan != nil {
+		w.time.after(0, w.ownFanOut)
 		return
 	}
 	for _, id := range w.jobIDs {
@@ -223,6 +231,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 	}
 	if w.graph != nil {
 		w.drawNode(id, d)
+		return d
+	}
+	if w.fan != nil {
+		w.drawItems(d)
 		return d
 	}
 	if w.admitting() {

@@ -15,6 +15,12 @@ func (w *world) checkReplaced(r *run.Run) {
 	if !replaced {
 		return
 	}
+	if w.fan != nil {
+		if r.Child == nil {
+			w.fail("%s was cancelled by %s", r.ID, job)
+		}
+		return
+	}
 	if w.graph != nil {
 		w.checkRestCancelled(r, job)
 		return

@@ -18,7 +18,7 @@ import (
 
 // serves reports whether the world has engine pools whose replicas Sortie runs.
 func (w *world) serves() bool {
-	return !w.chained() && !w.graphed() && (w.seed%10 == 2 || w.seed%10 == 9)
+	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%10 == 2 || w.seed%10 == 9)
 }
 
 // servers is the pool of the replicas' machines, and serverJob their job.

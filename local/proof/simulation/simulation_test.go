@@ -125,3 +125,25 @@ func firstDifference(a, b string) string {
 	}
 	return ""
 }
+
+// TestFanOuts runs worlds of each kind whose job has children.
+func TestFanOuts(t *testing.T) {
+	t.Parallel()
+	children := 0
+	for _, first := range []uint64{20, 35} {
+		for n := range uint64(10) {
+			seed := first + 50*n
+			o, err := simulation.Run(t.Context(), seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, problem := range o.Problems {
+				t.Errorf("seed %d: %s", seed, problem)
+			}
+			children += o.Children
+		}
+	}
+	if children < 50 {
+		t.Errorf("got %d children, want at least 50", children)
+	}
+}

@@ -16,7 +16,7 @@ import (
 // warmed reports whether the world has pools with warm machines: on Fly only, or also with
 // pools on other platforms as fallbacks.
 func (w *world) warmed() bool {
-	return !w.chained() && !w.graphed() && (w.seed%5 == 1 || w.seed%15 == 3)
+	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%5 == 1 || w.seed%15 == 3)
 }
 
 // severalPools reports whether runs of the world use more than the default pool.

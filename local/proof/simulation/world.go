@@ -60,6 +60,8 @@ type world struct {
 	ownersDone  int
 	// graph is the drawn graph of the jobs; nil in a world without one.
 	graph *graph
+	// fan is the drawn job whose runs have children; nil in a world without one.
+	fan *fanOut
 	// turns are the turns of the keys in the queues of pools.
 	turns map[turn]*turnFacts
 	// drains is the last drain of the pool, as seen by its operator.

@@ -95,6 +95,7 @@ output has the id of the new run.`,
 	flags.StringArrayVar(&inputs, "input", nil, "other value of an input, NAME=VALUE (repeatable)")
 	flags.StringVar(&changes.Image, "image", "", "other image of a program without a stored job")
 	flags.BoolVar(&changes.Downstream, "downstream", false, "also rerun the jobs that come after the job of the run")
+	flags.BoolVar(&changes.OnlyFailed, "only-failed", false, "run only those children again that have not succeeded")
 	flags.StringVar(&changes.Priority, "priority", "", "other priority: interactive, normal or batch")
 	c.RunE = cli.Does(func(ctx context.Context, args []string) (err error) {
 		if changes.Parameters, err = argument.Assignments("param", given); err != nil {

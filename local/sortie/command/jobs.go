@@ -151,7 +151,7 @@ func (a *app) showDefinition(answer any, d job.Definition, comments ...string) e
 
 func (a *app) jobsRun() *cobra.Command {
 	var given, labels, inputs []string
-	var at, key, priority, concurrencyKey string
+	var at, key, priority, concurrencyKey, items, itemsFrom string
 	var plan, wait bool
 	c := &cobra.Command{
 		Use: "run JOB", Short: "Run a job, now or at a time",
@@ -160,12 +160,15 @@ the firing of the job at that time, of which there is one. With --wait the exit 
 is the outcome of the run; Ctrl-C leaves it alone.`,
 		Example: "  sortie jobs run nightly-report --wait\n" +
 			"  sortie jobs run nightly-report --param LEVEL=debug --at 2027-03-01T08:00:00Z\n" +
-			"  sortie jobs run day-report --input day=2027-03-01 --input format=json",
+			"  sortie jobs run day-report --input day=2027-03-01 --input format=json\n" +
+			"  sortie jobs run fetch-pages --items pages.txt",
 	}
 	flags := c.Flags()
 	flags.StringArrayVar(&given, "param", nil, "environment variable of this run, NAME=VALUE (repeatable)")
 	labelFlag(flags, &labels, "label of this run, beside those of the job")
 	flags.StringArrayVar(&inputs, "input", nil, "value of an input that the job declares, NAME=VALUE (repeatable)")
+	flags.StringVar(&items, "items", "", "file with an item of a child on each line, - for standard input; by default those of the job")
+	flags.StringVar(&itemsFrom, "items-from", "", "run whose output has the items")
 	flags.StringVar(&priority, "priority", "", "priority of this run: interactive, normal or batch; by default that of the job")
 	flags.StringVar(&concurrencyKey, "concurrency-key", "", "concurrency key of this run; by default that of the job")
 	flags.StringVar(&at, "at", "", "time of the run, RFC 3339, at most 30 days ahead; by default now")
@@ -177,7 +180,12 @@ is the outcome of the run; Ctrl-C leaves it alone.`,
 		if err != nil {
 			return err
 		}
-		request := contract.JobRunRequest{Parameters: parameters, Priority: priority, ConcurrencyKey: concurrencyKey}
+		request := contract.JobRunRequest{Parameters: parameters, Priority: priority, ConcurrencyKey: concurrencyKey, ItemsFrom: itemsFrom}
+		if items != "" {
+			if request.Items, err = a.readItems(items); err != nil {
+				return err
+			}
+		}
 		if request.Labels, err = argument.Assignments("label", labels); err != nil {
 			return err
 		}

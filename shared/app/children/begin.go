@@ -152,7 +152,7 @@ func (s *Children) Results(ctx context.Context, r run.Run) ([]byte, error) {
 	for n := range numbers {
 		numbers[n] = n
 	}
-	err = each(ctx, numbers, func(ctx context.Context, n int) (err error) {
+	err = s.each(ctx, numbers, func(ctx context.Context, n int) (err error) {
 		lines[n], err = s.line(ctx, r, list[n], n)
 		return err
 	})

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -31,22 +29,21 @@ type Runs interface {
 
 // Children has the children of runs. It is safe for concurrent use.
 type Children struct {
-	runs  Runs
-	store port.RunStore
-	lists *items.Lists
-	clock clock.Clock
-	log   *slog.Logger
-	mu    sync.Mutex
-	// open are the batches that wait for their turn, by parent.
-	open map[run.Ref]*batch
-	seed maphash.Seed
-	// turns lets one batch of a parent commit at a time. Parents share the locks.
-	turns [64]sync.Mutex
+	runs    Runs
+	store   port.RunStore
+	lists   *items.Lists
+	clock   clock.Clock
+	log     *slog.Logger
+	workers int
+	mu      sync.Mutex
+	// turns has the calls that are at work, by parent.
+	turns map[run.Ref]*turn
 }
 
-// New returns Children.
-func New(runs Runs, store port.RunStore, lists *items.Lists, c clock.Clock, log *slog.Logger) *Children {
-	return &Children{runs: runs, store: store, lists: lists, clock: c, log: log, open: map[run.Ref]*batch{}, seed: maphash.MakeSeed()}
+// New returns Children that create or read at most workers children at a time. 0 and 1 workers do
+// it in the caller's goroutine.
+func New(runs Runs, store port.RunStore, lists *items.Lists, c clock.Clock, log *slog.Logger, workers int) *Children {
+	return &Children{runs: runs, store: store, lists: lists, clock: c, log: log, workers: workers, turns: map[run.Ref]*turn{}}
 }
 
 // Expire removes the lists of items that no run uses any more, at most most parts. It returns how
@@ -55,123 +52,92 @@ func (s *Children) Expire(ctx context.Context, most int) (found int, err error) 
 	return s.lists.Expire(ctx, most)
 }
 
-// batch has ends of children of one parent, which one commit counts.
-type batch struct {
-	once sync.Once
-	ends []fan.ChildEnd
-	err  error
-}
-
-// turn is the work on one parent in the call that has its lock. Effects of its commits that concern
-// the same parent are added to it.
+// turn is the work on one parent. One call does it; the others of the process add to it.
 type turn struct {
-	ref  run.Ref
-	mu   sync.Mutex
 	ends []fan.ChildEnd
 	// check: all active children are to be looked at.
 	check bool
 }
 
-type turnKey struct{}
-
-func (t *turn) add(check bool, ends ...fan.ChildEnd) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ends, t.check = append(t.ends, ends...), t.check || check
-}
-
-func (t *turn) take() (ends []fan.ChildEnd, check bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ends, check = t.ends, t.check
-	t.ends, t.check = nil, false
-	return ends, check
-}
-
-// inTurn adds work to the turn of ctx; false if ctx has none of this parent.
-func inTurn(ctx context.Context, ref run.Ref, check bool, ends ...fan.ChildEnd) bool {
-	t, ok := ctx.Value(turnKey{}).(*turn)
-	if !ok || t.ref != ref {
-		return false
-	}
-	t.add(check, ends...)
-	return true
-}
-
-// Ended counts a child that has ended, and starts the next ones.
+// Ended counts a child that has ended, and starts the next ones. If another call is at work on the
+// parent, that call counts it.
 func (s *Children) Ended(ctx context.Context, child run.Run) error {
 	end, ended := child.ChildEnd()
 	if child.Child == nil || child.Child.Parent == "" || !ended {
 		return nil
 	}
-	ref := run.Ref{Tenant: child.Tenant, ID: child.Child.Parent}
-	e := fan.ChildEnd{Number: child.Child.Number, End: end}
-	if inTurn(ctx, ref, false, e) {
-		return nil
-	}
-	b := s.join(ref, e)
-	b.once.Do(func() { b.err = s.commit(ctx, ref, b) })
-	return b.err
-}
-
-// join adds an end to the open batch of a parent.
-func (s *Children) join(ref run.Ref, e fan.ChildEnd) *batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.open[ref]
-	if b == nil {
-		b = &batch{}
-		s.open[ref] = b
-	}
-	b.ends = append(b.ends, e)
-	return b
-}
-
-func (s *Children) commit(ctx context.Context, ref run.Ref, b *batch) error {
-	turns := &s.turns[maphash.String(s.seed, ref.ID)%uint64(len(s.turns))]
-	turns.Lock()
-	defer turns.Unlock()
-	s.mu.Lock()
-	delete(s.open, ref)
-	s.mu.Unlock()
-	return s.advance(ctx, ref, &turn{ref: ref, ends: b.ends})
+	return s.work(ctx, run.Ref{Tenant: child.Tenant, ID: child.Child.Parent}, turn{ends: []fan.ChildEnd{{Number: child.Child.Number, End: end}}})
 }
 
 // Reconcile looks at all active children of a run: it creates those that have no run, counts those
 // that have ended, and cancels them if the run has stopped.
 func (s *Children) Reconcile(ctx context.Context, ref run.Ref) error {
-	if inTurn(ctx, ref, true) {
+	return s.work(ctx, ref, turn{check: true})
+}
+
+// work adds work to the turn of a parent, and does it unless another call does.
+func (s *Children) work(ctx context.Context, ref run.Ref, more turn) error {
+	s.mu.Lock()
+	if t := s.turns[ref]; t != nil {
+		t.ends, t.check = append(t.ends, more.ends...), t.check || more.check
+		s.mu.Unlock()
 		return nil
 	}
-	return s.advance(ctx, ref, &turn{ref: ref, check: true})
+	s.turns[ref] = &more
+	s.mu.Unlock()
+	err := s.advance(ctx, ref)
+	if err != nil { // the check of the parent does what is left
+		s.mu.Lock()
+		delete(s.turns, ref)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// add adds ends to the turn of a parent that is at work.
+func (s *Children) add(ref run.Ref, ends ...fan.ChildEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.turns[ref]; t != nil {
+		t.ends = append(t.ends, ends...)
+	}
+}
+
+// take returns the work of a turn. Without any, it ends the turn.
+func (s *Children) take(ref run.Ref) (t turn, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.turns[ref]
+	if held == nil || len(held.ends) == 0 && !held.check {
+		delete(s.turns, ref)
+		return turn{}, false
+	}
+	t = *held
+	*held = turn{}
+	return t, true
 }
 
 // advance does the work of a turn, and what follows from it.
-func (s *Children) advance(ctx context.Context, ref run.Ref, t *turn) error {
-	ctx = context.WithValue(ctx, turnKey{}, t)
+func (s *Children) advance(ctx context.Context, ref run.Ref) error {
 	for ctx.Err() == nil {
-		ends, check := t.take()
-		if len(ends) == 0 && !check {
+		t, ok := s.take(ref)
+		if !ok {
 			return nil
 		}
 		r, err := s.store.Load(ctx, ref)
-		if errors.Is(err, port.ErrNotFound) {
-			return nil
+		if errors.Is(err, port.ErrNotFound) || err == nil && r.Fan == nil {
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("cannot read the parent: %w", err)
 		}
-		if r.Fan == nil {
-			return nil
-		}
-		fact := run.ChildrenEnded{Ends: ends}
-		if check {
+		fact := run.ChildrenEnded{Ends: t.ends}
+		if t.check {
 			found, err := s.inspect(ctx, r)
 			if err != nil {
 				return err
 			}
-			more, _ := t.take()
-			fact.Ends, fact.Verified = slices.Concat(ends, more, found), r.Fan.Started
+			fact.Ends, fact.Verified = append(fact.Ends, found...), r.Fan.Started
 		}
 		after, err := s.runs.Apply(ctx, r, fact)
 		if err != nil {
@@ -194,10 +160,7 @@ func newActive(r, after run.Run) (numbers []int) {
 	return numbers
 }
 
-// parallel is how many children are created or read at a time.
-const parallel = 8
-
-// start creates children. Ends of those that could not be created are added to the turn of ctx.
+// start creates children. Ends of those that could not be created are added to the turn.
 // The next check of the parent creates those that failed.
 func (s *Children) start(ctx context.Context, r run.Run, numbers []int) error {
 	if len(numbers) == 0 {
@@ -207,7 +170,7 @@ func (s *Children) start(ctx context.Context, r run.Run, numbers []int) error {
 	if err != nil {
 		return err
 	}
-	return each(ctx, numbers, func(ctx context.Context, n int) error { return s.create(ctx, r, list, n) })
+	return s.each(ctx, numbers, func(ctx context.Context, n int) error { return s.create(ctx, r, list, n) })
 }
 
 func (s *Children) create(ctx context.Context, r run.Run, list []fan.Item, n int) error {
@@ -219,20 +182,23 @@ func (s *Children) create(ctx context.Context, r run.Run, list []fan.Item, n int
 		return fmt.Errorf("cannot create child %d of run %s: %w", n, r.ID, err)
 	}
 	if end, ended := child.ChildEnd(); ended {
-		inTurn(ctx, r.Ref(), false, fan.ChildEnd{Number: n, End: end})
+		s.add(r.Ref(), fan.ChildEnd{Number: n, End: end})
 	}
 	return nil
 }
 
-// each calls do for each number, at most parallel at a time. It returns the joined errors.
-func each(ctx context.Context, numbers []int, do func(ctx context.Context, n int) error) error {
-	if len(numbers) == 1 {
-		return do(ctx, numbers[0])
+// each calls do for each number. It returns the joined errors.
+func (s *Children) each(ctx context.Context, numbers []int, do func(ctx context.Context, n int) error) error {
+	var failed []error
+	if s.workers <= 1 || len(numbers) == 1 {
+		for _, n := range numbers {
+			failed = append(failed, do(ctx, n))
+		}
+		return errors.Join(failed...)
 	}
 	var group errgroup.Group
-	group.SetLimit(parallel)
+	group.SetLimit(s.workers)
 	var mu sync.Mutex
-	var failed []error
 	for _, n := range numbers {
 		group.Go(func() error {
 			if err := do(ctx, n); err != nil {
@@ -258,7 +224,7 @@ func (s *Children) inspect(ctx context.Context, r run.Run) (ends []fan.ChildEnd,
 		}
 	}
 	var mu sync.Mutex
-	err = each(ctx, r.Fan.Active, func(ctx context.Context, n int) error {
+	err = s.each(ctx, r.Fan.Active, func(ctx context.Context, n int) error {
 		child, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: fan.RunID(r.ID, n)})
 		switch {
 		case errors.Is(err, port.ErrNotFound) && n < r.Fan.Verified:
@@ -303,7 +269,7 @@ func (s *Children) skip(ctx context.Context, r run.Run, list []fan.Item, n int) 
 		return fmt.Errorf("cannot skip child %d of run %s: %w", n, r.ID, err)
 	}
 	if end, ended := child.ChildEnd(); ended {
-		inTurn(ctx, r.Ref(), false, fan.ChildEnd{Number: n, End: end})
+		s.add(r.Ref(), fan.ChildEnd{Number: n, End: end})
 		return nil
 	}
 	return fault.New(fault.Unavailable, "child %d of run %s was created meanwhile", n, r.ID) // the next check cancels it

@@ -7,6 +7,6 @@
 //	Reconcile  effect of a cancelled parent, and check of the sweep: looks at all active children
 //	Results    step Terminating of the parent: the results, in order
 //
-// Ends that meet in one process are counted by one commit. A commit that loses to another process
+// Ends that meet in one process are counted by one call. A commit that loses to another process
 // counts on the newer record.
 package children

@@ -54,7 +54,7 @@ type actForJobs struct {
 func (a actForJobs) actions(life *Lifecycle, config Config) *Actions {
 	requests := NewRequests(life, a.hex, LeaveToSweep{}, config)
 	s := NewActions(requests, a.hooks)
-	s.children = a.children(NewCreations(requests))
+	s.children = a.children(NewCreations(requests), config)
 	return s
 }
 

@@ -29,7 +29,7 @@ type Children interface {
 }
 
 // NewChildren creates the Children of a process.
-type NewChildren func(Creations) Children
+type NewChildren func(Creations, Config) Children
 
 // errNoChildren is the result of a process that leaves the children of runs to the sweep.
 var errNoChildren = errors.New("this function does not serve the children of runs; the sweep does")
