@@ -83,15 +83,17 @@ func (s *Children) work(ctx context.Context, ref run.Ref, more turn) error {
 		s.mu.Unlock()
 		return nil
 	}
-	s.turns[ref] = &more
+	own := &more
+	s.turns[ref] = own
 	s.mu.Unlock()
-	err := s.advance(ctx, ref)
-	if err != nil { // the check of the parent does what is left
+	defer func() { // also after a panic; the check of the parent does what is left
 		s.mu.Lock()
-		delete(s.turns, ref)
-		s.mu.Unlock()
-	}
-	return err
+		defer s.mu.Unlock()
+		if s.turns[ref] == own {
+			delete(s.turns, ref)
+		}
+	}()
+	return s.advance(ctx, ref)
 }
 
 // add adds ends to the turn of a parent that is at work.
