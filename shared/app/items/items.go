@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -56,8 +57,8 @@ func New(store port.ResourceStore, c clock.Clock) *Lists { return &Lists{store: 
 func (s *Lists) Save(ctx context.Context, tenant string, items []fan.Item) (digest string, err error) {
 	digest = fan.Digest(items)
 	parts := fan.Parts(items)
-	for n := len(parts) - 1; n >= 0; n-- { // the first part is written last, so that it proves that all are stored
-		if err := s.savePart(ctx, ref(tenant, digest, n), part{parts[n], len(parts)}); err != nil {
+	for n, each := range slices.Backward(parts) { // the first part is written last, so that it proves that all are stored
+		if err := s.savePart(ctx, ref(tenant, digest, n), part{each, len(parts)}); err != nil {
 			return "", fmt.Errorf("cannot store the items: %w", err)
 		}
 	}

@@ -78,10 +78,11 @@ func (s *Outputs) awaited(ctx context.Context, r run.Run) (bool, error) {
 			return false, fmt.Errorf("cannot read job %s: %w", id, err)
 		}
 		child, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: place.RunID(id)})
-		if err != nil && !errors.Is(err, port.ErrNotFound) {
+		created := !errors.Is(err, port.ErrNotFound)
+		switch {
+		case created && err != nil:
 			return false, fmt.Errorf("cannot read the run of job %s: %w", id, err)
-		}
-		if err != nil || !child.State.Terminal() {
+		case !created || !child.State.Terminal():
 			return true, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -58,8 +59,7 @@ func Product(axes []Axis) []Item {
 	items := make([]Item, count)
 	for i := range items {
 		values, rest := make(map[string]string, len(axes)), i
-		for n := len(axes) - 1; n >= 0; n-- {
-			a := axes[n]
+		for _, a := range slices.Backward(axes) {
 			values[a.Name] = a.Values[rest%len(a.Values)]
 			rest /= len(a.Values)
 		}

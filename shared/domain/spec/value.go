@@ -44,7 +44,8 @@ const (
 	RunName       = "runId"
 	InputPrefix   = "inputs."
 	EventPrefix   = "event."
-	// Only children have values of these. The name of an axis follows MatrixPrefix.
+	// ItemName and the following names have values only in children. The name of an axis follows
+	// MatrixPrefix.
 	ItemName      = "item"
 	ItemIndexName = "itemIndex"
 	MatrixPrefix  = "matrix."
