@@ -114,7 +114,7 @@ func fromMembers(members map[string]json.RawMessage) (e Event, err error) {
 			return e, fault.Invalid(required.name, "missing or empty, want a text")
 		}
 	}
-	if e.Document, err = json.Marshal(members); err != nil {
+	if e.Document, err = encode(members); err != nil {
 		return e, fault.New(fault.InvalidRequest, "malformed event, want a JSON object")
 	}
 	if len(e.Document) > MaxEvent {
@@ -218,6 +218,15 @@ func isJSON(kind string) bool {
 }
 
 func quoted(text string) json.RawMessage {
-	value, _ := json.Marshal(text) //nolint:errchkjson // a string always has a JSON form
+	value, _ := encode(text) // a string always has a JSON form
 	return value
+}
+
+// encode returns a value as compact JSON without escapes for HTML, which would make it longer.
+func encode(value any) (json.RawMessage, error) {
+	var to bytes.Buffer
+	encoder := json.NewEncoder(&to)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSpace(to.Bytes()), err //nolint:wrapcheck // callers only look for an error
 }
