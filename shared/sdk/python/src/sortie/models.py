@@ -47,6 +47,7 @@ __all__ = [
     "ChatRequest",
     "ChatRequestResponseFormat",
     "ChatRequestStreamOptions",
+    "ChildCounts",
     "CloudEvent",
     "CompletedAnswer",
     "CompletionRequest",
@@ -96,6 +97,7 @@ __all__ = [
     "HookBodyJob",
     "InferenceDetails",
     "InputValues",
+    "ItemValue",
     "Job",
     "JobAction",
     "JobActionParameters",
@@ -116,6 +118,8 @@ __all__ = [
     "JobFieldsExitCodes",
     "JobFieldsExport",
     "JobFieldsInputsValue",
+    "JobFieldsItems",
+    "JobFieldsItemsFrom",
     "JobFieldsOutput",
     "JobFieldsPolicy",
     "JobFieldsResources",
@@ -243,6 +247,7 @@ __all__ = [
     "Task",
     "TaskAccepted",
     "TaskCancel",
+    "TaskChild",
     "TaskCompleted",
     "TaskCompletedError",
     "TaskCompletedExit",
@@ -393,6 +398,9 @@ RunReason: TypeAlias = Union[
     ],
     str,
 ]
+
+#: The item of a child, as text.
+ItemValue: TypeAlias = Union[str, float, bool]
 
 #: Values of the inputs that the job declares, of the declared types, or strings with such values.
 #: At most 16 KiB.
@@ -1387,6 +1395,17 @@ class HookBody(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskChild(Object):
+    """The place of a run among the children of another one."""
+
+    #: Index of the item in the list.
+    index: int
+    item: str
+    #: Id of the run with the children. Absent for a rerun of the child alone.
+    parent: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskServes(Object):
     """The replica of a pool of an engine that the run is.
 
@@ -1604,7 +1623,16 @@ class Task(Object):
     #: What created a run of a program.
     trigger: (
         Literal[
-            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+            "request",
+            "manual",
+            "schedule",
+            "catch_up",
+            "event",
+            "backfill",
+            "trigger_job",
+            "after",
+            "fan_out",
+            "pool",
         ]
         | str
         | None
@@ -1613,6 +1641,9 @@ class Task(Object):
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
+    children: ChildCounts | None = None
+    #: The place of a run among the children of another one.
+    child: TaskChild | None = None
     #: The replica of a pool of an engine that the run is. Absent for another run.
     serves: TaskServes | None = None
     #: The run has completed without an attempt.
@@ -2082,6 +2113,8 @@ class RetryRequest(Object):
     An absent field keeps that of the old one.
     """
 
+    _names = {"only_failed": "onlyFailed"}
+
     image: str | None = None
     #: Arguments of the program.
     command: list[str] | None = None
@@ -2094,6 +2127,31 @@ class RetryRequest(Object):
     #: Runs the jobs again that come after the job of the run, each once and after the new run.
     #: They must have ended. The runs of other jobs that they come after count as they are.
     downstream: bool | None = None
+    #: Runs only those children again that have not succeeded.
+    only_failed: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChildCounts(Object):
+    """The numbers of the children of a run.
+
+    Those from `waiting` to `skipped` add up to `total`.
+    """
+
+    _names = {"max_parallel": "maxParallel", "max_failures": "maxFailures"}
+
+    total: int
+    waiting: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    #: These have not started, because the run had stopped.
+    skipped: int
+    max_parallel: int
+    max_failures: int
+    #: Why no further child starts.
+    stopped: Literal["failures", "cancelled", "deadline"] | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2122,7 +2180,16 @@ class RunFilter(Object):
     #: Runs of programs with this trigger.
     trigger: (
         Literal[
-            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+            "request",
+            "manual",
+            "schedule",
+            "catch_up",
+            "event",
+            "backfill",
+            "trigger_job",
+            "after",
+            "fan_out",
+            "pool",
         ]
         | str
         | None
@@ -2796,6 +2863,25 @@ class JobFieldsAfterItem(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsItemsFrom(Object):
+    """JobFieldsItemsFrom."""
+
+    job: JobName
+    #: The member of the output, a JSON object, that has the list, with dots between nested names.
+    #: Otherwise the whole output is a JSON array, or has an item on each line.
+    result: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFieldsItems(Object):
+    """JobFieldsItems."""
+
+    _names = {"from_": "from"}
+
+    from_: JobFieldsItemsFrom
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsRetryConfig(Object):
     """Retries of failed attempts.
 
@@ -2896,6 +2982,9 @@ class JobFields(Object):
         "time_zone": "timeZone",
         "start_at": "startAt",
         "end_at": "endAt",
+        "max_parallel": "maxParallel",
+        "max_failures": "maxFailures",
+        "fail_fast": "failFast",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -2960,6 +3049,18 @@ class JobFields(Object):
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
     after: list[JobName | JobFieldsAfterItem] | None = None
+    #: The items of the children of each run: a list of at most 10000, or the list in the output of
+    #: a job of `after`. One item has at most 4 KiB, all have at most 768 KiB.
+    items: list[ItemValue] | JobFieldsItems | None = None
+    #: The values of each axis, in place of `items`. Each run has a child for each combination, at
+    #: most 10000.
+    matrix: dict[str, list[ItemValue]] | None = None
+    #: Active children of a run.
+    max_parallel: int | None = None
+    #: Failed children of a run that succeeds. Above it no further child starts.
+    max_failures: int | None = None
+    #: Above `maxFailures` also cancels the active children.
+    fail_fast: bool | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3016,6 +3117,9 @@ class JobDefinition(Object):
         "time_zone": "timeZone",
         "start_at": "startAt",
         "end_at": "endAt",
+        "max_parallel": "maxParallel",
+        "max_failures": "maxFailures",
+        "fail_fast": "failFast",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -3080,6 +3184,18 @@ class JobDefinition(Object):
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
     after: list[JobName | JobFieldsAfterItem] | None = None
+    #: The items of the children of each run: a list of at most 10000, or the list in the output of
+    #: a job of `after`. One item has at most 4 KiB, all have at most 768 KiB.
+    items: list[ItemValue] | JobFieldsItems | None = None
+    #: The values of each axis, in place of `items`. Each run has a child for each combination, at
+    #: most 10000.
+    matrix: dict[str, list[ItemValue]] | None = None
+    #: Active children of a run.
+    max_parallel: int | None = None
+    #: Failed children of a run that succeeds. Above it no further child starts.
+    max_failures: int | None = None
+    #: Above `maxFailures` also cancels the active children.
+    fail_fast: bool | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3135,6 +3251,9 @@ class RunDefinition(Object):
         "time_zone": "timeZone",
         "start_at": "startAt",
         "end_at": "endAt",
+        "max_parallel": "maxParallel",
+        "max_failures": "maxFailures",
+        "fail_fast": "failFast",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -3199,6 +3318,18 @@ class RunDefinition(Object):
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
     after: list[JobName | JobFieldsAfterItem] | None = None
+    #: The items of the children of each run: a list of at most 10000, or the list in the output of
+    #: a job of `after`. One item has at most 4 KiB, all have at most 768 KiB.
+    items: list[ItemValue] | JobFieldsItems | None = None
+    #: The values of each axis, in place of `items`. Each run has a child for each combination, at
+    #: most 10000.
+    matrix: dict[str, list[ItemValue]] | None = None
+    #: Active children of a run.
+    max_parallel: int | None = None
+    #: Failed children of a run that succeeds. Above it no further child starts.
+    max_failures: int | None = None
+    #: Above `maxFailures` also cancels the active children.
+    fail_fast: bool | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3278,6 +3409,9 @@ class Job(Object):
         "time_zone": "timeZone",
         "start_at": "startAt",
         "end_at": "endAt",
+        "max_parallel": "maxParallel",
+        "max_failures": "maxFailures",
+        "fail_fast": "failFast",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -3354,6 +3488,18 @@ class Job(Object):
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
     after: list[JobName | JobFieldsAfterItem] | None = None
+    #: The items of the children of each run: a list of at most 10000, or the list in the output of
+    #: a job of `after`. One item has at most 4 KiB, all have at most 768 KiB.
+    items: list[ItemValue] | JobFieldsItems | None = None
+    #: The values of each axis, in place of `items`. Each run has a child for each combination, at
+    #: most 10000.
+    matrix: dict[str, list[ItemValue]] | None = None
+    #: Active children of a run.
+    max_parallel: int | None = None
+    #: Failed children of a run that succeeds. Above it no further child starts.
+    max_failures: int | None = None
+    #: Above `maxFailures` also cancels the active children.
+    fail_fast: bool | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3412,6 +3558,9 @@ class JobVersion(Object):
         "time_zone": "timeZone",
         "start_at": "startAt",
         "end_at": "endAt",
+        "max_parallel": "maxParallel",
+        "max_failures": "maxFailures",
+        "fail_fast": "failFast",
         "starting_deadline": "startingDeadline",
         "retry_config": "retryConfig",
         "concurrency_key": "concurrencyKey",
@@ -3480,6 +3629,18 @@ class JobVersion(Object):
     #: time have ended as needed, or for the same first run if that has no scheduled time. It has
     #: no schedule then. A graph has at most 100 jobs.
     after: list[JobName | JobFieldsAfterItem] | None = None
+    #: The items of the children of each run: a list of at most 10000, or the list in the output of
+    #: a job of `after`. One item has at most 4 KiB, all have at most 768 KiB.
+    items: list[ItemValue] | JobFieldsItems | None = None
+    #: The values of each axis, in place of `items`. Each run has a child for each combination, at
+    #: most 10000.
+    matrix: dict[str, list[ItemValue]] | None = None
+    #: Active children of a run.
+    max_parallel: int | None = None
+    #: Failed children of a run that succeeds. Above it no further child starts.
+    max_failures: int | None = None
+    #: Above `maxFailures` also cancels the active children.
+    fail_fast: bool | None = None
     #: Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job.
     jitter: JobDuration | None = None
     #: What happens to the times that were missed, such as in an outage. `latest` starts the newest
@@ -3653,7 +3814,7 @@ class TriggeringEvent(Object):
 class JobRunRequest(Object):
     """JobRunRequest."""
 
-    _names = {"concurrency_key": "concurrencyKey", "scheduled_at": "scheduledAt"}
+    _names = {"items_from": "itemsFrom", "concurrency_key": "concurrencyKey", "scheduled_at": "scheduledAt"}
 
     #: Environment variables of this run. They replace those of the job. The same names are
     #: refused.
@@ -3661,6 +3822,10 @@ class JobRunRequest(Object):
     #: Added to the labels of the job. They replace those with the same keys.
     labels: Labels | None = None
     inputs: InputValues | None = None
+    #: Replace those of the job. All have at most 768 KiB.
+    items: list[ItemValue] | None = None
+    #: The id of a run whose output has the items, in place of `items`.
+    items_from: str | None = None
     #: Replaces that of the job for this run.
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     #: Replaces that of the job for this run. The limits are those of the job, or one run.

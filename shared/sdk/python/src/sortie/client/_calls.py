@@ -40,7 +40,16 @@ class RunsCalls(Resource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+            "request",
+            "manual",
+            "schedule",
+            "catch_up",
+            "event",
+            "backfill",
+            "trigger_job",
+            "after",
+            "fan_out",
+            "pool",
         ]
         | str
         | None = None,
@@ -350,7 +359,16 @@ class TasksCalls(Resource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+            "request",
+            "manual",
+            "schedule",
+            "catch_up",
+            "event",
+            "backfill",
+            "trigger_job",
+            "after",
+            "fan_out",
+            "pool",
         ]
         | str
         | None = None,
@@ -1783,7 +1801,16 @@ class AsyncRunsCalls(AsyncResource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+            "request",
+            "manual",
+            "schedule",
+            "catch_up",
+            "event",
+            "backfill",
+            "trigger_job",
+            "after",
+            "fan_out",
+            "pool",
         ]
         | str
         | None = None,
@@ -2099,7 +2126,16 @@ class AsyncTasksCalls(AsyncResource):
         job_id: str | None = None,
         pool: str | None = None,
         trigger: Literal[
-            "request", "manual", "schedule", "catch_up", "event", "backfill", "trigger_job", "after", "pool"
+            "request",
+            "manual",
+            "schedule",
+            "catch_up",
+            "event",
+            "backfill",
+            "trigger_job",
+            "after",
+            "fan_out",
+            "pool",
         ]
         | str
         | None = None,
