@@ -77,13 +77,16 @@ func (w *world) checkFanOut(changed []*run.Run) {
 		if r.Fan == nil {
 			continue
 		}
+		if counts := r.Fan.Counts(); counts.Failed+counts.Cancelled > w.fan.maxFailures && r.Fan.Stopped == "" {
+			w.fail("%s still starts children with %s, of which %d may fail", r.ID, counts, w.fan.maxFailures)
+		}
 		active := 0
 		for n, child := range w.fan.children[r.ID] {
 			if !child.State.Terminal() {
 				active++
 			}
 			end, counted := r.Fan.EndOf(n)
-			if actual, ended := child.ChildEnd(); counted && (!ended || actual != end) {
+			if actual, ended := endOfChild(child); counted && (!ended || actual != end) {
 				w.fail("%s counts child %d as %c, and that is %s", r.ID, n, end, child.State)
 			}
 		}
@@ -122,7 +125,7 @@ func (w *world) checkFanOutEnds() {
 		}
 		counts, ends := r.Fan.Counts(), map[fan.End]int{}
 		for _, child := range w.fan.children[r.ID] {
-			end, _ := child.ChildEnd()
+			end, _ := endOfChild(child)
 			ends[end]++
 		}
 		failed := counts.Failed + counts.Cancelled
@@ -160,4 +163,19 @@ func (w *world) checkResults(r *run.Run) {
 			return
 		}
 	}
+}
+
+// endOfChild returns how a child has ended by its record alone.
+func endOfChild(r *run.Run) (end fan.End, ended bool) {
+	switch {
+	case !r.State.Terminal():
+		return 0, false
+	case r.State == run.Cancelled:
+		return fan.Cancelled, true
+	case r.State == run.Completed && r.Skipped && r.Missed.Reason == run.SkipUpstreamCancelled:
+		return fan.Skipped, true
+	case r.State == run.Completed && !r.Skipped:
+		return fan.Succeeded, true
+	}
+	return fan.Failed, true
 }

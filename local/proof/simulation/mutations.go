@@ -21,5 +21,10 @@ package simulation
 //	a rerun of a part ignores the runs of other jobs: 79, a job has no run in its graph
 //	all jobs after a run are considered again after an error: 879, the start of what comes after it is pending too long
 //	a failed creation of what comes after a run is recorded as done: 129, a job has no run in its graph
+//	all waiting children start at once: 20, more children are active than the job allows
+//	failures do not stop the start of children: 20, a run still starts children with too many failures
+//	a check does not create a child without a run: 20, the counts are not those of the children
+//	a cancelled child counts as a success: 20, a child is counted with another end
+//	the results are in reverse order: 20, the results are not those of the items in order
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.
