@@ -77,7 +77,7 @@ func NoTasks() SystemTasks { return SystemTasks{} }
 // that do not follow from commits.
 func NewSystem(
 	store port.Store, executions port.Executions, schedules port.Schedules, runner port.Runner, outputs port.Outputs, signer port.Signer,
-	c clock.Clock, log *slog.Logger, random runs.Random, canary runs.Canary, bucket runs.BucketSource, secrets port.Secrets, hooks runs.Hooks,
+	c clock.Clock, log *slog.Logger, random runs.Random, canary runs.Canary, bucket grants.BucketSource, secrets port.Secrets, hooks runs.Hooks,
 	environment runs.Environment, documents runs.Documents, tasks SystemTasks, record series.Recorder, config runs.Config, observers ...port.Observer,
 ) *System {
 	records := runs.NewRecords(store, c, log, observers...)
@@ -93,7 +93,7 @@ func NewSystem(
 	tokens := grants.NewTokens(signer, c, random.Hex)
 	objects := runs.NewOutputs(records, outputs)
 	readers := runs.NewTasks(records)
-	s.Logs = logs.New(readers, runner, outputs, runs.NewWorkerSecrets(bucket, secrets), c)
+	s.Logs = logs.New(readers, runner, outputs, grants.NewWorkerSecrets(bucket, secrets), c)
 	reception := runs.NewReception(records, tokens, canary, config)
 	s.Runs = runs.NewRuns(s.Requests, outputs)
 	s.Definitions = Definitions(s.Runs, config)

@@ -51,7 +51,7 @@ func handlerOf(p *process.Process, config runs.Config) lambdakit.TaskFunc {
 		objects, bucket := deployed.Outputs(p)
 		return steps.Terminate(runs.NewTermination(
 			runs.NewMachines(life, machines), runs.NewOutputs(life.Records, objects),
-			logs.New(runs.NewTasks(life.Records), machines, objects, runs.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
+			logs.New(runs.NewTasks(life.Records), machines, objects, grants.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
 			hooks, p.Rand, config,
 		))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
@@ -22,7 +23,7 @@ func main() {
 	requests := runs.NewRequests(life, p.Hex, runs.StreamsIn(deployed.Answers(p, store, config)), config)
 	p.ServeStream(slices.Concat(tasks.Routes(
 		runs.NewQueries(life.Records), runs.NewRuns(requests, objects),
-		logs.New(runs.NewTasks(life.Records), machines, objects, runs.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
+		logs.New(runs.NewTasks(life.Records), machines, objects, grants.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
 	), tasks.ReportRoutes(runs.NewMachineReports(runs.NewMachines(life, machines))),
 		tasks.ReadyRoutes(tasks.NewReadiness(tasks.RewriteReception(store), p.Clock()), p.Version()),

@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -54,7 +54,7 @@ func (w *world) startProcess(ctx context.Context) error {
 	store := fake.NewStore(observedStore{p.store, w}, w.storeFaults, func(err error) { w.fail("misuse of the store: %v", err) })
 	w.system = app.NewSystem(
 		&crashingStore{store, w}, &executions{w}, w.wakeUps, machines, w.buckets, w.signer, hostClock{w}, w.log,
-		chance{w}, w.canary, runs.FixedBucket(runs.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), app.NoTasks(), series.Discard, w.config,
+		chance{w}, w.canary, grants.FixedBucket(grants.WorkerBucket{}), fake.NewSecrets(nil), w.hooks, api.Environment, api.Documents(), app.NoTasks(), series.Discard, w.config,
 	)
 	if p.api, err = w.workerAPI(w.system); err != nil {
 		return err

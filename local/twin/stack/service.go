@@ -262,7 +262,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 	}
 	s.schedules = timer.New(s.clock)
 	worker := s.bucketKeys(secretWorker)
-	bucket := runs.FixedBucket(runs.WorkerBucket{
+	bucket := grants.FixedBucket(grants.WorkerBucket{
 		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
 		Bucket: bucketUploads, Endpoint: s.addresses.S3,
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/setting"
@@ -20,7 +21,7 @@ import (
 func TestMachineEnvironmentOfAnExport(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.bucket = runs.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports"}
+	h.bucket = grants.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports"}
 	for request, batch := range map[*contract.ExportRequest]string{
 		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Options: &contract.ExportOptions{MaxDepth: new(7)}}: "single",
 		{PI: "01K9XVBAQZF9EHDRXGBEADTZYY", BatchID: new("batch-1")}:                            "batch-1",
@@ -58,7 +59,7 @@ func TestMachineEnvironmentOfAnExport(t *testing.T) {
 func TestWorkerGetsPresignedURLsAlone(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *runs.Config) { c.BucketCredentials = spec.BucketEnvelope })
-	h.bucket = runs.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3", Region: "r"}
+	h.bucket = grants.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3", Region: "r"}
 	_, err := h.exportWith(contract.Policy{})
 	h.ok(err)
 	h.step()
@@ -93,7 +94,7 @@ func TestJobDecidesAboutTheBucketKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, func(c *runs.Config) { c.BucketCredentials = row.deployment })
-			h.bucket = runs.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3"}
+			h.bucket = grants.WorkerBucket{AccountID: "account", AccessKeyID: "key", SecretAccessKey: "secret", Bucket: "arke-exports", Endpoint: "http://s3"}
 			task := h.accept()
 			if !row.export {
 				h.program(task, spec.Program{})
@@ -159,7 +160,7 @@ func TestRegionIsSetForOtherStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			h.bucket = runs.WorkerBucket{Endpoint: row.endpoint, Region: row.region}
+			h.bucket = grants.WorkerBucket{Endpoint: row.endpoint, Region: row.region}
 			h.post()
 			env := h.runner.last().spec.Env
 			if env["R2_REGION"] != row.want || env["R2_ENDPOINT"] != row.endpoint {

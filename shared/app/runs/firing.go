@@ -171,14 +171,14 @@ func (s *Firing) Changed(ctx context.Context, j job.Job) {
 // than job.WakeSlack minus early. For a job that is not due yet, Fire only sets the wake-up again.
 func (s *Sweeper) sweepJobs(ctx context.Context, early time.Duration) error {
 	by := s.now().Add(early - job.WakeSlack)
-	return s.sweepRefs(ctx, "jobs", func(after string) ([]run.Ref, string, error) {
+	return s.parts.EachRef(ctx, "jobs", func(after string) ([]run.Ref, string, error) {
 		due, next, err := s.store.JobsDue(ctx, by, after, sweepPage)
 		if err != nil {
 			err = fmt.Errorf("cannot read the overdue jobs: %w", err)
 		}
 		refs := make([]run.Ref, len(due))
 		for i, ref := range due {
-			refs[i] = run.Ref(ref) // sweepRefs knows tenants and ids only
+			refs[i] = run.Ref(ref) // EachRef knows tenants and ids only
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error { return s.firing.Fire(limited, job.Ref(ref)) })

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -44,7 +45,7 @@ type fixture struct {
 	outputs *outputs
 	signer  port.Signer
 	random  countingRand
-	bucket  runs.WorkerBucket
+	bucket  grants.WorkerBucket
 	hooks   hooks
 	secrets *fake.Secrets
 	// schedules keeps the wake-ups of jobs, which the tests deliver.

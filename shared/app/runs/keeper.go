@@ -74,7 +74,7 @@ func (s *Sweeper) sweepReplicas(ctx context.Context) error {
 	if s.keeper == nil {
 		return nil
 	}
-	return s.sweepRefs(ctx, "replicas", func(after string) ([]run.Ref, string, error) {
+	return s.parts.EachRef(ctx, "replicas", func(after string) ([]run.Ref, string, error) {
 		due, next, err := s.store.ResourcesDue(ctx, capacity.ReplicaKind, s.now(), after, sweepPage)
 		if err != nil {
 			err = fmt.Errorf("cannot read the replicas of pools: %w", err)

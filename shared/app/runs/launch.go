@@ -29,7 +29,7 @@ type Launches struct {
 	*Machines
 	outputs     *Outputs
 	grants      grants.Grants
-	bucket      BucketSource
+	bucket      grants.BucketSource
 	secrets     port.Secrets
 	environment Environment
 	rand        Rand
@@ -39,7 +39,7 @@ type Launches struct {
 // NewLaunches returns the handler of ContainerCreating. environment encodes the assignment of a
 // worker.
 func NewLaunches(
-	machines *Machines, tokens *grants.Tokens, outputs *Outputs, bucket BucketSource, secrets port.Secrets, environment Environment,
+	machines *Machines, tokens *grants.Tokens, outputs *Outputs, bucket grants.BucketSource, secrets port.Secrets, environment Environment,
 	rand Rand, config Config,
 ) *Launches {
 	return &Launches{
@@ -65,7 +65,7 @@ type Assignment struct {
 	// one that fits into a variable.
 	StoreUpstream func(text []byte) (url string, err error)
 	// Bucket is zero for a worker that gets only presigned URLs.
-	Bucket      WorkerBucket
+	Bucket      grants.WorkerBucket
 	CallbackURL string
 	PublicURL   string
 	SourceURL   string
@@ -212,7 +212,7 @@ func (s *Launches) spec(ctx context.Context, r run.Run) (port.LaunchSpec, error)
 	if assignment.Grant, err = s.grants.First(ctx, r); err != nil {
 		return port.LaunchSpec{}, err
 	}
-	if assignment.Variables, err = variables(ctx, s.secrets, r); err != nil {
+	if assignment.Variables, err = grants.Variables(ctx, s.secrets, r); err != nil {
 		return port.LaunchSpec{}, err
 	}
 	if input := r.Input(); input != nil {

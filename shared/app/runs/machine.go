@@ -147,7 +147,7 @@ func (s *Machines) await(ctx context.Context, r run.Run) (port.Machine, error) {
 	timeUp, stop := s.clock.NewTimer(overtakeLimit)
 	defer stop()
 	for {
-		changed, endWatch := s.changes.watch(r.Ref())
+		changed, endWatch := s.changes.Watch(r.Ref())
 		latest, err := s.reload(ctx, r)
 		if err != nil || latest.Attempt.Machine.Known() || r.Attempt.Report == nil {
 			endWatch()

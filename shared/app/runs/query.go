@@ -57,13 +57,13 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 	if limit <= 0 {
 		return s.Task(ctx, who, taskID)
 	}
-	watch := s.changes.watchMoves(who.Tenant, taskID)
-	defer watch.end()
+	watch := s.changes.Moves(who.Tenant, taskID)
+	defer watch.End()
 	first, err := s.Task(ctx, who, taskID)
 	if err != nil || first.Run.State.Terminal() {
 		return first, err
 	}
-	watch.saw(&first.Run)
+	watch.Saw(&first.Run)
 	timeUp, stop := s.clock.NewTimer(limit)
 	defer stop()
 	for now := first; ; {
@@ -71,8 +71,8 @@ func (s *Queries) AwaitChange(ctx context.Context, who port.Identity, taskID str
 		over := false
 		var moved *run.Run
 		select {
-		case <-watch.moved:
-			moved = watch.committed()
+		case <-watch.Moved:
+			moved = watch.Committed()
 		case <-poll:
 		case <-timeUp:
 			over = true

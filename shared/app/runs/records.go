@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
+	"github.com/sortie-dev/sortie/shared/app/watch"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
@@ -23,14 +24,14 @@ type Records struct {
 	store   port.Store
 	clock   clock.Clock
 	log     *slog.Logger
-	changes *changes
+	changes *watch.Changes
 	// observers receive each commit.
 	observers []port.Observer
 }
 
 // NewRecords returns the records of a store. Each commit is given to the observers.
 func NewRecords(store port.Store, c clock.Clock, log *slog.Logger, observers ...port.Observer) *Records {
-	return &Records{store: store, clock: c, log: log, changes: newChanges(), observers: observers}
+	return &Records{store: store, clock: c, log: log, changes: watch.New(), observers: observers}
 }
 
 // observedBy returns Records whose commits are also given to an observer.
@@ -168,7 +169,7 @@ func (s *Records) committed(ctx context.Context, d *run.Decision) {
 	for _, o := range s.observers {
 		o.Committed(ctx, r, d.Events)
 	}
-	s.changes.committed(&r)
+	s.changes.Committed(&r)
 }
 
 func (s *Records) logEvent(ctx context.Context, r *run.Run, e *run.Event) {

@@ -24,7 +24,7 @@ const sweepPage = 100
 // do not delay the others.
 type Sweeper struct {
 	*Machines
-	*sweepParts
+	parts     *crew.Parts
 	outputs   *Outputs
 	artifacts ExpiredArtifacts
 	firing    *Firing
@@ -52,10 +52,7 @@ func NewSweeper(
 ) *Sweeper {
 	return &Sweeper{
 		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, drains: drains, warm: warm,
-		sweepParts: &sweepParts{
-			clock: machines.clock, workers: config.SweepWorkers, expiryPause: config.ExpiryPause,
-			starts: map[string]sweepPosition{}, rests: map[string]time.Time{},
-		},
+		parts: crew.NewParts(machines.clock, config.SweepWorkers, config.ExpiryPause),
 	}
 }
 
@@ -75,7 +72,7 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	}
 	var failed []error
 	for i, part := range parts {
-		failed = append(failed, s.inShare(ctx, len(parts)-i, part))
+		failed = append(failed, s.parts.InShare(ctx, len(parts)-i, part))
 	}
 	return errors.Join(failed...)
 }
@@ -95,10 +92,10 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot read the pools: %w", err)
 	}
-	at := s.startOf("pools")
+	at := s.parts.StartOf("pools")
 	var failed crew.Failures
 	for i := range pools {
-		p := pools[(i+at.turn)%len(pools)]
+		p := pools[(i+at.Turn)%len(pools)]
 		changed, err := s.store.Reconcile(ctx, p.Tenant, p.Pool)
 		if err != nil {
 			failed.Add(fmt.Errorf("cannot reconcile pool %s: %w", p.Pool, err))
@@ -110,7 +107,7 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 			s.fill(ctx, p.Tenant, p.Pool)
 		}
 		if ctx.Err() != nil {
-			s.startNext("pools", sweepPosition{turn: at.turn + i + 1})
+			s.parts.StartNext("pools", crew.Position{Turn: at.Turn + i + 1})
 			break
 		}
 	}
@@ -119,8 +116,8 @@ func (s *Sweeper) sweepPools(ctx context.Context) error {
 
 // sweepOutputs deletes expired objects. The next try of one that fails is delayed.
 func (s *Sweeper) sweepOutputs(ctx context.Context) error {
-	return s.unlessResting("outputs", func() (found int, err error) {
-		err = s.sweepRefs(ctx, "outputs", func(after string) ([]run.Ref, string, error) {
+	return s.parts.UnlessResting("outputs", func() (found int, err error) {
+		err = s.parts.EachRef(ctx, "outputs", func(after string) ([]run.Ref, string, error) {
 			refs, next, err := s.store.OutputsDue(ctx, s.now(), after, sweepPage)
 			if err != nil {
 				err = fmt.Errorf("cannot read the expired outputs: %w", err)
@@ -139,8 +136,8 @@ func (s *Sweeper) sweepOutputs(ctx context.Context) error {
 
 // sweepArtifacts removes the artifacts that have expired.
 func (s *Sweeper) sweepArtifacts(ctx context.Context) error {
-	return s.unlessResting("artifacts", func() (found int, err error) {
-		err = s.sweepRefs(ctx, "artifacts", func(after string) ([]run.Ref, string, error) {
+	return s.parts.UnlessResting("artifacts", func() (found int, err error) {
+		err = s.parts.EachRef(ctx, "artifacts", func(after string) ([]run.Ref, string, error) {
 			due, next, err := s.artifacts.Expired(ctx, after, sweepPage)
 			if err != nil {
 				return nil, "", fmt.Errorf("cannot read the expired artifacts: %w", err)
@@ -166,7 +163,7 @@ func (s *Sweeper) sweepArtifacts(ctx context.Context) error {
 const purgeBatch = 500
 
 func (s *Sweeper) sweepRecords(ctx context.Context) error {
-	return s.unlessResting("records", func() (found int, err error) {
+	return s.parts.UnlessResting("records", func() (found int, err error) {
 		for {
 			purged, err := s.store.Purge(ctx, s.now(), purgeBatch)
 			found += purged

@@ -34,7 +34,7 @@ func (s *Sweeper) sweepAnswers(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return s.unlessResting("answers", func() (found int, err error) {
+	return s.parts.UnlessResting("answers", func() (found int, err error) {
 		before := s.now().Add(-s.policy.RecordRetention)
 		err = port.WalkStreams(ctx, feed, inference.StreamPrefix, func(task string) error {
 			stream := inference.StreamPrefix + task

@@ -17,14 +17,14 @@ type PoolDrains interface {
 
 // sweepDrains requests the end of runs in draining pools whose deadline has passed.
 func (s *Sweeper) sweepDrains(ctx context.Context) error {
-	return s.sweepRefs(ctx, "drains", func(after string) ([]run.Ref, string, error) {
+	return s.parts.EachRef(ctx, "drains", func(after string) ([]run.Ref, string, error) {
 		due, next, err := s.store.PoolsDue(ctx, s.now(), after, sweepPage)
 		if err != nil {
 			err = fmt.Errorf("cannot read the draining pools: %w", err)
 		}
 		refs := make([]run.Ref, len(due))
 		for i, ref := range due {
-			refs[i] = run.Ref(ref) // sweepRefs returns tenants and ids only
+			refs[i] = run.Ref(ref) // EachRef returns tenants and ids only
 		}
 		return refs, next, err
 	}, func(limited context.Context, ref run.Ref) error {

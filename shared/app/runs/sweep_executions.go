@@ -16,7 +16,7 @@ import (
 // check of one that fails is delayed.
 func (s *Sweeper) sweepDue(ctx context.Context, early time.Duration) error {
 	now := s.now().Add(early)
-	return s.sweepRefs(ctx, "due", func(after string) ([]run.Ref, string, error) {
+	return s.parts.EachRef(ctx, "due", func(after string) ([]run.Ref, string, error) {
 		refs, next, err := s.store.Due(ctx, now, after, sweepPage)
 		if err != nil {
 			err = fmt.Errorf("cannot read the overdue runs: %w", err)

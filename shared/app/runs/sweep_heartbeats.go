@@ -15,7 +15,7 @@ import (
 func (s *Sweeper) sweepHeartbeats(ctx context.Context) error {
 	var once sync.Once
 	var reception run.Reception
-	return s.sweepRefs(ctx, "heartbeats",
+	return s.parts.EachRef(ctx, "heartbeats",
 		func(after string) ([]run.Ref, string, error) {
 			refs, next, err := s.store.HeartbeatsDue(ctx, s.now(), after, sweepPage)
 			if err != nil {

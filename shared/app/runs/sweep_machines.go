@@ -36,8 +36,8 @@ func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 		err = s.reception.count(ctx, len(known.machines), s.forwardLimit)
 	}
 	failed.Add(err)
-	listed := crew.New(s.workers, &failed)
-	failed.Add(s.inShare(ctx, 2, func(half context.Context) error {
+	listed := s.parts.Crew(&failed)
+	failed.Add(s.parts.InShare(ctx, 2, func(half context.Context) error {
 		if err := s.runner.List(half, func(m port.MachineStatus) bool {
 			if !known.markListed(m) && !warm.addWarm(m) {
 				listed.Do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m, warm) })
@@ -167,11 +167,11 @@ func (s *Sweeper) placements(ctx context.Context) (*placements, error) {
 
 // sweepUnlisted inspects the machines of runs that the runner has not listed.
 func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *crew.Failures) {
-	at := s.startOf("unlisted")
-	unlisted := crew.New(s.workers, failed)
+	at := s.parts.StartOf("unlisted")
+	unlisted := s.parts.Crew(failed)
 	defer unlisted.Wait()
 	for i := range known.pages {
-		n := (i + at.turn) % len(known.pages)
+		n := (i + at.Turn) % len(known.pages)
 		if known.pages[n].unlisted <= 0 {
 			continue
 		}
@@ -185,7 +185,7 @@ func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *
 			}
 		}
 		if ctx.Err() != nil {
-			s.startNext("unlisted", sweepPosition{turn: n + 1})
+			s.parts.StartNext("unlisted", crew.Position{Turn: n + 1})
 			return
 		}
 	}

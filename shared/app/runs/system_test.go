@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/token"
 	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
@@ -63,7 +64,7 @@ func (h *fixture) system(w wiring) system {
 		_, err := h.service.ReceiveCanary(ctx, token)
 		return err
 	}
-	bucket := func(context.Context) (runs.WorkerBucket, error) { return h.bucket, nil }
+	bucket := func(context.Context) (grants.WorkerBucket, error) { return h.bucket, nil }
 	environment := func(a runs.Assignment) (map[string]string, error) {
 		h.assigned = a
 		return api.Environment(a)

@@ -22,11 +22,11 @@ func (t Tasks) Find(ctx context.Context, who port.Identity, taskID string) (run.
 // Watch returns a channel that is closed at the run's next commit by these Records, or at the
 // next Notify, and a function that ends the watch.
 func (t Tasks) Watch(ref run.Ref) (changed <-chan struct{}, end func()) {
-	return t.records.changes.watch(ref)
+	return t.records.changes.Watch(ref)
 }
 
 // Notify closes the channels of the watches of a run.
-func (t Tasks) Notify(ref run.Ref) { t.records.changes.notify(ref) }
+func (t Tasks) Notify(ref run.Ref) { t.records.changes.Notify(ref) }
 
 // Warn logs an error with the ids of a run.
 func (t Tasks) Warn(ctx context.Context, r run.Run, message string, err error) {

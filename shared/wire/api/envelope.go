@@ -48,7 +48,7 @@ func exportVariables(a runs.Assignment) map[string]string {
 }
 
 // addBucket adds the variables of a bucket. It adds nothing for a zero bucket.
-func addBucket(env map[string]string, b runs.WorkerBucket) {
+func addBucket(env map[string]string, b grants.WorkerBucket) {
 	if b.AccessKeyID != "" {
 		env["R2_ACCOUNT_ID"], env["R2_BUCKET"] = b.AccountID, b.Bucket
 		env["R2_ACCESS_KEY_ID"], env["R2_SECRET_ACCESS_KEY"] = b.AccessKeyID, b.SecretAccessKey

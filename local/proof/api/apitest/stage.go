@@ -24,6 +24,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/access"
@@ -113,7 +114,7 @@ func New(t *testing.T, parts Parts, serve func(*app.System) []httpkit.Route, cha
 	}
 	s.System = app.NewSystem(
 		s.Store, executions{}, fake.NewSchedules(nil), s.machines, s.Objects, s.Signer, s.Clock, log, chance{}, canary,
-		runs.FixedBucket(runs.WorkerBucket{
+		grants.FixedBucket(grants.WorkerBucket{
 			AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "exports",
 		}), s.Secrets, fake.NoHooks{}, api.Environment, api.Documents(), settings.Tasks, settings.Record, settings.Service,
 	)

@@ -27,6 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -98,7 +99,7 @@ func newWorld(t *testing.T, open func(w *world) home) *world {
 	w.system = app.NewSystem(
 		w.home.store(), w.home.executions(), fake.NewSchedules(nil), w.machines, w.objects, w.signer, clock.System{}, w.log, w.random,
 		func(context.Context, string) error { return nil },
-		runs.FixedBucket(runs.WorkerBucket{AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "uploads"}),
+		grants.FixedBucket(grants.WorkerBucket{AccountID: "account", AccessKeyID: "worker-key-id-0123", SecretAccessKey: "worker-secret-key-0123456789", Bucket: "uploads"}),
 		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), w.home.serve(w, config), series.Discard, config,
 	)
 	w.functions = stack.Functions(w.system)

@@ -25,7 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/app"
-	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/setting"
@@ -135,7 +135,7 @@ func (w *world) openSystem(ctx context.Context, dir string, apps []string) error
 	w.system = app.NewSystem(
 		delayedStore{store}, executions, timer.New(clock.System{}), w.runner, fake.NewOutputs(clock.System{}, nil), fake.NewSigner(nil, "bench"),
 		clock.System{}, slog.New(slog.DiscardHandler), w.random, func(context.Context, string) error { return nil },
-		runs.FixedBucket(runs.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
+		grants.FixedBucket(grants.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
 	)
 	if err := w.openEngine(ctx); err != nil {
 		return err

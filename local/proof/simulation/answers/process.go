@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -112,7 +113,7 @@ func (w *world) newProcess(name string) (*process, error) {
 	}
 	p.system = app.NewSystem(
 		faultyStore{fake.NewStore(store, nil, w.misuse), p}, fake.NewExecutions(nil, nil), fake.NewSchedules(nil), noMachines{}, w.outputs,
-		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, runs.FixedBucket(runs.WorkerBucket{}),
+		fake.NewSigner(nil, "simulation"), bubble, w.log, random, p.canary, grants.FixedBucket(grants.WorkerBucket{}),
 		fake.NewSecrets(nil), fake.NoHooks{}, api.Environment, api.Documents(),
 		app.ServeTasks(faultyFeed{feed, p}, p.engine, inferences.DispatcherConfig{ID: "dispatcher-" + name, Alone: !w.deployed(), Batch: wait}),
 		series.Discard, w.config(),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
-	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
@@ -40,7 +40,7 @@ func TestRule14WorkerGetsItsOwnKeys(t *testing.T) {
 		Exit: func(code int) { t.Errorf("got exit code %d: %s", code, &out) },
 	}))
 	got, err := worker(t.Context())
-	want := runs.WorkerBucket{AccountID: "account", Bucket: "uploads", AccessKeyID: "theirs", SecretAccessKey: "their secret"}
+	want := grants.WorkerBucket{AccountID: "account", Bucket: "uploads", AccessKeyID: "theirs", SecretAccessKey: "their secret"}
 	if err != nil || got != want {
 		t.Errorf("got bucket %q with key %q (%v), want uploads with the worker's key: %s", got.Bucket, got.AccessKeyID, err, &out)
 	}

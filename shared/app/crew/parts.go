@@ -1,39 +1,47 @@
-package runs
+package crew
 
 import (
 	"context"
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/app/crew"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
-// sweepParts runs the parts of sweeps: it shares the time among them, and remembers where each of
+// Parts runs the parts of sweeps: it shares the time among them, and remembers where each of
 // them continues. It is safe for concurrent use.
-type sweepParts struct {
+type Parts struct {
 	clock       clock.Clock
 	workers     int
 	expiryPause time.Duration
 
 	mu     sync.Mutex
-	starts map[string]sweepPosition
+	starts map[string]Position
 	// rests has the time until which a part that found no records is skipped.
 	rests map[string]time.Time
 }
 
-// sweepPosition is where a part of the sweep continues.
-type sweepPosition struct {
+// NewParts returns the parts of sweeps. workers limits the concurrent calls. A part that found no
+// records is skipped for expiryPause.
+func NewParts(c clock.Clock, workers int, expiryPause time.Duration) *Parts {
+	return &Parts{clock: c, workers: workers, expiryPause: expiryPause, starts: map[string]Position{}, rests: map[string]time.Time{}}
+}
+
+// Crew returns a crew for calls of a part. failed gets their errors.
+func (s *Parts) Crew(failed *Failures) *Crew { return New(s.workers, failed) }
+
+// Position is where a part of the sweep continues.
+type Position struct {
 	// after is the cursor of a page.
 	after string
 	// turn rotates the order within pages; it grows each time the part ends early.
-	turn int
+	Turn int
 }
 
-// unlessResting runs a part, unless the part found no records less than expiryPause ago. do
+// UnlessResting runs a part, unless the part found no records less than expiryPause ago. do
 // returns the number of records found.
-func (s *sweepParts) unlessResting(part string, do func() (found int, err error)) error {
+func (s *Parts) UnlessResting(part string, do func() (found int, err error)) error {
 	now := clock.UTC(s.clock)
 	s.mu.Lock()
 	rests := now.Before(s.rests[part])
@@ -51,8 +59,8 @@ func (s *sweepParts) unlessResting(part string, do func() (found int, err error)
 	return err
 }
 
-// inShare runs a part in one of n shares of the remaining time.
-func (s *sweepParts) inShare(ctx context.Context, n int, part func(context.Context) error) error {
+// InShare runs a part in one of n shares of the remaining time.
+func (s *Parts) InShare(ctx context.Context, n int, part func(context.Context) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return part(ctx)
@@ -63,38 +71,39 @@ func (s *sweepParts) inShare(ctx context.Context, n int, part func(context.Conte
 	return part(ctx)
 }
 
-// startOf returns where a part continues.
-func (s *sweepParts) startOf(part string) sweepPosition {
+// StartOf returns where a part continues.
+func (s *Parts) StartOf(part string) Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.starts[part]
 }
 
-func (s *sweepParts) startNext(part string, at sweepPosition) {
+// StartNext stores where a part continues in the next sweep.
+func (s *Parts) StartNext(part string, at Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts[part] = at
 }
 
-// sweepRefs calls do for the runs of all pages, each at most once. It begins where the last
+// EachRef calls do for the runs of all pages, each at most once. It begins where the last
 // sweep ended.
-func (s *sweepParts) sweepRefs(
+func (s *Parts) EachRef(
 	ctx context.Context, part string,
 	read func(after string) (refs []run.Ref, next string, err error), do func(ctx context.Context, ref run.Ref) error,
 ) error {
-	at := s.startOf(part)
-	visited := crew.NewTextSet()
-	var failed crew.Failures
+	at := s.StartOf(part)
+	visited := NewTextSet()
+	var failed Failures
 	for {
 		refs, next, err := read(at.after)
 		if err != nil {
-			s.startNext(part, sweepPosition{turn: at.turn})
+			s.StartNext(part, Position{Turn: at.Turn})
 			failed.Add(err)
 			return failed.Join(ctx)
 		}
-		page := crew.New(s.workers, &failed)
+		page := s.Crew(&failed)
 		for i := range refs {
-			ref := refs[(i+at.turn)%len(refs)]
+			ref := refs[(i+at.Turn)%len(refs)]
 			if visited.Add(ref.Tenant, ref.ID) {
 				page.Do(ctx, func(ctx context.Context) error { return do(ctx, ref) })
 			}
@@ -102,10 +111,10 @@ func (s *sweepParts) sweepRefs(
 		page.Wait()
 		at.after = next
 		if ctx.Err() != nil {
-			at.turn += max(page.Begun(), 1)
+			at.Turn += max(page.Begun(), 1)
 		}
 		if next == "" || ctx.Err() != nil {
-			s.startNext(part, at)
+			s.StartNext(part, at)
 			return failed.Join(ctx)
 		}
 	}

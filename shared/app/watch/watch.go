@@ -1,4 +1,5 @@
-package runs
+// Package watch wakes the readers of runs in this process.
+package watch
 
 import (
 	"slices"
@@ -7,22 +8,23 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
-// changes wakes readers of this process when a run is committed here. Other
+// Changes wakes readers of this process when a run is committed here. Other
 // processes commit too, so a reader also polls.
-type changes struct {
+type Changes struct {
 	mu      sync.Mutex
 	waiting map[run.Ref]map[chan struct{}]struct{}
-	// moves has the watches of watchMoves, by tenant and run id or task id.
-	moves map[run.Ref]map[*moveWatch]struct{}
+	// moves has the watches of Moves, by tenant and run id or task id.
+	moves map[run.Ref]map[*Moves]struct{}
 }
 
-func newChanges() *changes {
-	return &changes{waiting: map[run.Ref]map[chan struct{}]struct{}{}, moves: map[run.Ref]map[*moveWatch]struct{}{}}
+// New returns changes without readers.
+func New() *Changes {
+	return &Changes{waiting: map[run.Ref]map[chan struct{}]struct{}{}, moves: map[run.Ref]map[*Moves]struct{}{}}
 }
 
-// watch returns a channel that is closed at the run's next commit, and a function
+// Watch returns a channel that is closed at the run's next commit, and a function
 // that ends the watch.
-func (c *changes) watch(ref run.Ref) (<-chan struct{}, func()) {
+func (c *Changes) Watch(ref run.Ref) (<-chan struct{}, func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed := make(chan struct{})
@@ -40,7 +42,8 @@ func (c *changes) watch(ref run.Ref) (<-chan struct{}, func()) {
 	}
 }
 
-func (c *changes) notify(ref run.Ref) {
+// Notify wakes the readers of a run.
+func (c *Changes) Notify(ref run.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for changed := range c.waiting[ref] {
@@ -60,48 +63,49 @@ func queueStatusOf(r *run.Run) queueStatus {
 	return queueStatus{r.State, r.Attempt.Number, r.Queued() || r.AwaitsKey() || r.AwaitsJobSlot()}
 }
 
-// moveWatch watches a run for another state, another attempt, or another position in a queue.
-type moveWatch struct {
-	all *changes
+// Moves watches a run for another state, another attempt, or another position in a queue.
+type Moves struct {
+	all *Changes
 	id  run.Ref
-	// moved receives a value when the run may have changed since the reader last read it.
-	moved chan struct{}
+	// Moved receives a value when the run may have changed since the reader last read it.
+	Moved chan struct{}
 	// seen is the status that the reader read last; nil before its first read. newest is the
-	// newest run whose commit was sent to moved.
+	// newest run whose commit was sent to Moved.
 	seen   *queueStatus
 	newest *run.Run
 }
 
-// watchMoves watches the run with a run id or task id. It begins before the first read of
+// Moves watches the run with a run id or task id. It begins before the first read of
 // the run, so that the reader need not read it again.
-func (c *changes) watchMoves(tenant, id string) *moveWatch {
+func (c *Changes) Moves(tenant, id string) *Moves {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := &moveWatch{all: c, id: run.Ref{Tenant: tenant, ID: id}, moved: make(chan struct{}, 1)}
+	w := &Moves{all: c, id: run.Ref{Tenant: tenant, ID: id}, Moved: make(chan struct{}, 1)}
 	if c.moves[w.id] == nil {
-		c.moves[w.id] = map[*moveWatch]struct{}{}
+		c.moves[w.id] = map[*Moves]struct{}{}
 	}
 	c.moves[w.id][w] = struct{}{}
 	return w
 }
 
-// saw stores the status of the run that the reader has read.
-func (w *moveWatch) saw(r *run.Run) {
+// Saw stores the status of the run that the reader has read.
+func (w *Moves) Saw(r *run.Run) {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	at := queueStatusOf(r)
 	w.seen = &at
 }
 
-// committed returns the newest run whose commit in this process was sent to moved; nil without
+// Committed returns the newest run whose commit in this process was sent to Moved; nil without
 // one.
-func (w *moveWatch) committed() *run.Run {
+func (w *Moves) Committed() *run.Run {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	return w.newest
 }
 
-func (w *moveWatch) end() {
+// End ends the watch.
+func (w *Moves) End() {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	delete(w.all.moves[w.id], w)
@@ -110,10 +114,10 @@ func (w *moveWatch) end() {
 	}
 }
 
-// committed notifies the readers of a run after its commit. Readers of a queued run are always
+// Committed notifies the readers of a run after its commit. Readers of a queued run are always
 // notified, because its position may have changed.
-func (c *changes) committed(r *run.Run) {
-	c.notify(r.Ref())
+func (c *Changes) Committed(r *run.Run) {
+	c.Notify(r.Ref())
 	at := queueStatusOf(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +135,7 @@ func (c *changes) committed(r *run.Run) {
 				w.newest = newest
 			}
 			select {
-			case w.moved <- struct{}{}:
+			case w.Moved <- struct{}{}:
 			default:
 			}
 		}

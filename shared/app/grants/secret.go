@@ -1,4 +1,4 @@
-package runs
+package grants
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// variables returns the environment of the run's program with the current values of
+// Variables returns the environment of the run's program with the current values of
 // its secrets. The error is a SecretMissing fault for an unknown secret.
-func variables(ctx context.Context, secrets port.Secrets, r run.Run) (map[string]string, error) {
+func Variables(ctx context.Context, secrets port.Secrets, r run.Run) (map[string]string, error) {
 	if r.Work.Program == nil {
 		return nil, nil
 	}
