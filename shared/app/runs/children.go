@@ -149,5 +149,5 @@ func (s *Sweeper) sweepItems(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // another process sweeps
 	}
-	return s.unlessResting("items", func() (found int, err error) { return children.Expire(ctx, sweepPage) })
+	return s.parts.UnlessResting("items", func() (found int, err error) { return children.Expire(ctx, sweepPage) })
 }
