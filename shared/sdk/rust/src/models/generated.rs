@@ -223,6 +223,45 @@ values! {
     }
 }
 
+/// The numbers of the children of a run. Those from `waiting` to `skipped` add up to `total`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ChildCounts {
+    /// The member `cancelled`.
+    pub cancelled: i64,
+    /// The member `failed`.
+    pub failed: i64,
+    /// The member `maxFailures`.
+    pub max_failures: i64,
+    /// The member `maxParallel`.
+    pub max_parallel: i64,
+    /// The member `running`.
+    pub running: i64,
+    /// These have not started, because the run had stopped.
+    pub skipped: i64,
+    /// Why no further child starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<ChildCountsStopped>,
+    /// The member `succeeded`.
+    pub succeeded: i64,
+    /// The member `total`.
+    pub total: i64,
+    /// The member `waiting`.
+    pub waiting: i64,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// Why no further child starts.
+    ChildCountsStopped {
+        Failures = "failures",
+        Cancelled = "cancelled",
+        Deadline = "deadline",
+    }
+}
+
 /// An envelope, `orch.event.v1`. Readers keep fields that they do not know. The repository has its
 /// whole schema and the catalogue of types, in the folder events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -1482,6 +1521,9 @@ pub struct RetryRequest {
     /// The member `labels`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, Option<String>>>,
+    /// Runs only those children again that have not succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_failed: Option<bool>,
     /// The member `options`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<ExportOptions>,
@@ -1566,6 +1608,9 @@ pub struct RunDefinition {
     /// `image` is the worker; the default is that of the deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub export: Option<RunDefinitionExport>,
+    /// Above `maxFailures` also cancels the active children.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail_fast: Option<bool>,
     /// Name of a container image. On a local system also `exec:` and the absolute path of a
     /// program.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1573,12 +1618,26 @@ pub struct RunDefinition {
     /// Standard input of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
+    /// The items of the children of each run: a list of at most 10000, or the list in the output
+    /// of a job of `after`. One item has at most 4 KiB, all have at most 768 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Value>,
     /// Labels of the job. Its runs inherit them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<String, String>>,
     /// Whether the output of the program is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logs: Option<RunDefinitionLogs>,
+    /// The values of each axis, in place of `items`. Each run has a child for each combination, at
+    /// most 10000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<BTreeMap<String, Vec<Value>>>,
+    /// Failed children of a run that succeeds. Above it no further child starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<i64>,
+    /// Active children of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<i64>,
     /// The member `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -1892,6 +1951,7 @@ values! {
         Backfill = "backfill",
         TriggerJob = "trigger_job",
         After = "after",
+        FanOut = "fan_out",
         Pool = "pool",
     }
 }
@@ -2078,6 +2138,12 @@ pub struct Task {
     /// The member `cancel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel: Option<TaskCancel>,
+    /// The place of a run among the children of another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child: Option<TaskChild>,
+    /// The member `children`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<ChildCounts>,
     /// Runs with the same key share a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_key: Option<String>,
@@ -2233,6 +2299,22 @@ pub struct TaskCancel {
     /// The member `reason`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The place of a run among the children of another one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TaskChild {
+    /// Index of the item in the list.
+    pub index: i64,
+    /// The member `item`.
+    pub item: String,
+    /// Id of the run with the children. Absent for a rerun of the child alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -2418,6 +2500,7 @@ values! {
         Backfill = "backfill",
         TriggerJob = "trigger_job",
         After = "after",
+        FanOut = "fan_out",
         Pool = "pool",
     }
 }

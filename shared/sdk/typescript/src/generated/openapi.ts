@@ -797,11 +797,20 @@ export interface components {
              * @description What created a run of a program.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "fan_out" | "pool";
             /** @description The run whose action trigger_job created this one, or the last run that it came after. */
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
+            children?: components["schemas"]["ChildCounts"];
+            /** @description The place of a run among the children of another one. */
+            child?: {
+                /** @description Id of the run with the children. Absent for a rerun of the child alone. */
+                parent?: string;
+                /** @description Index of the item in the list. */
+                index: number;
+                item: string;
+            };
             /** @description The replica of a pool of an engine that the run is. Absent for another run. */
             serves?: {
                 pool: components["schemas"]["PoolName"];
@@ -1235,7 +1244,29 @@ export interface components {
              * @default false
              */
             downstream?: boolean;
+            /** @description Runs only those children again that have not succeeded. */
+            onlyFailed?: boolean;
         };
+        /** @description The numbers of the children of a run. Those from `waiting` to `skipped` add up to `total`. */
+        ChildCounts: {
+            total: number;
+            waiting: number;
+            running: number;
+            succeeded: number;
+            failed: number;
+            cancelled: number;
+            /** @description These have not started, because the run had stopped. */
+            skipped: number;
+            maxParallel: number;
+            maxFailures: number;
+            /**
+             * @description Why no further child starts.
+             * @enum {string}
+             */
+            stopped?: "failures" | "cancelled" | "deadline";
+        };
+        /** @description The item of a child, as text. */
+        ItemValue: string | number | boolean;
         /** @description Values of the inputs that the job declares, of the declared types, or strings with such values. At most 16 KiB. */
         InputValues: {
             [key: string]: string | number | boolean;
@@ -1257,7 +1288,7 @@ export interface components {
              * @description Runs of programs with this trigger.
              * @enum {string}
              */
-            trigger?: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "pool";
+            trigger?: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "fan_out" | "pool";
             states?: components["schemas"]["State"][];
             /** @description `true` for runs that were skipped, `false` for the others. */
             skipped?: boolean;
@@ -1788,6 +1819,36 @@ export interface components {
                  */
                 when?: "success" | "failure" | "always";
             })[];
+            /**
+             * @description The items of the children of each run: a list of at most 10000, or the list in the output of a job of `after`. One item has at
+             *     most 4 KiB, all have at most 768 KiB.
+             */
+            items?: components["schemas"]["ItemValue"][] | {
+                from: {
+                    job: components["schemas"]["JobName"];
+                    /** @description The member of the output, a JSON object, that has the list, with dots between nested names. Otherwise the whole output is a JSON array, or has an item on each line. */
+                    result?: string;
+                };
+            };
+            /** @description The values of each axis, in place of `items`. Each run has a child for each combination, at most 10000. */
+            matrix?: {
+                [key: string]: components["schemas"]["ItemValue"][];
+            };
+            /**
+             * @description Active children of a run.
+             * @default 20
+             */
+            maxParallel?: number;
+            /**
+             * @description Failed children of a run that succeeds. Above it no further child starts.
+             * @default 0
+             */
+            maxFailures?: number;
+            /**
+             * @description Above `maxFailures` also cancels the active children.
+             * @default false
+             */
+            failFast?: boolean;
             /** @description Each firing is delayed by the same part of this time, 1s to 1h, which depends on the job. */
             jitter?: components["schemas"]["JobDuration"];
             /**
@@ -2035,6 +2096,10 @@ export interface components {
             /** @description Added to the labels of the job. They replace those with the same keys. */
             labels?: components["schemas"]["Labels"];
             inputs?: components["schemas"]["InputValues"];
+            /** @description Replace those of the job. All have at most 768 KiB. */
+            items?: components["schemas"]["ItemValue"][];
+            /** @description The id of a run whose output has the items, in place of `items`. */
+            itemsFrom?: string;
             /**
              * @description Replaces that of the job for this run.
              * @enum {string}
@@ -3605,7 +3670,7 @@ export interface components {
         /** @description Runs of this pool. */
         FilterPool: components["schemas"]["JobName"];
         /** @description Runs of programs with this trigger. */
-        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "pool";
+        FilterTrigger: "request" | "manual" | "schedule" | "catch_up" | "event" | "backfill" | "trigger_job" | "after" | "fan_out" | "pool";
         /** @description `true` for runs that were skipped, `false` for the others. */
         FilterSkipped: boolean;
         /** @description Runs with this failure. */
