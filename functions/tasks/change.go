@@ -126,7 +126,7 @@ func decodeLabels(w http.ResponseWriter, r *http.Request, v any, labels *map[str
 		return fault.Invalid("labels", "no labels, want new values by key; null removes a label")
 	}
 	for _, problem := range label.Change(*labels).Check() {
-		return fault.Invalid(run.LabelField(problem.Key), "%s", problem.Text)
+		return fault.Invalid(label.Field(problem.Key), "%s", problem.Text)
 	}
 	return nil
 }

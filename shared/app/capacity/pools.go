@@ -11,7 +11,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -102,7 +101,7 @@ func (p *Pools) ForNewRun(ctx context.Context, tenant, name, kind string) (platf
 	if err != nil {
 		return platform.Pool{}, err
 	}
-	if f := run.CheckKind(found, kind); f != nil {
+	if f := platform.CheckKind(found, kind); f != nil {
 		return platform.Pool{}, f
 	}
 	return found, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -289,7 +290,7 @@ func TestDrainOfATaskIsACancel(t *testing.T) {
 	}
 	health, err := h.pools.Health(t.Context(), client, "pool0")
 	h.ok(err)
-	if health.DrainPhase != run.DrainDone || health.Left != 0 {
+	if health.DrainPhase != fleet.DrainDone || health.Left != 0 {
 		t.Errorf("got phase %s with %d tasks, want the drain done", health.DrainPhase, health.Left)
 	}
 }

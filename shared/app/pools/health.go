@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -30,7 +31,7 @@ type Health struct {
 	Waiting []run.Run
 	// DrainPhase is empty if the pool is not draining. Left is the number of runs that still
 	// hold a slot; in a pool without a limit, at most healthRuns.
-	DrainPhase run.DrainPhase
+	DrainPhase fleet.DrainPhase
 	Left       int
 	// Starts is the number of measured starts. StartP50 and StartP99 are the 50th and 99th
 	// percentile of their durations.
@@ -104,7 +105,7 @@ func (s *Pools) Health(ctx context.Context, who port.Identity, id string) (h Hea
 	for _, w := range warm {
 		h.Warm[w.Phase]++
 	}
-	h.DrainPhase, h.Left = run.DrainPhaseOf(h.Pool, held, len(warm), s.now()), max(h.Held, len(held))
+	h.DrainPhase, h.Left = fleet.DrainPhaseOf(h.Pool, held, len(warm), s.now()), max(h.Held, len(held))
 	if h.Replicas, err = s.replicaHealths(ctx, h.Pool); err != nil {
 		return h, err
 	}

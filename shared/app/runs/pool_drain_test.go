@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -39,7 +40,7 @@ func TestDrainEndsAttemptsAfterItsDeadline(t *testing.T) {
 			h.advance(deadline - 10*time.Second)
 			h.sweep()
 			h.wantRunning(tasks, 2, "before the deadline")
-			if got := h.health(); got.DrainPhase != run.DrainWaiting || got.Left != 2 {
+			if got := h.health(); got.DrainPhase != fleet.DrainWaiting || got.Left != 2 {
 				t.Errorf("got phase %s with %d runs, want it waiting for two", got.DrainPhase, got.Left)
 			}
 			h.advance(10 * time.Second)
@@ -61,7 +62,7 @@ func TestDrainEndsAttemptsAfterItsDeadline(t *testing.T) {
 			if due, _, err := h.store.PoolsDue(t.Context(), h.clock.now, "", 10); err != nil || len(due) != 0 {
 				t.Errorf("got %v due, %v, want the drain done", due, err)
 			}
-			if got := h.health(); got.DrainPhase != run.DrainDone || got.Left != 0 || got.Queued != 3 {
+			if got := h.health(); got.DrainPhase != fleet.DrainDone || got.Left != 0 || got.Queued != 3 {
 				t.Errorf("got phase %s with %d runs and %d queued, want it drained with three queued", got.DrainPhase, got.Left, got.Queued)
 			}
 			h.resume("default")
@@ -172,7 +173,7 @@ func drainWithACrash(t *testing.T, at int, applied bool) (crashed bool) {
 	}
 	when := fmt.Sprintf("crash at write %d, applied %t", at, applied)
 	h.wantEvicted(tasks...)
-	if got := h.health(); got.DrainPhase != run.DrainDone {
+	if got := h.health(); got.DrainPhase != fleet.DrainDone {
 		t.Errorf("%s: got phase %s, want the drain done", when, got.DrainPhase)
 	}
 	h.store.crash = nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -62,18 +63,18 @@ func TestHealthSaysWhatADrainWaitsFor(t *testing.T) {
 	h.advance(time.Second)
 	h.wantState(task, run.Running)
 	h.drain("default", new(60))
-	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].TaskID != task || got.Remaining[0].EndRequest() != nil || got.DrainPhase != run.DrainWaiting || got.Left != 1 {
+	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].TaskID != task || got.Remaining[0].EndRequest() != nil || got.DrainPhase != fleet.DrainWaiting || got.Left != 1 {
 		t.Errorf("got %+v in phase %s, want the running run", got.Remaining, got.DrainPhase)
 	}
 	h.advance(2 * time.Minute)
 	h.sweep()
-	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].EndRequest() == nil || got.DrainPhase != run.DrainEnding {
+	if got := h.health(); len(got.Remaining) != 1 || got.Remaining[0].EndRequest() == nil || got.DrainPhase != fleet.DrainEnding {
 		t.Errorf("got %+v in phase %s after the deadline, want the run, asked to end", got.Remaining, got.DrainPhase)
 	}
 	h.runner.last().exit(0)
 	h.sweep()
 	h.advance(time.Minute)
-	if got := h.health(); len(got.Remaining) != 0 || got.Held != 0 || got.Left != 0 || got.DrainPhase != run.DrainDone || got.Queued != 1 {
+	if got := h.health(); len(got.Remaining) != 0 || got.Held != 0 || got.Left != 0 || got.DrainPhase != fleet.DrainDone || got.Queued != 1 {
 		t.Errorf("got %+v in phase %s with %d queued, want nothing but the queued run", got.Remaining, got.DrainPhase, got.Queued)
 	}
 }

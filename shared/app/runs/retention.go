@@ -34,7 +34,7 @@ func (s *Requests) Pin(ctx context.Context, who port.Identity, taskID string, pi
 type newestRuns struct {
 	mu    sync.Mutex
 	since time.Time
-	jobs  map[job.Ref]run.NewestRuns
+	jobs  map[job.Ref]job.NewestRuns
 }
 
 // newestFor is how long the newest runs of jobs are cached.
@@ -47,7 +47,7 @@ func (s *Outputs) expire(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if r.Held {
-		newest, awaited := run.NewestRuns{}, false
+		newest, awaited := job.NewestRuns{}, false
 		if r.Pin == nil {
 			if newest, err = s.newestOf(ctx, job.Ref{Tenant: r.Tenant, ID: r.JobID}); err != nil {
 				return err
@@ -91,11 +91,11 @@ func (s *Outputs) awaited(ctx context.Context, r run.Run) (bool, error) {
 
 // newestOf returns the newest runs of a job, as many as its definition keeps now. A deleted job
 // keeps none.
-func (s *Outputs) newestOf(ctx context.Context, ref job.Ref) (newest run.NewestRuns, err error) {
+func (s *Outputs) newestOf(ctx context.Context, ref job.Ref) (newest job.NewestRuns, err error) {
 	s.newest.mu.Lock()
 	defer s.newest.mu.Unlock()
 	if now := s.now(); now.Sub(s.newest.since) > newestFor {
-		s.newest.since, s.newest.jobs = now, map[job.Ref]run.NewestRuns{}
+		s.newest.since, s.newest.jobs = now, map[job.Ref]job.NewestRuns{}
 	}
 	if newest, ok := s.newest.jobs[ref]; ok {
 		return newest, nil

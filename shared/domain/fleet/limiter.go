@@ -1,5 +1,5 @@
 // Package fleet plans the machines of pools: the pace of their starts, the replicas of engines
-// that Sortie runs, and the warm machines. It is pure, like package run.
+// that Sortie runs, the warm machines, and the phases of drains. It is pure, like package run.
 package fleet
 
 import (

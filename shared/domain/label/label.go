@@ -150,3 +150,11 @@ func (c Change) String() string { return strings.Join(c.Texts(), ",") }
 
 // Text returns the labels as KEY=VALUE, ordered by key and separated by commas.
 func Text(labels map[string]string) string { return Of(labels).String() }
+
+// Field returns the path of a label in a request, or of all labels for an empty key.
+func Field(key string) string {
+	if key == "" {
+		return "labels"
+	}
+	return "labels." + limit.Cut(key, limit.FileName)
+}

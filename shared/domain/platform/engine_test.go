@@ -10,7 +10,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -104,7 +103,7 @@ func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
 	}
 	for kind, wants := range map[string]platform.Pool{spec.KindInference: served, spec.KindJob: runner, spec.KindExport: runner} {
 		for _, p := range []platform.Pool{served, runner} {
-			f := run.CheckKind(p, kind)
+			f := platform.CheckKind(p, kind)
 			if takes := p.Engine == wants.Engine; takes != (f == nil) {
 				t.Errorf("%s in a pool with engine %v: got %v", kind, p.Engine, f)
 			} else if f != nil && (f.Code != fault.Unprocessable || f.Field != "pool") {

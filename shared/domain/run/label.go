@@ -29,17 +29,9 @@ func (f Relabelled) apply(d *draft) error {
 		return nil
 	}
 	for _, problem := range label.Check(labels) {
-		return fault.Invalid(LabelField(problem.Key), "%s", problem.Text)
+		return fault.Invalid(label.Field(problem.Key), "%s", problem.Text)
 	}
 	d.Labels = labels
 	d.emit(Event{Type: EventLabelsChanged, Message: limit.Cut(changed.String(), limit.Message)})
 	return nil
-}
-
-// LabelField returns the path of a label in a request, or of all labels for an empty key.
-func LabelField(key string) string {
-	if key == "" {
-		return "labels"
-	}
-	return "labels." + limit.Cut(key, limit.FileName)
 }

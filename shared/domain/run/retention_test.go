@@ -1,11 +1,8 @@
 package run_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -131,35 +128,3 @@ func TestChecksOfAHeldRun(t *testing.T) {
 }
 
 const year = 365 * 24 * time.Hour
-
-// TestNewestRunsOfAJob compares NewestRuns with a count of the newer runs of the same group.
-func TestNewestRunsOfAJob(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		count := rapid.IntRange(0, 4).Draw(t, "count")
-		var all []run.Run
-		for i := range rapid.IntRange(0, 30).Draw(t, "runs") {
-			r := run.Run{ID: fmt.Sprint(i), CreatedAt: epoch.Add(-time.Duration(i) * time.Minute)}
-			r.State = rapid.SampledFrom([]run.State{run.Completed, run.Completed, run.Failed, run.Cancelled, run.Orphaned, run.Running}).Draw(t, "state")
-			r.Skipped = r.State == run.Completed && rapid.Bool().Draw(t, "skipped")
-			all = append(all, r)
-		}
-		newest := run.NewestRuns{Count: count}
-		for _, r := range all {
-			if newest.Add(r) {
-				break
-			}
-		}
-		newer := map[bool]int{}
-		for _, r := range all {
-			counts := r.State.Terminal() && !r.Skipped
-			want := counts && newer[r.State == run.Completed] < count
-			if got := newest.Has(r); got != want {
-				t.Fatalf("run %s %s of %d: got newest %t, want %t", r.ID, r.State, count, got, want)
-			}
-			if counts {
-				newer[r.State == run.Completed]++
-			}
-		}
-	})
-}
