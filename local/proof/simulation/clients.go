@@ -84,6 +84,10 @@ func (w *world) retry(task string) {
 		})
 		return err
 	})
+	if f, known := errors.AsType[*fault.Fault](err); known && f.Code == fault.InvalidRequest {
+		w.fail("retry of %s: %v", task, err)
+		return
+	}
 	if err != nil {
 		w.time.after(w.upTo(5*time.Second), func() { w.retry(task) })
 		return

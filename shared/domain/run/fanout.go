@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -37,7 +38,8 @@ func (r Run) ChildOf(number int, item fan.Item, at time.Time) Run {
 	child.Policy.Newest = 0
 	child.Policy.RecordRetention = max(child.Policy.RecordRetention, childRetention)
 	if by := r.EndBy(); !by.IsZero() {
-		child.Policy.Deadline = max(by.Sub(at), time.Second)
+		// It is one that a request may have, because a retry repeats it.
+		child.Policy.Deadline = max(by.Sub(at).Truncate(time.Second), limit.MinDeadline)
 	}
 	if r.Graph != nil {
 		place := *r.Graph

@@ -145,7 +145,7 @@ func TestChildHasTheWorkOfItsParent(t *testing.T) {
 	r.Work.Program = &spec.Program{Command: []string{"{{item}}/{{itemIndex}}/{{matrix.a}}/{{runId}}"}}
 	r.Policy.Deadline = time.Hour
 	r.Followers, r.Actions, r.Constraints = []string{"next"}, &run.Actions{}, &run.Constraints{MaxConcurrentRuns: 1}
-	child := r.ChildOf(7, fan.Item{Text: "x", Index: 12, Matrix: map[string]string{"a": "b"}}, epoch.Add(time.Minute))
+	child := r.ChildOf(7, fan.Item{Text: "x", Index: 12, Matrix: map[string]string{"a": "b"}}, epoch.Add(time.Minute-time.Millisecond)) // a deadline in whole seconds, so that the child can be retried
 	if got := child.Expanded().Command[0]; got != "x/12/b/pages:1.7" {
 		t.Errorf("got command %s", got)
 	}
