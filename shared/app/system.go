@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/app/reception"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -77,7 +78,7 @@ func NoTasks() SystemTasks { return SystemTasks{} }
 // that do not follow from commits.
 func NewSystem(
 	store port.Store, executions port.Executions, schedules port.Schedules, runner port.Runner, outputs port.Outputs, signer port.Signer,
-	c clock.Clock, log *slog.Logger, random runs.Random, canary runs.Canary, bucket grants.BucketSource, secrets port.Secrets, hooks runs.Hooks,
+	c clock.Clock, log *slog.Logger, random runs.Random, canary reception.Canary, bucket grants.BucketSource, secrets port.Secrets, hooks runs.Hooks,
 	environment runs.Environment, documents runs.Documents, tasks SystemTasks, record series.Recorder, config runs.Config, observers ...port.Observer,
 ) *System {
 	records := runs.NewRecords(store, c, log, observers...)
@@ -94,7 +95,7 @@ func NewSystem(
 	objects := runs.NewOutputs(records, outputs)
 	readers := runs.NewTasks(records)
 	s.Logs = logs.New(readers, runner, outputs, grants.NewWorkerSecrets(bucket, secrets), c)
-	reception := runs.NewReception(records, tokens, canary, config)
+	prober := runs.NewReception(records, tokens, canary, config)
 	s.Runs = runs.NewRuns(s.Requests, outputs)
 	s.Definitions = Definitions(s.Runs, config)
 	s.Firing = runs.NewFiring(life, schedules)
@@ -111,9 +112,9 @@ func NewSystem(
 	s.Conditions = runs.NewConditions(life, hooks)
 	s.Actions = runs.NewActions(s.Requests, hooks)
 	s.Launches = runs.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
-	s.Supervision = runs.NewSupervision(machines, reception)
+	s.Supervision = runs.NewSupervision(machines, prober)
 	s.Termination = runs.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
-	s.Sweeper = runs.NewSweeper(machines, objects, s.Artifacts, s.Firing, reception, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
+	s.Sweeper = runs.NewSweeper(machines, objects, s.Artifacts, s.Firing, prober, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
 	return s
 }
 

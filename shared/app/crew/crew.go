@@ -1,5 +1,5 @@
 // Package crew runs the calls of a sweep: concurrently, each with a time limit, and with the first
-// of their errors.
+// of their errors. It compares the machines that a runner lists with those of the runs.
 package crew
 
 import (

@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/reception"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // Supervision handles the states Running, Cancelling and Reconciling.
 type Supervision struct {
 	*Machines
-	reception *Reception
+	reception *reception.Prober
 }
 
 // NewSupervision returns the handlers of Running, Cancelling and Reconciling.
-func NewSupervision(machines *Machines, reception *Reception) *Supervision {
-	return &Supervision{machines, reception}
+func NewSupervision(machines *Machines, prober *reception.Prober) *Supervision {
+	return &Supervision{machines, prober}
 }
 
 // Supervise handles the state Running: it stores the token, which the commit that
@@ -64,7 +65,7 @@ func (s *Supervision) Reconcile(ctx context.Context, in StepInput) (run.Route, e
 	evaluated := func(now run.Run) run.Fact {
 		// Each try reads the contact again: the previous one may have lost to a heartbeat.
 		if !f.Failed {
-			f.Contact = s.reception.contact(ctx, now, func() run.Reception { return s.reception.evaluate(ctx, now) })
+			f.Contact = s.reception.Contact(ctx, now, func() run.Reception { return s.reception.Evaluate(ctx, now) })
 		}
 		return f
 	}

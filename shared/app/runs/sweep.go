@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/crew"
+	"github.com/sortie-dev/sortie/shared/app/reception"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -28,7 +30,7 @@ type Sweeper struct {
 	outputs   *Outputs
 	artifacts ExpiredArtifacts
 	firing    *Firing
-	reception *Reception
+	reception *reception.Prober
 	streams   ExpiredStreams
 	drains    PoolDrains
 	warm      WarmMachines
@@ -45,13 +47,20 @@ type ExpiredArtifacts interface {
 	Collect(ctx context.Context, tenant, id string) error
 }
 
+// WarmMachines keeps the warm machines of pools; see warm.Machines.
+type WarmMachines interface {
+	// Sweep creates and destroys warm machines until each pool matches its settings. listed has
+	// those that the runner has listed, by pool and id.
+	Sweep(ctx context.Context, listed map[platform.PoolRef]map[string]port.MachineStatus) error
+}
+
 // NewSweeper returns a Sweeper.
 func NewSweeper(
-	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, reception *Reception, streams ExpiredStreams,
+	machines *Machines, outputs *Outputs, artifacts ExpiredArtifacts, firing *Firing, prober *reception.Prober, streams ExpiredStreams,
 	drains PoolDrains, warm WarmMachines, config Config,
 ) *Sweeper {
 	return &Sweeper{
-		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: reception, streams: streams, drains: drains, warm: warm,
+		Machines: machines, outputs: outputs, artifacts: artifacts, firing: firing, reception: prober, streams: streams, drains: drains, warm: warm,
 		parts: crew.NewParts(machines.clock, config.SweepWorkers, config.ExpiryPause),
 	}
 }
@@ -61,14 +70,14 @@ func NewSweeper(
 // gone. If ctx has a deadline, the time that is left is shared equally among the remaining parts.
 // So a slow part does not stop the others.
 func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
-	warm := newWarmList()
+	warm := crew.NewWarmList()
 	parts := []func(context.Context) error{
 		s.RecordReception,
 		func(ctx context.Context) error { return s.sweepJobs(ctx, early) },
 		func(ctx context.Context) error { return s.sweepMachines(ctx, warm) }, s.sweepHeartbeats,
 		func(ctx context.Context) error { return s.sweepDue(ctx, early) },
 		s.sweepDrains, s.sweepPools, s.sweepReplicas, s.sweepOutputs, s.sweepArtifacts, s.sweepItems, s.sweepRecords, s.sweepAnswers,
-		func(ctx context.Context) error { return s.warm.Sweep(ctx, warm.pools) },
+		func(ctx context.Context) error { return s.warm.Sweep(ctx, warm.Pools()) },
 	}
 	var failed []error
 	for i, part := range parts {

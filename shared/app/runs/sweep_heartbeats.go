@@ -27,8 +27,8 @@ func (s *Sweeper) sweepHeartbeats(ctx context.Context) error {
 			r, err := s.store.Load(ctx, ref)
 			if err == nil {
 				_, err = s.applyTo(ctx, r, func(now run.Run) run.Fact {
-					return run.HeartbeatsChecked{Contact: s.reception.contact(ctx, now, func() run.Reception {
-						once.Do(func() { reception = s.reception.evaluate(ctx, now) })
+					return run.HeartbeatsChecked{Contact: s.reception.Contact(ctx, now, func() run.Reception {
+						once.Do(func() { reception = s.reception.Evaluate(ctx, now) })
 						return reception
 					})}
 				})
@@ -38,34 +38,6 @@ func (s *Sweeper) sweepHeartbeats(ctx context.Context) error {
 			}
 			return nil
 		})
-}
-
-// count records whether more than most attempts run, so that heartbeats are not forwarded. They
-// are forwarded again once at most four fifths of most run. nil means no limit.
-func (s *Reception) count(ctx context.Context, running int, most *int) error {
-	if most == nil {
-		return nil
-	}
-	var err error
-	for range receptionTries {
-		var before port.Reception
-		if before, err = s.store.Reception(ctx); err != nil {
-			break
-		}
-		after := before
-		after.Crowded = running > *most || before.Crowded && running > *most*4/5
-		if after == before {
-			return nil
-		}
-		err = s.store.RecordReception(ctx, before, after)
-		if !errors.Is(err, port.ErrConflict) {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot record the number of running attempts: %w", err)
-	}
-	return nil
 }
 
 // forwardingSuspended reports whether the heartbeats of the attempt that enters a step are not

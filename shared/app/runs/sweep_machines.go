@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/about"
@@ -29,17 +27,17 @@ const placementPage = 500
 // inspection does.
 //
 // Warm machines without an attempt, and machines that are kept after one, are added to warm.
-func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
+func (s *Sweeper) sweepMachines(ctx context.Context, warm *crew.WarmList) error {
 	var failed crew.Failures
 	known, err := s.placements(ctx)
 	if err == nil {
-		err = s.reception.count(ctx, len(known.machines), s.forwardLimit)
+		err = s.reception.Count(ctx, known.Len(), s.forwardLimit)
 	}
 	failed.Add(err)
 	listed := s.parts.Crew(&failed)
 	failed.Add(s.parts.InShare(ctx, 2, func(half context.Context) error {
 		if err := s.runner.List(half, func(m port.MachineStatus) bool {
-			if !known.markListed(m) && !warm.addWarm(m) {
+			if !known.MarkListed(m) && !warm.Add(m, m.Warm) {
 				listed.Do(ctx, func(ctx context.Context) error { return s.sweepMachine(ctx, m, warm) })
 			}
 			return ctx.Err() == nil
@@ -56,7 +54,7 @@ func (s *Sweeper) sweepMachines(ctx context.Context, warm *warmList) error {
 	return s.claim(ctx)
 }
 
-func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *warmList) error {
+func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *crew.WarmList) error {
 	ref := run.Ref{Tenant: m.Owner.Tenant, ID: m.Owner.RunID}
 	r, err := s.store.Load(ctx, ref)
 	if err != nil && !errors.Is(err, port.ErrNotFound) {
@@ -66,7 +64,7 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *
 		(r.Attempt.Machine.Key() == m.Key() || !r.Attempt.Machine.Known() && (r.Attempt.MachineName == m.Name || r.HasClaimed(m.Machine)))
 	if !needed {
 		if m.Phase == port.MachineGone {
-			warm.add(m, m.Reuse) // its record decides
+			warm.Add(m, m.Reuse) // its record decides
 			return nil
 		}
 		if ours, err := s.endReusable(ctx, m.Reuse, m.Owner); err != nil || !ours {
@@ -94,93 +92,41 @@ func (s *Sweeper) sweepMachine(ctx context.Context, m port.MachineStatus, warm *
 	return s.commitStatus(ctx, ref, m.Owner.Attempt, m)
 }
 
-// placements are the machines of runs, with a few bytes for each.
-type placements struct {
-	seed maphash.Seed
-	// machines has the runs by the hash of the machine's key.
-	machines map[uint64]placed
-	pages    []page
-}
-
-// placed is the state of a machine in the record of its run.
-type placed struct {
-	owner   uint64 // hash of the machine's owner
-	page    int32
-	running bool // the run is Running
-	listed  bool // the runner has listed the machine
-}
-
-// page is a page of the store's runs with a machine.
-type page struct {
-	after run.Ref
-	// unlisted counts the machines of the page that were not listed.
-	unlisted int
-}
-
-func (p *placements) key(m port.Machine) uint64 {
-	k := m.Key()
-	return crew.HashOf(p.seed, k.Runner, k.App, k.Cluster, k.ID)
-}
-
-func (p *placements) ownerOf(o port.MachineOwner) uint64 {
-	return crew.HashOf(p.seed, o.Tenant, o.RunID, strconv.Itoa(o.Attempt))
-}
-
-// markListed marks a machine as listed. It reports whether the machine runs and belongs to a
-// Running run.
-func (p *placements) markListed(m port.MachineStatus) bool {
-	known, ok := p.machines[p.key(m.Machine)]
-	if !ok {
-		return false
-	}
-	if !known.listed {
-		known.listed = true
-		p.machines[p.key(m.Machine)] = known
-		p.pages[known.page].unlisted--
-	}
-	return known.running && m.Phase == port.MachineRunning && known.owner == p.ownerOf(m.Owner)
-}
-
 // placements reads the runs with a machine. After an error it returns the runs that it has
 // read.
-func (s *Sweeper) placements(ctx context.Context) (*placements, error) {
-	p := &placements{seed: maphash.MakeSeed(), machines: map[uint64]placed{}}
+func (s *Sweeper) placements(ctx context.Context) (*crew.Placements, error) {
+	p := crew.NewPlacements()
 	var after run.Ref
 	for {
 		found, err := s.store.WithMachine(ctx, after, placementPage)
 		if err != nil {
 			return p, fmt.Errorf("cannot read the runs with a machine: %w", err)
 		}
-		p.pages = append(p.pages, page{after: after, unlisted: len(found)})
-		for _, each := range found {
-			owner := port.MachineOwner{Tenant: each.Run.Tenant, RunID: each.Run.ID, Attempt: each.Attempt}
-			p.machines[p.key(each.Machine)] = placed{
-				owner: p.ownerOf(owner), page: int32(len(p.pages) - 1), running: each.State == run.Running, //nolint:gosec // G115: fewer pages
-			}
-			after = each.Run
-		}
+		p.Add(after, found)
 		if len(found) < placementPage {
 			return p, nil
 		}
+		after = found[len(found)-1].Run
 	}
 }
 
 // sweepUnlisted inspects the machines of runs that the runner has not listed.
-func (s *Sweeper) sweepUnlisted(ctx context.Context, known *placements, failed *crew.Failures) {
+func (s *Sweeper) sweepUnlisted(ctx context.Context, known *crew.Placements, failed *crew.Failures) {
 	at := s.parts.StartOf("unlisted")
 	unlisted := s.parts.Crew(failed)
 	defer unlisted.Wait()
-	for i := range known.pages {
-		n := (i + at.Turn) % len(known.pages)
-		if known.pages[n].unlisted <= 0 {
+	for i := range known.Pages() {
+		n := (i + at.Turn) % known.Pages()
+		after, some := known.Unlisted(n)
+		if !some {
 			continue
 		}
-		found, err := s.store.WithMachine(ctx, known.pages[n].after, placementPage)
+		found, err := s.store.WithMachine(ctx, after, placementPage)
 		if err != nil {
 			failed.Add(fmt.Errorf("cannot read the runs with a machine: %w", err))
 		}
 		for _, each := range found {
-			if p, ok := known.machines[known.key(each.Machine)]; ok && !p.listed {
+			if known.Absent(each.Machine) {
 				unlisted.Do(ctx, func(ctx context.Context) error { return s.sweepAbsent(ctx, each) })
 			}
 		}

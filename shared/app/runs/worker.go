@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/app/grants"
+	"github.com/sortie-dev/sortie/shared/app/reception"
 	"github.com/sortie-dev/sortie/shared/app/token"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -25,7 +26,7 @@ type Workers struct {
 
 // NewWorkers returns Workers. Upload URLs of renewed grants are signed by outputs.
 func NewWorkers(life *Lifecycle, tokens *grants.Tokens, outputs port.Outputs, config Config) *Workers {
-	return &Workers{life, grants.NewGrants(tokens, outputs, config.TokenTTL), receptionGap(sweepInterval(config))}
+	return &Workers{life, grants.NewGrants(tokens, outputs, config.TokenTTL), reception.Gap(config.SweepInterval)}
 }
 
 // Refusal is the fault of a worker's call with the fields that the worker contract
