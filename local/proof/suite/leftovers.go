@@ -11,15 +11,16 @@ import (
 )
 
 // checkLeftovers waits until all tasks have ended and every machine and upload is gone. The
-// bucket of accepted outputs may contain one object per completed task.
+// bucket of accepted outputs may contain one object per completed task, and the results of
+// children of any run.
 func (c *Case) checkLeftovers() {
 	if err := c.Target.setFaults(c.T.Context(), plan{}); err != nil {
 		c.T.Fatal(err)
 	}
-	completed := map[string]bool{}
+	delivers := map[string]bool{}
 	for _, task := range c.tasks.all {
 		if task != "" { // empty after a failed test
-			completed[task] = c.End(task).Status == contract.StatusSuccess
+			delivers[task] = c.End(task).Status == contract.StatusSuccess || c.task(task).Children != nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(c.T.Context(), max(c.Timeout, time.Minute))
@@ -27,7 +28,7 @@ func (c *Case) checkLeftovers() {
 	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
 	for {
-		found, err := c.leftovers(ctx, completed)
+		found, err := c.leftovers(ctx, delivers)
 		if err == nil && len(found) == 0 {
 			return
 		}
@@ -39,7 +40,7 @@ func (c *Case) checkLeftovers() {
 	}
 }
 
-func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found []string, err error) {
+func (c *Case) leftovers(ctx context.Context, delivers map[string]bool) (found []string, err error) {
 	if _, _, lacks := c.Target.lacks([]Capability{SeeMachines}); !lacks {
 		live, err := c.Target.Machines.Live(ctx)
 		if err != nil {
@@ -64,15 +65,15 @@ func (c *Case) leftovers(ctx context.Context, completed map[string]bool) (found 
 	outside.Logs(kept) // logs are kept as long as their task
 	counts := map[string]int{}
 	for key := range kept {
-		if task := ofTask(key, completed); task != "" {
+		if task := ofTask(key, delivers); task != "" {
 			counts[task]++
-			if !completed[task] || counts[task] > 1 {
+			if !delivers[task] || counts[task] > 1 {
 				found = append(found, "kept "+key)
 			}
 		}
 	}
 	for key := range uploaded {
-		if ofTask(key, completed) != "" {
+		if ofTask(key, delivers) != "" {
 			found = append(found, "upload "+key)
 		}
 	}
