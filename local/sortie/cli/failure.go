@@ -70,6 +70,9 @@ func (a *App) RunEnded(status contract.Status) error {
 	switch status.ErrorCode {
 	case string(fault.ProgramExit):
 		hint = fmt.Sprintf("%q shows what the program wrote", a.Name+" logs "+status.TaskID)
+	case string(fault.ChildrenFailed):
+		hint = fmt.Sprintf("%q saves how each child ended; %q runs those again that have not succeeded",
+			a.Name+" download "+status.TaskID, a.Name+" retry "+status.TaskID+" --only-failed")
 	case string(fault.WorkerLost):
 		hint = fmt.Sprintf("%q shows what the program wrote. A program that does not call Sortie itself runs in sortie-exec:\n"+
 			"%s dev --image IMAGE='sortie-exec PROGRAM ARG...'", a.Name+" logs "+status.TaskID, a.Name)

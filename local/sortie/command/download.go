@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sortie-dev/sortie/local/sortie/cli"
+	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -33,7 +34,7 @@ func (a *app) download() *cobra.Command {
 before the extension, such as PI-collection.mods.xml, unless -o names a file. The
 file appears complete or not at all. An existing file with other content is
 replaced only with --force. A broken connection is made again. Standard output
-has the file's path.
+has the file's path. A run with children has an output also if it failed.
 
 After a download the server may delete the output earlier; the command says when.`,
 		Example: `  sortie download export_mods_1704857234567_a3f8c2d1
@@ -43,26 +44,40 @@ After a download the server may delete the output earlier; the command says when
 	}
 	to.flags(c)
 	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
-		client, err := a.Client()
+		c, err := a.Client()
 		if err != nil {
 			return err
 		}
-		status, err := client.Status(ctx, args[0], 0)
+		status, err := c.Status(ctx, args[0], 0)
 		switch {
 		case err != nil:
 			return err
 		case status.Status == contract.StatusProcessing:
 			return a.StillRunning(status.TaskID)
 		case status.Status != contract.StatusSuccess:
-			return a.RunEnded(status)
+			ended := a.RunEnded(status)
+			if status, err = withResults(ctx, c, status); err != nil || status.OutputKey == "" {
+				return ended
+			}
+			a.Note("%s", ended)
 		case status.OutputKey == "":
 			return cli.Advised{Err: fmt.Errorf("the run %s has no output", status.TaskID), Code: cli.ExitGone, TaskID: status.TaskID}
 		}
-		follow := a.newFollower(client)
+		follow := a.newFollower(c)
 		defer follow.close()
 		return a.saved(ctx, follow, status, to)
 	})
 	return c
+}
+
+// withResults returns the status of a run that has not succeeded with the output of its children, if
+// it has any.
+func withResults(ctx context.Context, c *client.Client, status contract.Status) (contract.Status, error) {
+	task, err := c.Task(ctx, status.TaskID)
+	if err == nil && task.Children != nil && task.Output != nil && task.Output.DeletedAt.IsZero() {
+		status.OutputKey, status.OutputFileSize = task.Output.Key, &task.Output.Size
+	}
+	return status, err
 }
 
 // saved downloads the output and prints where it is.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // TestDownloadKeepsOtherFiles downloads to the path of an existing file.
@@ -40,5 +42,23 @@ func TestDownloadReportsAShorterLife(t *testing.T) {
 	same := &api{status: status, events: life()}
 	if got := sortie(t, same.start(t), "", "export", "mods", "--pi", pi, "-o", t.TempDir()); strings.Contains(got.stderr, "keeps the output") {
 		t.Errorf("got %q, want no note", got.stderr)
+	}
+}
+
+// TestDownloadOfFailedChildren downloads the output of a failed run with children.
+func TestDownloadOfFailedChildren(t *testing.T) {
+	t.Parallel()
+	status := failed()
+	status.ErrorCode = "CHILDREN_FAILED"
+	output := &contract.Output{Key: "results.jsonl", Size: int64(len(content))}
+	parent := contract.Task{TaskID: taskID, Children: &contract.Children{}, Output: output}
+	got := sortie(t, (&api{status: status, stays: true, task: parent}).start(t), "", "download", taskID, "-o", "-")
+	if got.code != 0 || got.stdout != content || !strings.Contains(got.stderr, "404 Not Found (CHILDREN_FAILED") {
+		t.Errorf("got %+v, want the output, and the failure on standard error", got)
+	}
+	parent.Output = nil
+	got = sortie(t, (&api{status: status, stays: true, task: parent}).start(t), "", "download", taskID, "-o", "-")
+	if got.code != 1 || !strings.Contains(got.stderr, "--only-failed") {
+		t.Errorf("without an output: got %+v, want exit code 1 and a hint at --only-failed", got)
 	}
 }

@@ -87,6 +87,8 @@ type api struct {
 	asked    int
 	// shorten is the expiry of the output from the third status request on.
 	shorten time.Time
+	// task is the response to GET /v1/runs/ID if it has an id.
+	task contract.Task
 }
 
 // start serves the API and returns the environment of a command that calls it.
@@ -126,6 +128,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.answer(w, 200, page)
 	case r.URL.Path == "/v1/tasks":
 		a.tasks(w, r)
+	case a.task.TaskID != "" && strings.HasPrefix(r.URL.Path, "/v1/runs/"):
+		a.answer(w, 200, a.task)
 	case strings.HasPrefix(r.URL.Path, "/download/"):
 		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", served))
 		_, _ = w.Write([]byte(content))
