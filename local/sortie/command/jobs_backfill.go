@@ -22,7 +22,7 @@ import (
 const (
 	// backfillMost is the maximum number of times of a backfill.
 	backfillMost = 10_000
-	// backfillCalls is the number of concurrent requests of a backfill.
+	// backfillCalls is the maximum number of concurrent requests of a backfill.
 	backfillCalls = 8
 )
 
@@ -155,36 +155,39 @@ func planBackfill(d job.Definition, begin, end time.Time) (backfillPlan, error) 
 // concurrency keys, of one run each, limit the runs; 0 leaves the key of the job.
 func (a *app) startBackfill(ctx context.Context, c *client.Client, plan *backfillPlan, parallel int) error {
 	key := fmt.Sprintf("%x", sha256.Sum256([]byte(plan.JobID+" "+plan.Backfill)))[:16]
-	var created, existing atomic.Int64
-	calls, ctx := errgroup.WithContext(ctx)
-	calls.SetLimit(backfillCalls)
-	for i, at := range plan.times {
-		calls.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			request := contract.JobRunRequest{ScheduledAt: at, Backfill: plan.Backfill}
-			if parallel > 0 {
-				request.ConcurrencyKey = fmt.Sprintf("backfill:%s:%d", key, i%parallel)
-			}
-			found, err := c.BackfillJob(ctx, plan.JobID, request)
-			switch {
-			case err != nil:
-				return err
-			case found:
-				existing.Add(1)
-			default:
-				created.Add(1)
-			}
-			if n := created.Load() + existing.Load(); n%500 == 0 {
-				a.Note("%d of %d times.", n, plan.Count)
-			}
-			return nil
-		})
+	start := func(ctx context.Context, i int) (found bool, err error) {
+		request := contract.JobRunRequest{ScheduledAt: plan.times[i], Backfill: plan.Backfill}
+		if parallel > 0 {
+			request.ConcurrencyKey = fmt.Sprintf("backfill:%s:%d", key, i%parallel)
+		}
+		return c.BackfillJob(ctx, plan.JobID, request)
 	}
-	err := calls.Wait()
-	plan.New, plan.Existing = int(created.Load()), int(existing.Load())
-	return err
+	// A key starts its runs by age: each concurrent request has another key.
+	width := min(max(parallel, 1), backfillCalls)
+	for i := 0; i < len(plan.times); i += width {
+		var existing atomic.Int64
+		calls, ctx := errgroup.WithContext(ctx)
+		n := min(width, len(plan.times)-i)
+		for j := range n {
+			calls.Go(func() error {
+				found, err := start(ctx, i+j)
+				if found {
+					existing.Add(1)
+				}
+				return err
+			})
+		}
+		if err := calls.Wait(); err != nil {
+			return err
+		}
+		before := plan.New + plan.Existing
+		plan.Existing += int(existing.Load())
+		plan.New += n - int(existing.Load())
+		if (before+n)/500 > before/500 {
+			a.Note("%d of %d times.", before+n, plan.Count)
+		}
+	}
+	return nil
 }
 
 func (a *app) showBackfill(plan backfillPlan) error {
