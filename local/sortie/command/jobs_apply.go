@@ -192,6 +192,7 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	}
 	for i, f := range files {
 		if i < len(results) {
+			results[i].Warnings = withoutStored(results[i].Warnings, f, files)
 			a.warn(f, results[i].Warnings)
 		}
 	}
@@ -327,6 +328,17 @@ func (a *app) showApplied(r applied) error {
 		text += "\n  " + display.Clean(job.Change{Field: change.Field, Before: string(change.Before), After: string(change.After)}.String())
 	}
 	return a.Say("%s\n", text)
+}
+
+// withoutStored returns the warnings about a file without those about jobs that the same command
+// stores.
+func withoutStored(warnings []string, f jobfile.File, files []jobfile.File) []string {
+	for i, after := range f.Definition.After {
+		if slices.ContainsFunc(files, func(g jobfile.File) bool { return g.Definition.ID == after.Job }) {
+			warnings = slices.DeleteFunc(warnings, func(w string) bool { return w == job.UnknownAfter(i, after.Job) })
+		}
+	}
+	return warnings
 }
 
 // warn notes the warnings about a file.

@@ -84,6 +84,9 @@ run delays the end of the graph. It asks the server.`,
 		if err != nil {
 			return err
 		}
+		if after := f.Definition.After; len(after) > 0 {
+			return cli.Wrong("%s: the job runs at the times of the jobs that it comes after; simulate the file of job %s with --graph", f.Name, after[0].Job)
+		}
 		if !f.Definition.Scheduled() {
 			return cli.Wrong("%s: the job has no schedule, want one to simulate", f.Name)
 		}

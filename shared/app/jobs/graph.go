@@ -23,7 +23,7 @@ func (s *Definitions) loader(ctx context.Context, who port.Identity) job.Loader 
 func (s *Jobs) unknownJobs(ctx context.Context, j job.Job) (warnings []string) {
 	for i, a := range j.Definition.After {
 		if _, err := s.store.LoadJob(ctx, j.Tenant, a.Job); errors.Is(err, port.ErrNotFound) {
-			warnings = append(warnings, fmt.Sprintf("after.%d: the job %s does not exist yet; store it first", i, a.Job))
+			warnings = append(warnings, job.UnknownAfter(i, a.Job))
 		}
 	}
 	return warnings

@@ -82,6 +82,8 @@ func validateAfter(d Definition, adHoc bool, p *problems) {
 	for i, a := range d.After {
 		field := join("after", strconv.Itoa(i))
 		switch {
+		case a.Job == "":
+			p.bad(field, "missing job, want the id of a job or {job: ID, when: success}")
 		case !limit.ValidName(a.Job):
 			p.bad(field, "malformed job %q, %s", limit.Cut(a.Job, nameLimit), wantName)
 		case a.Job == d.ID:
@@ -91,6 +93,11 @@ func validateAfter(d Definition, adHoc bool, p *problems) {
 		}
 		oneOf(p, join(field, "when"), a.When, run.WhenSuccess, run.WhenFailure, run.WhenAlways)
 	}
+}
+
+// UnknownAfter returns the warning that the job at index i of After is not stored.
+func UnknownAfter(i int, jobID string) string {
+	return fmt.Sprintf("after.%d: the job %s does not exist yet; store it first", i, jobID)
 }
 
 // ComesAfter reports whether the job comes after another one.
