@@ -1,10 +1,16 @@
 package fault
 
-import "reflect"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // Kind returns a description of the JSON values that a Go type decodes, such as "a string",
 // for the message of a fault.
 func Kind(t reflect.Type) string {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return "a value"
+	}
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"

@@ -68,7 +68,7 @@ func (p *problems) items(n node, to reflect.Value, path string) {
 		p.object(n, reflect.ValueOf(&object).Elem(), path)
 		if object.File != "" {
 			p.bad(join(path, "file"), "a file that the command line reads, want the items, or use sortie jobs apply")
-		} else if object.From == nil {
+		} else if object.From == nil && !slices.ContainsFunc(n.members, func(m member) bool { return m.name == "from" }) {
 			p.bad(path, "object without from, want a list or {from: {job: ID}}")
 		}
 		items.From = object.From
@@ -181,7 +181,9 @@ func validateItems(d Definition, p *problems) {
 	if from == nil {
 		return
 	}
-	if !d.ComesAfter(from.Job) {
+	if from.Job == "" {
+		p.bad("items.from.job", "missing job, want a job of after")
+	} else if !d.ComesAfter(from.Job) {
 		p.addConflict("items.from.job", "the job does not come after %q, want a job of after", limit.Cut(from.Job, nameLimit))
 	}
 	if len(from.Result) > maxResultName || strings.Contains("."+from.Result+".", "..") && from.Result != "" {

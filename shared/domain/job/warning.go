@@ -25,6 +25,20 @@ func (d Definition) Warnings() []string {
 			}
 		}
 	}
+	if d.Sensor != nil && d.Sensor.CloudEvent != nil {
+		found = append(found, literalStars("sensor.cloudEvent.types", d.Sensor.CloudEvent.Types)...)
+		found = append(found, literalStars("sensor.cloudEvent.sources", d.Sensor.CloudEvent.Sources)...)
+	}
+	return found
+}
+
+// literalStars returns a warning for each filter with a * that is not at its end.
+func literalStars(field string, filters []string) (found []string) {
+	for i, text := range filters {
+		if strings.Contains(strings.TrimSuffix(text, "*"), "*") {
+			found = append(found, fmt.Sprintf("%s.%d: only a * at the end of %q is a wildcard", field, i, text))
+		}
+	}
 	return found
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 )
 
 func TestStepsBeyondTheirRangeAreWarnings(t *testing.T) {
@@ -25,6 +26,18 @@ func TestStepsBeyondTheirRangeAreWarnings(t *testing.T) {
 		if diff := cmp.Diff(want, job.Definition{Schedule: schedule}.Warnings()); diff != "" {
 			t.Errorf("%q: want -, got +\n%s", schedule, diff)
 		}
+	}
+}
+
+func TestStarsInsideOfFiltersAreWarnings(t *testing.T) {
+	t.Parallel()
+	d := job.Definition{Sensor: &sensor.Settings{CloudEvent: &sensor.CloudEvents{Types: []string{"a.*", "*a"}, Sources: []string{"/*/b*"}}}}
+	want := []string{
+		`sensor.cloudEvent.types.1: only a * at the end of "*a" is a wildcard`,
+		`sensor.cloudEvent.sources.0: only a * at the end of "/*/b*" is a wildcard`,
+	}
+	if diff := cmp.Diff(want, d.Warnings()); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
 	}
 }
 

@@ -160,7 +160,7 @@ func checkKnown(name string, value json.RawMessage) error {
 		}
 	case "time":
 		if _, err := time.Parse(time.RFC3339, v); err != nil {
-			return fault.Invalid(name, "malformed time, want one of RFC 3339")
+			return fault.Invalid(name, "malformed time, want RFC 3339, such as 2027-03-01T08:00:00Z")
 		}
 	case "datacontenttype":
 		if _, _, err := mime.ParseMediaType(v); err != nil {

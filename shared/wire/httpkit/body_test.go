@@ -57,6 +57,17 @@ func TestStrictBody(t *testing.T) {
 	}
 }
 
+func TestNullInAListOfValues(t *testing.T) {
+	t.Parallel()
+	var request struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	err := ParseJSON([]byte(`{"items": [null]}`), &request)
+	if f := fault.Of(err); f == nil || f.Field != "items.0" || !strings.Contains(f.Message, "want a value") {
+		t.Errorf("got %v, want items.0 and a value", err)
+	}
+}
+
 func TestValuesOfAMapAreStrings(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
