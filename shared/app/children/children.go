@@ -134,18 +134,19 @@ func (s *Children) advance(ctx context.Context, ref run.Ref) error {
 			return fmt.Errorf("cannot read the parent: %w", err)
 		}
 		fact := run.ChildrenEnded{Ends: t.ends}
+		var unchecked error
 		if t.check {
-			found, err := s.inspect(ctx, r)
-			if err != nil {
-				return err
+			var found []fan.ChildEnd
+			if found, unchecked = s.inspect(ctx, r); unchecked == nil {
+				fact.Verified = r.Fan.Started
 			}
-			fact.Ends, fact.Verified = append(fact.Ends, found...), r.Fan.Started
+			fact.Ends = append(fact.Ends, found...)
 		}
 		after, err := s.runs.Apply(ctx, r, fact)
 		if err != nil {
-			return fmt.Errorf("cannot count the children of run %s: %w", ref.ID, err)
+			return errors.Join(unchecked, fmt.Errorf("cannot count the children of run %s: %w", ref.ID, err))
 		}
-		if err := s.start(ctx, after, newActive(r, after)); err != nil {
+		if err := errors.Join(unchecked, s.start(ctx, after, newActive(r, after))); err != nil {
 			return err
 		}
 	}
@@ -216,7 +217,7 @@ func (s *Children) each(ctx context.Context, numbers []int, do func(ctx context.
 }
 
 // inspect returns the ends of the active children of a run. It creates those without a run, and
-// cancels them if the run has stopped.
+// cancels them if the run has stopped. With an error, it returns the ends that it has seen.
 func (s *Children) inspect(ctx context.Context, r run.Run) (ends []fan.ChildEnd, err error) {
 	cancels := r.State.Terminal() || r.Work.Fan.CancelsActive(*r.Fan)
 	var list []fan.Item
