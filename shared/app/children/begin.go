@@ -1,6 +1,7 @@
 package children
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,7 +140,7 @@ type resultFault struct {
 var states = map[fan.End]string{fan.Succeeded: "succeeded", fan.Failed: "failed", fan.Cancelled: "cancelled", fan.Skipped: "skipped"}
 
 // Results returns the results of the children of a run whose children have ended: a line of JSON
-// for each, in order.
+// for each, in order. The lines after maxResults bytes have no result.
 func (s *Children) Results(ctx context.Context, r run.Run) ([]byte, error) {
 	if r.Fan == nil {
 		return nil, nil
@@ -148,18 +149,37 @@ func (s *Children) Results(ctx context.Context, r run.Run) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines, numbers := make([][]byte, r.Fan.Total), make([]int, r.Fan.Total)
-	for n := range numbers {
-		numbers[n] = n
+	var found bytes.Buffer
+	for first := 0; first < r.Fan.Total; first += resultsPage {
+		lines := make([][]byte, min(resultsPage, r.Fan.Total-first))
+		numbers := make([]int, len(lines))
+		for i := range numbers {
+			numbers[i] = first + i
+		}
+		short := found.Len() > maxResults
+		err = s.each(ctx, numbers, func(ctx context.Context, n int) (err error) {
+			lines[n-first], err = s.line(ctx, r, list[n], n, short)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range lines {
+			_, _ = found.Write(line) // it returns no error
+		}
 	}
-	err = s.each(ctx, numbers, func(ctx context.Context, n int) (err error) {
-		lines[n], err = s.line(ctx, r, list[n], n)
-		return err
-	})
-	return slices.Concat(lines...), err
+	return found.Bytes(), nil
 }
 
-func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int) ([]byte, error) {
+// A function has 128 MB of memory. The lines of a page have results unless those before have more
+// than maxResults bytes.
+const (
+	resultsPage = 250
+	maxResults  = 8 << 20
+)
+
+// line returns the line of a child; a short one has no result.
+func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int, short bool) ([]byte, error) {
 	text, _ := json.Marshal(item.Text) //nolint:errchkjson // a text
 	if item.Matrix != nil {
 		text = []byte(item.Text)
@@ -177,7 +197,7 @@ func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int) ([
 		}
 		if o := child.Output; o != nil {
 			found.Output = &resultOutput{FileName: o.FileName, Size: o.Size, Digest: o.Digest}
-			if o.Text != nil && len(*o.Text) <= fan.MaxResult && json.Valid([]byte(*o.Text)) {
+			if o.Text != nil && !short && len(*o.Text) <= fan.MaxResult && json.Valid([]byte(*o.Text)) {
 				found.Result = json.RawMessage(*o.Text)
 			}
 		}
@@ -185,9 +205,11 @@ func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int) ([
 			found.Fault = &resultFault{f.Code, f.Message}
 		}
 	}
-	line, err := json.Marshal(found)
-	if err != nil {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false) // it would make a result up to six times as long
+	if err := encoder.Encode(found); err != nil {
 		return nil, fmt.Errorf("cannot encode the result of child %d: %w", n, err)
 	}
-	return append(line, '\n'), nil
+	return line.Bytes(), nil
 }
