@@ -165,6 +165,18 @@ func TestPreviousIsTheNewestEarlierRun(t *testing.T) {
 	h.wantState(h.runJob("e", c, run.Actions{}), run.Running)
 }
 
+// TestPreviousRunHasManyChildren: more children are newer than a list has runs.
+func TestPreviousRunHasManyChildren(t *testing.T) {
+	t.Parallel()
+	h := setup(t, manyMachines)
+	h.wantState(h.runJob("p", run.Constraints{}, run.Actions{}), run.Running)
+	h.skippedChildren("p", 65)
+	h.runJob("q", run.Constraints{RequirePreviousSuccess: true}, run.Actions{})
+	if r := h.record("q"); r.State == run.Running {
+		t.Errorf("got %s while the previous run has not ended", r.State)
+	}
+}
+
 // TestCancelledRunIsNoSuccess checks that the violation names the cancel of the previous run.
 func TestCancelledRunIsNoSuccess(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -58,11 +59,15 @@ func (s *effects) reconcileChildren(ctx context.Context, r run.Run) error {
 	return children.Reconcile(ctx, r.Ref())
 }
 
-// CreateChild stores a new child of a run, which has its ids. If it cannot join its pool, it is
-// skipped. If it exists, CreateChild returns it as it is stored.
+// CreateChild stores a new child of a run, which has its ids. If it cannot join its pool, or its item
+// is too long for the templates of the job, it is skipped. If it exists, CreateChild returns it as it is stored.
 func (c Creations) CreateChild(ctx context.Context, r run.Run) (run.Run, error) {
 	s := c.requests
-	if r.Missed == nil {
+	switch {
+	case r.Missed != nil:
+	case len(job.CheckExpanded(r)) > 0:
+		r.Missed = &run.Missed{Reason: run.SkipInputs, Count: 1, Until: r.Scheduled()}
+	default:
 		missed, err := s.refused(ctx, &r)
 		if err != nil {
 			return run.Run{}, err

@@ -9,9 +9,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // rerun requests a rerun of a run with the jobs that come after it.
@@ -171,4 +173,37 @@ func TestExplainAwaitedJobs(t *testing.T) {
 	h.ok(err)
 	h.exit(firstRun("stock"), 0)
 	want(explain.JobFollows, "no run is awaited")
+}
+
+// skippedChildren stores n skipped children of a run, and returns the last one.
+func (h *fixture) skippedChildren(parent string, n int) (child run.Run) {
+	h.Helper()
+	for i := range n {
+		h.clock.to(h.clock.now.Add(time.Second))
+		child = h.record(parent).ChildOf(i, fan.Item{Text: "x"}, h.clock.now)
+		child.Missed = &run.Missed{Reason: run.SkipInputs, Count: 1}
+		_, err := h.store.Create(h.Context(), port.WriteOf(run.NewSkipped(child, h.clock.now)), nil)
+		h.ok(err)
+	}
+	return child
+}
+
+// TestChildIsNoRunOfItsGraph reruns a part of a graph after a run with many children.
+func TestChildIsNoRunOfItsGraph(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.beginGraph()
+	h.exit(firstRun("prices"), 0)
+	h.exit(firstRun("stock"), 0)
+	h.exit(firstRun("report"), 0)
+	h.exit(firstRun("tidy"), 0)
+	child := h.skippedChildren(firstRun("stock"), 25)
+	if _, _, err := h.rerun(child.ID, ""); err == nil || !strings.Contains(err.Error(), "a child of run "+firstRun("stock")) {
+		t.Errorf("got %v, want a refusal that names the parent", err)
+	}
+	root, _, err := h.rerun(firstRun("prices"), "")
+	h.ok(err)
+	if given := root.Graph.Given; len(given) != 1 || given[0].RunID != firstRun("stock") {
+		t.Errorf("got %+v, want the run of stock itself", given)
+	}
 }

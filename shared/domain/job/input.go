@@ -179,7 +179,7 @@ func (d Definition) InputValues(given map[string]spec.Value) (map[string]spec.Va
 // CheckExpanded returns the problems of the program of a run with the values of its templates.
 func CheckExpanded(r run.Run) []Problem {
 	program, p := r.Expanded(), &problems{}
-	if program == nil || len(r.Inputs) == 0 && r.Event == nil {
+	if program == nil || len(r.Inputs) == 0 && r.Event == nil && r.Child == nil {
 		return nil
 	}
 	for _, argument := range program.Command {

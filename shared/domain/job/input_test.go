@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -110,5 +112,19 @@ func TestInputsOfAnotherDefinition(t *testing.T) {
 	}
 	if values, ok := d.FitInputs(map[string]spec.Value{"day": `5`}); ok {
 		t.Errorf("got %v, want values that do not fit", values)
+	}
+}
+
+// TestLongItem repeats the item of a child in a command.
+func TestLongItem(t *testing.T) {
+	t.Parallel()
+	for repeats, wrong := range map[int]bool{2: false, 32: true} {
+		r := run.Run{
+			JobID: "j", Work: spec.Work{Program: &spec.Program{Command: []string{strings.Repeat("{{item}}", repeats)}}},
+			Child: &fan.Child{Item: fan.Item{Text: strings.Repeat("x", fan.MaxItem)}},
+		}
+		if problems := job.CheckExpanded(r); (len(problems) > 0) != wrong {
+			t.Errorf("got %v for %d items of %d bytes in an argument", problems, repeats, fan.MaxItem)
+		}
 	}
 }

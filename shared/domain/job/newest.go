@@ -7,7 +7,7 @@ import (
 )
 
 // NewestRuns are the newest runs of a job: Count that succeeded, and Count that ended otherwise.
-// Skipped runs are not counted.
+// Skipped runs and children are not counted.
 type NewestRuns struct {
 	Count int
 	found [2]int
@@ -16,6 +16,9 @@ type NewestRuns struct {
 
 // group returns the index of the run's group; ok is false for a run that is not counted.
 func (NewestRuns) group(r run.Run) (i int, ok bool) {
+	if r.HasParent() {
+		return 0, false
+	}
 	if r.State == run.Completed {
 		return 0, !r.Skipped
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -22,6 +23,9 @@ func TestNewestRunsOfAJob(t *testing.T) {
 			r := run.Run{ID: fmt.Sprint(i), CreatedAt: start.Add(-time.Duration(i) * time.Minute)}
 			r.State = rapid.SampledFrom([]run.State{run.Completed, run.Completed, run.Failed, run.Cancelled, run.Orphaned, run.Running}).Draw(t, "state")
 			r.Skipped = r.State == run.Completed && rapid.Bool().Draw(t, "skipped")
+			if rapid.Bool().Draw(t, "child") {
+				r.Child = &fan.Child{Parent: "p"}
+			}
 			all = append(all, r)
 		}
 		newest := job.NewestRuns{Count: count}
@@ -32,7 +36,7 @@ func TestNewestRunsOfAJob(t *testing.T) {
 		}
 		newer := map[bool]int{}
 		for _, r := range all {
-			counts := r.State.Terminal() && !r.Skipped
+			counts := r.State.Terminal() && !r.Skipped && !r.HasParent()
 			want := counts && newer[r.State == run.Completed] < count
 			if got := newest.Has(r); got != want {
 				t.Fatalf("run %s %s of %d: got newest %t, want %t", r.ID, r.State, count, got, want)

@@ -108,6 +108,11 @@ func NoJob(r run.Run) error {
 	return refused("job %s was deleted; leave it out", r.JobID)
 }
 
+// NoParent is the fault of a child, whose output is only a part of that of its parent.
+func NoParent(r run.Run) error {
+	return refused("the run is a child of run %s; leave it out, or rerun that run", r.Child.Parent)
+}
+
 // Digest returns the digest of a request for a rerun with the jobs after it, for the digest of one
 // without them.
 func Digest(alone string) string { return fmt.Sprintf("%s, %s", alone, Field) }

@@ -19,6 +19,9 @@ const fanLimit = 30 * 24 * time.Hour
 // FansOut reports whether the run has children instead of a machine.
 func (r Run) FansOut() bool { return r.Work.Fan != nil }
 
+// HasParent reports whether the run is a child that its parent counts.
+func (r Run) HasParent() bool { return r.Child != nil && r.Child.Parent != "" }
+
 // ChildOf returns a child of the run, without its task id. at is the time of its creation. It has
 // the work and the limits of r. Constraints, actions, the key and what comes after are those of
 // the parent alone.
@@ -29,7 +32,7 @@ func (r Run) ChildOf(number int, item fan.Item, at time.Time) Run {
 		Tenant: r.Tenant, ID: fan.RunID(r.ID, number), Workspace: r.Workspace, BatchID: r.BatchID,
 		CorrelationID: r.CorrelationID, CreatedBy: r.CreatedBy, Exec: r.Exec, PayloadDigest: r.PayloadDigest, TraceParent: r.TraceParent,
 		Work: work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Trigger: TriggerFan,
-		Parameters: r.Parameters, Labels: r.Labels, Inputs: r.Inputs, RetriedAt: r.Scheduled(),
+		Parameters: r.Parameters, Labels: r.Labels, Inputs: r.Inputs, Event: r.Event, RetriedAt: r.Scheduled(),
 		Priority: r.Priority, Override: spec.Override{Priority: r.Override.Priority}, Slot: platform.Slot{Pool: r.ownPool()},
 		Lineage: append(slices.Clone(r.Lineage), r.JobID), ParentRun: r.ID,
 		Child: &fan.Child{Parent: r.ID, Number: number, Item: item},
@@ -226,7 +229,7 @@ func (d *draft) settleFan(results *Output) {
 // notifyParent adds the effect that counts an ended child.
 func (d *draft) notifyParent() {
 	switch {
-	case d.Child != nil && d.Child.Parent != "":
+	case d.HasParent():
 		d.effects = append(d.effects, Effect{Kind: EffectChildren})
 	case d.Fan != nil:
 		d.reconcileChildren()

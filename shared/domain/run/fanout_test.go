@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -142,11 +143,11 @@ func TestParentIsCheckedAgain(t *testing.T) {
 func TestChildHasTheWorkOfItsParent(t *testing.T) {
 	t.Parallel()
 	r := fanned(t, fan.Spec{Parallel: 2})
-	r.Work.Program = &spec.Program{Command: []string{"{{item}}/{{itemIndex}}/{{matrix.a}}/{{runId}}"}}
-	r.Policy.Deadline = time.Hour
+	r.Work.Program = &spec.Program{Command: []string{"{{item}}/{{itemIndex}}/{{matrix.a}}/{{runId}}/{{event.id}}"}}
+	r.Policy.Deadline, r.Event = time.Hour, &sensor.Event{ID: "e"}
 	r.Followers, r.Actions, r.Constraints = []string{"next"}, &run.Actions{}, &run.Constraints{MaxConcurrentRuns: 1}
 	child := r.ChildOf(7, fan.Item{Text: "x", Index: 12, Matrix: map[string]string{"a": "b"}}, epoch.Add(time.Minute-time.Millisecond)) // a deadline in whole seconds, so that the child can be retried
-	if got := child.Expanded().Command[0]; got != "x/12/b/pages:1.7" {
+	if got := child.Expanded().Command[0]; got != "x/12/b/pages:1.7/e" {
 		t.Errorf("got command %s", got)
 	}
 	switch {
@@ -158,6 +159,9 @@ func TestChildHasTheWorkOfItsParent(t *testing.T) {
 		t.Errorf("got a retention of %s, want at least a day", child.Policy.RecordRetention)
 	case child.TaskID != r.ChildOf(7, fan.Item{}, epoch).TaskID:
 		t.Error("the task id of a child changes")
+	}
+	if limited := decideAll(t, decideAll(t, run.New(child, epoch).Run, run.Admitted{Pool: "default"}), run.JobLimited{}); limited.JobSlot.Pool != "" {
+		t.Errorf("got slot %+v of the job for a child", limited.JobSlot)
 	}
 	ended := child
 	ended.State = run.Completed

@@ -88,11 +88,11 @@ func (f JobGranted) apply(d *draft) error {
 }
 
 // JobLimited: the job of a run that began without a limit has one now. The run takes a slot of
-// it and continues.
+// it and continues. A child needs none.
 type JobLimited struct{}
 
 func (JobLimited) apply(d *draft) error {
-	if d.JobID != "" && d.Attempt.Number > 0 && !d.State.Terminal() && d.JobSlot.Counted() == "" {
+	if d.JobID != "" && !d.HasParent() && d.Attempt.Number > 0 && !d.State.Terminal() && d.JobSlot.Counted() == "" {
 		d.JobSlot = platform.Slot{Pool: platform.JobPool(d.JobID), Limit: limit.ConcurrentRuns, State: platform.SlotHeld, Since: d.now}
 		d.changed = true
 	}
@@ -159,5 +159,5 @@ func (r Run) Replacement(newer string) CancelRequested {
 // IgnoredAsPrevious reports whether requirePreviousSuccess ignores the run: it was skipped, or
 // replaced by a newer run of its job.
 func (r Run) IgnoredAsPrevious() bool {
-	return r.Skipped || r.Child != nil && r.Child.Parent != "" || r.State == Cancelled && r.Cancel != nil && r.JobID != "" && r.Cancel.By == replacedBy(r.JobID)
+	return r.Skipped || r.HasParent() || r.State == Cancelled && r.Cancel != nil && r.JobID != "" && r.Cancel.By == replacedBy(r.JobID)
 }

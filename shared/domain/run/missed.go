@@ -42,7 +42,8 @@ const (
 	SkipUpstreamFailed SkipReason = "upstream_failed"
 	// SkipUpstreamCancelled: the graph was cancelled.
 	SkipUpstreamCancelled SkipReason = "upstream_cancelled"
-	// SkipInputs: the newest definition of a job that comes after others has no value for an input.
+	// SkipInputs: the newest definition of a job that comes after others has no value for an input,
+	// or the item of a child is too long for the templates of the job.
 	SkipInputs SkipReason = "invalid_inputs"
 	// SkipPaused: the job comes after others, and was paused.
 	SkipPaused SkipReason = "paused"
@@ -71,7 +72,7 @@ func (m Missed) String() string {
 		SkipQueueFull: "the queue of the job's pool is full",
 		SkipNoPool:    "the job's pool does not exist",
 		SkipNoExec:    "the job is of a program of the host and was stored without the scope exec; apply it again with a token that has it",
-		SkipInputs:    "an input of the job has no valid value",
+		SkipInputs:    "an input or the item has no valid value for the job",
 	}[m.Reason])
 }
 
