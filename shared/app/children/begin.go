@@ -178,7 +178,7 @@ const (
 	maxResults  = 8 << 20
 )
 
-// line returns the line of a child; a short one has no result.
+// line returns the result of a child as JSON; a short one has no output.
 func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int, short bool) ([]byte, error) {
 	text, _ := json.Marshal(item.Text) //nolint:errchkjson // a text
 	if item.Matrix != nil {
