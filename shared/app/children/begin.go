@@ -94,8 +94,8 @@ func (s *Children) output(ctx context.Context, r run.Run, from fan.Source, read 
 	if output == nil {
 		return nil, fault.New(fault.ItemsInvalid, "%s has no output with the items", of)
 	}
-	if output.Size > maxOutput {
-		return nil, fault.New(fault.ItemsInvalid, "the output of %s has %d bytes, want at most %d", of, output.Size, maxOutput)
+	if output.Size > fan.MaxOutput {
+		return nil, fault.New(fault.ItemsInvalid, "the output of %s has %d bytes, want at most %d", of, output.Size, fan.MaxOutput)
 	}
 	content, err := read(ctx, *output)
 	if errors.Is(err, port.ErrNotFound) {
@@ -110,9 +110,6 @@ func (s *Children) output(ctx context.Context, r run.Run, from fan.Source, read 
 	}
 	return texts, nil
 }
-
-// maxOutput is the size of an output with items: these, and what else is in the document.
-const maxOutput = 4 * fan.MaxItems
 
 // result is a line of the results of a run with children.
 type result struct {

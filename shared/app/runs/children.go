@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -96,22 +97,19 @@ func (s *Launches) begin(ctx context.Context, r run.Run) error {
 	return children.Begin(ctx, r, s.outputs.read)
 }
 
-// read reads an accepted output, at most maxRead bytes of it.
+// read reads an accepted output, at most fan.MaxOutput bytes of it.
 func (s *Outputs) read(ctx context.Context, output run.Upload) ([]byte, error) {
 	body, _, err := s.outputs.Open(ctx, port.Accepted, output.Key, port.Span{})
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the output: %w", err)
 	}
-	content, err := io.ReadAll(io.LimitReader(body, maxRead))
+	content, err := io.ReadAll(io.LimitReader(body, fan.MaxOutput))
 	_ = body.Close()
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, "cannot read the output")
 	}
 	return content, nil
 }
-
-// maxRead bounds an output that is read as a list of items.
-const maxRead = 8 << 20
 
 // The name and the type of the results of a run with children.
 const resultsName, resultsType = "results.jsonl", "application/jsonl"

@@ -12,6 +12,9 @@ const (
 	// MaxItem and MaxItems are the sizes in bytes of one item, and of all together.
 	MaxItem  = 4 << 10
 	MaxItems = 768 << 10
+	// MaxOutput is the size in bytes of an output with items: these, and what else is in the
+	// document.
+	MaxOutput = 4 * MaxItems
 	// MaxAxes is the maximum number of axes of a matrix.
 	MaxAxes = 10
 	// MaxResult is the maximum size in bytes of the result of a child in the output of its parent.
