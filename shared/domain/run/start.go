@@ -381,25 +381,3 @@ func (d *draft) recordRefusal(f *fault.Fault) {
 		d.refusals = append(d.refusals, f)
 	}
 }
-
-// endKilled ends the attempt with CancelTimeout: its worker was or will be killed after a
-// cancel request.
-func (d *draft) endKilled(format string, args ...any) {
-	why := fault.New(fault.CancelTimeout, format, args...)
-	d.endAttempt(OutcomeFailed, why.Message, why)
-}
-
-// lost returns the fault of a machine that ended before its worker reported.
-func lost(exit *Exit) *fault.Fault {
-	switch {
-	case exit == nil:
-		return fault.New(fault.WorkerLost, "the machine is gone and its worker never reported")
-	case exit.OOM:
-		return fault.New(fault.OutOfMemory, "the worker was killed because its memory was exhausted; give the machine more memory, or the worker less work")
-	case exit.Requested:
-		return fault.New(fault.MachineStopped, "the machine was stopped from outside; the attempt does not count")
-	case exit.Signal != 0:
-		return fault.New(fault.WorkerLost, "the worker was ended by signal %d before it reported", exit.Signal)
-	}
-	return fault.New(fault.WorkerLost, "the worker exited with code %d before it reported", exit.Code)
-}
