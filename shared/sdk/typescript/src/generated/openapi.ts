@@ -5865,9 +5865,9 @@ export interface operations {
             header?: {
                 /** @description In the binary mode, as are the other attributes, also `ce-time`, `ce-dataschema` and extensions. */
                 "ce-specversion"?: "1.0";
-                /** @description Id of the event */
+                /** @description Id of the event, unique in its source. */
                 "ce-id"?: string;
-                /** @description Source of the event */
+                /** @description Source of the event, a URI reference. */
                 "ce-source"?: string;
                 /** @description Type of the event. */
                 "ce-type"?: string;
