@@ -252,6 +252,10 @@ generate: ## write the generated parts of the documents
 	$(GO) test ./events -run ExamplesFollow -count 1 -args -rewrite
 	$(GO) test ./shared/archtest ./shared/sdk/go/generate ./local/proof/cost ./local/proof/bench/counts -run 'Fresh|WhatARunCosts' -count 1 -args -rewrite
 
+.PHONY: generate-sdks
+generate-sdks: ## write the generated files of the SDKs, LANG=go, python, typescript or rust; all without it
+	@shared/sdk/generate.sh $(if $(filter command,$(origin LANG)),$(LANG))
+
 .PHONY: verify
 verify: format-check vet lint fresh ## format, vet, linters, generated files fresh
 

@@ -6,7 +6,9 @@ python tools/generate.py --check  fails if a file is stale
 
 from __future__ import annotations
 
+import hashlib
 import keyword
+import os
 import re
 import subprocess
 import sys
@@ -457,15 +459,29 @@ def formatted(text: str, name: str) -> str:
     return text
 
 
+def digests(files: dict[Path, str]) -> str:
+    """Return the digests of the sources and of the files, as sha256sum prints them.
+
+    A test in Go compares them without Python. "sha256sum -c tools/generated.sum" does the same.
+    """
+    sources = [DOCUMENT, HERE / "generate.py", HERE / "operations.py"]
+    sources += [HERE.parent / "requirements.txt", HERE.parent / "pyproject.toml"]
+    sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
+    sums |= {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
+    names = {os.path.relpath(path, HERE.parent): value for path, value in sums.items()}
+    return "".join(f"{names[name]}  {name}\n" for name in sorted(names))
+
+
 def main() -> int:
     """Write or check the files."""
     document = yaml.safe_load(DOCUMENT.read_text(encoding="utf-8"))
     models = Models(document["components"]["schemas"])
     files = {PACKAGE / "models.py": models.generate()}
     files[PACKAGE / "client" / "_calls.py"] = Operations(document, models).generate()
+    files = {path: formatted(text, str(path)) for path, text in files.items()}
+    files[HERE / "generated.sum"] = digests(files)
     stale = 0
     for path, text in files.items():
-        text = formatted(text, str(path))
         if "--check" in sys.argv:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 print(f"stale: {path.name}; run python tools/generate.py")

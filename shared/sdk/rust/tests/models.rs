@@ -43,10 +43,15 @@ fn round_trip<M: DeserializeOwned + Serialize>(value: &Value, extra: impl Fn(&M)
 #[test]
 fn generated_files_are_fresh() {
     let (models, tests) = generate::generate(&generate::document());
-    for (path, want) in [
+    let mut files = vec![
         ("src/models/generated.rs", models),
         ("tests/generated/trips.rs", tests),
-    ] {
+    ];
+    files.push((
+        "tests/generated/generated.sum",
+        generate::sums::digests(&files),
+    ));
+    for (path, want) in files {
         // As it is now: what was compiled may be of a folder that no longer exists.
         let path = format!("{}/{path}", std::env::var("CARGO_MANIFEST_DIR").unwrap());
         if std::env::var_os("SORTIE_REWRITE").is_some() {

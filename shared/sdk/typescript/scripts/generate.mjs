@@ -1,6 +1,8 @@
 // Makes src/generated from the OpenAPI document and from the code of the heartbeat
 // thread. With --check it writes nothing and fails if a file is out of date.
+import { createHash } from "node:crypto";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
+import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import openapiTS, { astToString } from "openapi-typescript";
@@ -97,9 +99,21 @@ files.set("testdata/examples.ts", banner + `import type { Schemas } from "@sorti
 // The heartbeat thread, as a text: bundlers cannot lose it.
 const thread = await build({
   entryPoints: [fileURLToPath(new URL("src/worker/thread.ts", root))],
-  bundle: true, write: false, platform: "node", target: "node20", format: "cjs", charset: "ascii", legalComments: "none",
+  bundle: true, write: false, metafile: true, absWorkingDir: fileURLToPath(root), platform: "node", target: "node20", format: "cjs", charset: "ascii", legalComments: "none",
 });
 files.set("src/generated/thread.ts", banner + `export const threadCode: string = ${JSON.stringify(thread.outputFiles[0].text)};\n`);
+
+// The digests of what the files were made from, and of the files. A test in Go compares them without
+// Node. "sha256sum -c testdata/generated.sum" does the same.
+const sources = [fileURLToPath(source), fileURLToPath(envelope), fileURLToPath(import.meta.url), fileURLToPath(new URL("package.json", root)),
+  ...Object.keys(thread.metafile.inputs).map((path) => fileURLToPath(new URL(path, root)))];
+const sums = new Map([...files].map(([name, text]) => [name, digest(text)]));
+for (const path of sources) sums.set(relative(fileURLToPath(root), path), digest(await readFile(path)));
+files.set("testdata/generated.sum", [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, sum]) => `${sum}  ${name}\n`).join(""));
+
+function digest(content) {
+  return createHash("sha256").update(content).digest("hex");
+}
 
 let stale = 0;
 for (const [name, text] of files) {
