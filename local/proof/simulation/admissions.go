@@ -11,13 +11,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
-// admitting reports whether the jobs of the world have constraints that refuse runs for a
-// while. Limits change, hooks refuse for a while, runs fail, and requests overlap. In three of
-// four such worlds Sortie has no faults, so admissions are checked exactly.
-func (w *world) admitting() bool {
-	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%10 == 5 || w.seed%20 == 10 || w.seed%20 == 14)
-}
-
 // drawAdmitting replaces the settings that would keep runs apart or end them early.
 func (w *world) drawAdmitting() {
 	w.longest = min(w.longest, 20*time.Minute)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"hash/crc32"
 	"slices"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // awsHome runs the adapters of DynamoDB and Step Functions on in-process fakes of the services,
 // whose clocks are correct. Every call of Sortie runs in its own process.
 type awsHome struct {
-	w      *world
+	w      *base
 	db     *awsfake.DynamoDB
 	store  *dynamo.Store
 	steps  *awsfake.StepFunctions
@@ -31,13 +32,16 @@ type awsHome struct {
 
 const tableName = "sortie"
 
+// lanes is the number of concurrent relays on AWS. They have changes of different runs.
+const lanes = 4
+
 // encoded selects one in 40 seeds to call DynamoDB through the SDK, which takes longer than a
 // direct call of the fake.
 const encoded = 40
 
 // newAWSHome returns the services of AWS without data. Replicas and indexes of
 // the table lag, some reads are stale, and calls are throttled or conflict.
-func newAWSHome(ctx context.Context, w *world) (*awsHome, error) {
+func newAWSHome(ctx context.Context, w *base) (*awsHome, error) {
 	h := &awsHome{w: w}
 	lag := time.Duration(w.random.IntN(3)) * w.upTo(3*time.Second)
 	w.lag = lag
@@ -139,7 +143,7 @@ func (h *awsHome) settle() { h.db.Settle() }
 func (h *awsHome) survivesCrash() bool { return true }
 
 // trueClock is the correct clock of a service.
-type trueClock struct{ w *world }
+type trueClock struct{ w *base }
 
 var _ clock.Clock = trueClock{}
 
@@ -149,4 +153,33 @@ func (c trueClock) Now() time.Time { return c.w.time.now }
 // NewTimer implements clock.Clock as hostClock does.
 func (c trueClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 	return hostClock(c).NewTimer(d)
+}
+
+// laneOf returns the lane of a record. All changes of an item are in the same lane.
+func laneOf(record json.RawMessage) int {
+	var r struct {
+		Change struct {
+			Keys json.RawMessage `json:"Keys"`
+		} `json:"dynamodb"`
+	}
+	_ = json.Unmarshal(record, &r) //nolint:errcheck // the fake has encoded it
+	return int(crc32.ChecksumIEEE(r.Change.Keys) % lanes)
+}
+
+// sequence returns the sequence number of a record of the table's stream.
+func sequence(record json.RawMessage) string {
+	var r struct {
+		Change struct {
+			Number string `json:"SequenceNumber"`
+		} `json:"dynamodb"`
+	}
+	_ = json.Unmarshal(record, &r) //nolint:errcheck // the fake has encoded it
+	return r.Change.Number
+}
+
+func numberOf(record json.RawMessage) (n int) {
+	for _, digit := range sequence(record) {
+		n = 10*n + int(digit-'0')
+	}
+	return n
 }

@@ -15,11 +15,11 @@ import (
 
 // buckets is an object store in memory that loses calls.
 type buckets struct {
-	w       *world
+	w       *base
 	buckets map[port.Bucket]map[string][]byte
 }
 
-func newBuckets(w *world) *buckets {
+func newBuckets(w *base) *buckets {
 	return &buckets{w, map[port.Bucket]map[string][]byte{port.Uploads: {}, port.Accepted: {}}}
 }
 
@@ -66,7 +66,7 @@ func (b *buckets) Accept(ctx context.Context, key, etag string) (port.Object, er
 	if object.ETag != etag {
 		return object, port.ErrChanged
 	}
-	b.w.maybeCancel(strings.Split(key, "/")[1])
+	b.w.watch.DuringCall(strings.Split(key, "/")[1])
 	b.buckets[port.Accepted][key] = b.buckets[port.Uploads][key]
 	return object, b.maybeLost(ctx, "response to accept")
 }

@@ -9,11 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/functions/callback"
-	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
-	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // call is one HTTP call of a worker.
@@ -35,13 +32,6 @@ type answer struct {
 func (a answer) conclusive() bool { return a.status != 0 && a.status < http.StatusInternalServerError }
 
 func (a answer) ok() bool { return a.status == http.StatusOK }
-
-// workerAPI returns the handler for the routes that workers call.
-func (w *world) workerAPI(system *app.System) (http.Handler, error) {
-	return httpkit.New(httpkit.Config{
-		Loopback: true, Clock: serverClock{hostClock{w}}, Log: w.log, NewID: func() string { return w.hex(16) },
-	}, callback.Routes(system.Workers, system.Intake)...)
-}
 
 // send makes a call. The request or the response can be lost, and the request can arrive a
 // second time later.

@@ -8,29 +8,11 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
-	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
-
-var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost", Scopes: access.Scopes()}
-
-// errUnreachable is returned by calls to a process that has crashed or is unreachable.
-var errUnreachable = fault.New(fault.Unavailable, "no response")
-
-// clientCall makes a client's call. The response can be lost.
-func (w *world) clientCall(do func(context.Context) error) (err error) {
-	if w.down(networkOutage) {
-		return errUnreachable
-	}
-	if !w.call(func(ctx context.Context) { err = do(ctx) }) || w.chance(w.plan.lostCalls) {
-		return errUnreachable
-	}
-	return err
-}
 
 // submit requests a run and repeats the request until it is answered.
 func (w *world) submit(key string, policy *contract.Policy) {

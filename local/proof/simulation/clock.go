@@ -181,7 +181,7 @@ func (t *timeline) abandon() {
 
 // hostClock is the clock of the host that runs the current call. It differs from the timeline
 // by the host's offset.
-type hostClock struct{ w *world }
+type hostClock struct{ w *base }
 
 // Now implements clock.Clock.
 func (c hostClock) Now() time.Time { return c.w.time.now.Add(c.w.offset()) }

@@ -7,13 +7,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
-// contended reports whether the jobs of the world compete for a few slots of the pool, of their
-// keys and of themselves, while the limits of the pool change. Such a world injects no faults
-// into Sortie, so queues are checked exactly.
-func (w *world) contended() bool {
-	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%10 == 7 || w.seed%20 == 4)
-}
-
 // contention is the kind of slot that most runs of a contended world compete for.
 type contention int
 

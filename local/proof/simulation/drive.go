@@ -64,9 +64,9 @@ func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
 func (w *world) run(ctx context.Context) (Outcome, error) {
 	var err error
 	if w.onAWS() {
-		w.home, err = newAWSHome(ctx, w)
+		w.home, err = newAWSHome(ctx, w.base)
 	} else {
-		w.home, err = newLocalHome(w)
+		w.home, err = newLocalHome(w.base)
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -94,7 +94,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.startOperator()
 	w.startFleet()
 	w.startSubscribers()
-	w.planOutages()
+	w.planOutages(w.ways.outages)
 	w.time.spawn(true, func() { w.sweep(restartHorizon) })
 	w.scheduleSweep()
 	end := start.Add(w.maxTime())
@@ -152,28 +152,6 @@ func (w *world) step(ctx context.Context) {
 		return
 	}
 	w.call(func(context.Context) { do(ctx) })
-}
-
-// scheduleSweep schedules the next sweep.
-func (w *world) scheduleSweep() {
-	w.time.push(w.config.SweepInterval, true, func() {
-		if w.settling {
-			return
-		}
-		w.scheduleSweep()
-		w.time.spawn(true, func() { w.sweep(0) })
-	})
-}
-
-func (w *world) sweep(early time.Duration) {
-	if w.down(sweepOutage) || w.down(processOutage) {
-		return
-	}
-	w.call(func(ctx context.Context) {
-		if err := w.system.Sweep(ctx, early); err != nil {
-			w.note("sweep: %v", err)
-		}
-	})
 }
 
 // quiet reports whether only sweeps remain.

@@ -14,7 +14,7 @@ import (
 
 // executions injects faults into calls of the home's executions: requests and responses are
 // lost.
-type executions struct{ w *world }
+type executions struct{ w *base }
 
 func (e *executions) call(ctx context.Context, do func() error) error {
 	w := e.w
@@ -89,7 +89,7 @@ func (e *executions) Stop(ctx context.Context, name, cause string) error {
 }
 
 // stop stops an execution.
-func (w *world) stop(ctx context.Context, name, cause string) error {
+func (w *base) stop(ctx context.Context, name, cause string) error {
 	err := w.home.executions().Stop(ctx, name, cause)
 	if at := w.positions[name]; at != nil && err == nil {
 		at.ended = true
@@ -145,7 +145,7 @@ type position struct {
 var final = []string{string(run.StepCompleted), string(run.StepFailed), string(run.StepCancelled)}
 
 // entered records that an execution enters a state.
-func (w *world) entered(execution, state string) {
+func (w *base) entered(execution, state string) {
 	at := w.positions[execution]
 	if at == nil {
 		at = &position{}
@@ -156,7 +156,7 @@ func (w *world) entered(execution, state string) {
 
 // watchCall records the token of a token state. It checks that no state times out whose worker
 // sends heartbeats.
-func (w *world) watchCall(payload json.RawMessage) {
+func (w *base) watchCall(payload json.RawMessage) {
 	var in runs.StepInput
 	if err := json.Unmarshal(payload, &in); err != nil {
 		w.fail("cannot decode the input of a function: %v", err)
@@ -167,6 +167,6 @@ func (w *world) watchCall(payload json.RawMessage) {
 		w.tokens[in.Token] = in.Generation
 	}
 	if why := in.Carried.Error; why != nil && why.Error == "States.HeartbeatTimeout" {
-		w.checkStateTimeout(in.Ref)
+		w.watch.HeartbeatTimeout(in.Ref)
 	}
 }

@@ -11,9 +11,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// fannedOut reports whether the runs of the world's job have children.
-func (w *world) fannedOut() bool { return w.seed%50 == 20 || w.seed%50 == 35 }
-
 // fanOut is the drawn job of a world with children.
 type fanOut struct {
 	items, parallel, maxFailures int

@@ -85,8 +85,8 @@ type epoch struct {
 // maxCatchUp limits the missed firings that a job catches up at once.
 const maxCatchUp = 100
 
-// touchJob records that a job may have changed.
-func (w *world) touchJob(id string) { w.touchedJobs[id] = true }
+// TouchJob implements watch. It records that a job may have changed.
+func (w *world) TouchJob(id string) { w.touchedJobs[id] = true }
 
 // refreshJobs reads the jobs that may have changed.
 func (w *world) refreshJobs() {

@@ -11,9 +11,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
-// graphed reports whether the jobs of the world come after one another.
-func (w *world) graphed() bool { return w.seed%50 == 29 || w.seed%50 == 24 }
-
 // maxGraph is the largest number of jobs in the graph of a world. A world on AWS makes more calls
 // for each of them.
 func (w *world) maxGraph() int {

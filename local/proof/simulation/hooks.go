@@ -27,7 +27,7 @@ const hookTime = 35 * time.Second
 
 // hooks are the hook receivers of jobs.
 type hooks struct {
-	w *world
+	w *base
 	// accepted and refused count the messages by message id.
 	accepted, refused map[string]int
 	// allowedAt is the time of the last permission before a run began. awayAt is the time at
@@ -35,7 +35,7 @@ type hooks struct {
 	allowedAt, awayAt map[string]time.Time
 }
 
-func newHooks(w *world) *hooks {
+func newHooks(w *base) *hooks {
 	return &hooks{w: w, accepted: map[string]int{}, refused: map[string]int{}, allowedAt: map[string]time.Time{}, awayAt: map[string]time.Time{}}
 }
 

@@ -39,13 +39,13 @@ func (w *world) newHost(name string) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w}
+	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w.base}
 	store := faultyWebhooks{w.process.store, w}
 	published := api.Published("http://sortie")
 	published.Bare = !w.home.survivesCrash() // the local process has the signing key
 	turns := w.writerTurns(clock)
 	h.relay = delivery.NewRelay(feed, w.events.keys, turns, clock, w.log, published, series.Discard)
-	subscriptions := delivery.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w})
+	subscriptions := delivery.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w.base})
 	h.delivery = delivery.NewDeliverer(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
 	h.dispatch = delivery.NewDispatch(h.delivery, turns)
 	bus := delivery.NewBus(feed, w.events, w.events.keys, turns, w.log)
@@ -65,7 +65,7 @@ func noLags(context.Context) ([]series.Sample, error) { return nil, nil }
 // onHost calls do with a host. It returns false if the host has crashed; that host is not used
 // again.
 func (w *world) onHost(do func(context.Context, *host)) bool {
-	p := w.process
+	p := &w.events.relays
 	var h *host
 	if last := len(p.hosts) - 1; last >= 0 {
 		h = p.hosts[last]

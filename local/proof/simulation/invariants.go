@@ -263,9 +263,9 @@ func (w *world) workersOf(r *run.Run) []*worker {
 	return nil
 }
 
-// checkStateTimeout checks that the heartbeat clock of a state does not expire while its worker
+// HeartbeatTimeout implements watch. It checks that the heartbeat clock of a state does not expire while its worker
 // sends heartbeats.
-func (w *world) checkStateTimeout(ref run.Ref) {
+func (w *world) HeartbeatTimeout(ref run.Ref) {
 	r := w.records.byID[ref.ID]
 	if r == nil || !w.calm() || r.State != run.Running || r.Attempt.HeartbeatExempt {
 		return

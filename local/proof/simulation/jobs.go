@@ -20,10 +20,6 @@ import (
 // maxJobs limits the jobs of a world.
 const maxJobs = 3
 
-// chained reports whether the jobs of the world trigger one another in a chain that exceeds the
-// limit.
-func (w *world) chained() bool { return w.seed%50 == 19 || w.seed%50 == 44 }
-
 // drawJobs draws the number of jobs and the time for which their schedules fire.
 func (w *world) drawJobs() {
 	if w.graphed() {

@@ -50,13 +50,13 @@ type database interface {
 
 // localHome is SQLite and the local engine, inside the process.
 type localHome struct {
-	w      *world
+	w      *base
 	path   string
 	db     *sqlite.DB
 	engine *engine.Engine
 }
 
-func newLocalHome(w *world) (*localHome, error) {
+func newLocalHome(w *base) (*localHome, error) {
 	h := &localHome{w: w, path: filepath.Join(w.dir, "sortie.db")}
 	return h, copyTemplate(h.path)
 }

@@ -20,14 +20,6 @@ func (w *world) drawMissed(d, constraints map[string]any) {
 	}
 }
 
-// precision is the permitted delay of a wake-up without a failure.
-func (w *world) precision() time.Duration {
-	if w.home.survivesCrash() {
-		return 90 * time.Second
-	}
-	return 0
-}
-
 // deadlineOf returns the time within which a firing may start, after its jitter.
 func deadlineOf(d job.Definition) time.Duration {
 	if deadline, err := time.ParseDuration(string(d.StartingDeadline)); err == nil {

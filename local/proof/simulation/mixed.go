@@ -13,9 +13,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// mixed reports whether the world has pools on several runners, with fallbacks.
-func (w *world) mixed() bool { return w.seed%5 == 3 }
-
 // pool is a pool as defined by its operator.
 type pool struct {
 	id         string

@@ -1,10 +1,7 @@
 package simulation
 
 import (
-	"context"
 	"time"
-
-	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
 // outage is a kind of long failure.
@@ -27,21 +24,22 @@ const (
 )
 
 // drawOutage draws the length of an outage: minutes, or hours.
-func (w *world) drawOutage() time.Duration {
+func (w *base) drawOutage() time.Duration {
 	return w.between(10*time.Second, w.longestOutage())
 }
 
 // longestOutage limits the length of one outage.
-func (w *world) longestOutage() time.Duration { return min(4*w.longest, 6*time.Hour) }
+func (w *base) longestOutage() time.Duration { return min(4*w.longest, 6*time.Hour) }
 
 // outageEvents returns the minimum history limit with which an execution survives an outage.
 // During it two Tasks are retried, at most once every 20 s, and each retry adds 3 events. Three
 // quarters of the history remain after the hand-over.
-func (w *world) outageEvents() int { return int(w.longestOutage()/(20*time.Second)) * 2 * 3 * 4 / 3 }
+func (w *base) outageEvents() int { return int(w.longestOutage()/(20*time.Second)) * 2 * 3 * 4 / 3 }
 
-// planOutages draws and schedules the outages.
-func (w *world) planOutages() {
-	for range w.ways.outages {
+// planOutages draws and schedules the outages. platforms is the number of those of the API
+// server of a cluster and of the engine.
+func (w *base) planOutages(platforms int) {
+	for range platforms {
 		kind, length := clusterOutage+outage(w.random.IntN(2)), w.between(10*time.Second, 10*time.Minute)
 		w.outageTime += length
 		w.time.push(w.upTo(2*w.longest), false, func() { w.beginOutage(kind, length) })
@@ -53,7 +51,7 @@ func (w *world) planOutages() {
 	}
 }
 
-func (w *world) beginOutage(kind outage, length time.Duration) {
+func (w *base) beginOutage(kind outage, length time.Duration) {
 	if w.isHealed() {
 		return
 	}
@@ -71,7 +69,7 @@ func (w *world) beginOutage(kind outage, length time.Duration) {
 		w.crash()
 	case engineOutage:
 		if w.chance(0.5) {
-			w.engine.die()
+			w.watch.EngineOutage()
 		}
 	case suspension:
 		w.time.now = w.time.now.Add(length)
@@ -82,7 +80,7 @@ func (w *world) beginOutage(kind outage, length time.Duration) {
 }
 
 // outageEnded records the end of an outage.
-func (w *world) outageEnded(kind outage) {
+func (w *base) outageEnded(kind outage) {
 	w.upSince = w.time.now
 	deaf := kind == networkOutage || kind == processOutage || kind == storeOutage || kind == suspension
 	if deaf {
@@ -91,23 +89,14 @@ func (w *world) outageEnded(kind outage) {
 }
 
 // down reports whether an outage of the kind is in progress.
-func (w *world) down(kind outage) bool { return w.outages[kind].After(w.time.now) }
+func (w *base) down(kind outage) bool { return w.outages[kind].After(w.time.now) }
 
 // anyDown reports whether any outage is in progress.
-func (w *world) anyDown() bool {
+func (w *base) anyDown() bool {
 	for kind := range outageKinds {
 		if w.down(kind) {
 			return true
 		}
 	}
 	return false
-}
-
-// canary sends a canary to the public address.
-func (w *world) canary(ctx context.Context, token string) error {
-	if w.down(networkOutage) || w.chance(w.plan.lostCalls) {
-		return fault.New(fault.Unavailable, "unreachable")
-	}
-	_, err := w.system.ReceiveCanary(ctx, token)
-	return err
 }

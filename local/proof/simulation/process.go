@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/local/twin/engine"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -18,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 	"github.com/sortie-dev/sortie/statemachines"
 )
@@ -27,19 +29,17 @@ type processCrash struct{}
 
 // process is one start of Sortie with its memory.
 type process struct {
-	w         *world
+	w         *base
 	store     database
 	api       http.Handler
 	functions map[string]lambdakit.TaskFunc
 	crashed   bool
 	// clockOffset is the offset of its host's clock.
 	clockOffset time.Duration
-	// hosts are idle relay processes. In the local home one host serves all calls.
-	hosts []*host
 }
 
 // startProcess starts Sortie with the stored data.
-func (w *world) startProcess(ctx context.Context) error {
+func (w *base) startProcess(ctx context.Context) error {
 	p := &process{w: w, clockOffset: w.drawOffset()}
 	w.process = p
 	w.starts++
@@ -63,12 +63,12 @@ func (w *world) startProcess(ctx context.Context) error {
 	if err := w.home.start(ctx); err != nil {
 		return err
 	}
-	w.startEvents()
+	w.watch.Started()
 	return nil
 }
 
 // storeFaults draws the fault of a store call.
-func (w *world) storeFaults(fake.Call) fake.Fate {
+func (w *base) storeFaults(fake.Call) fake.Fate {
 	w.maybeInterrupt()
 	switch {
 	case w.down(storeOutage):
@@ -82,7 +82,7 @@ func (w *world) storeFaults(fake.Call) fake.Fate {
 }
 
 // chance draws from the world's random numbers. It implements runs.Random.
-type chance struct{ w *world }
+type chance struct{ w *base }
 
 // Float64 implements runs.Random.
 func (c chance) Float64() float64 { return c.w.random.Float64() }
@@ -103,7 +103,7 @@ var stateMachine = sync.OnceValues(func() ([]byte, error) {
 
 // invoke calls a function for the state machine. Calls can be lost, be delayed, and fail
 // without a code.
-func (w *world) invoke(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
+func (w *base) invoke(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 	w.watchCall(payload)
 	if w.chance(w.plan.lostCalls / 2) {
 		return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}
@@ -139,7 +139,7 @@ func (c called) Value(key any) any {
 }
 
 // function calls a function of the current process.
-func (w *world) function(invocation context.Context, name string, payload json.RawMessage) (answer json.RawMessage, err error) {
+func (w *base) function(invocation context.Context, name string, payload json.RawMessage) (answer json.RawMessage, err error) {
 	functions := w.process.functions
 	ok := w.call(func(ctx context.Context) {
 		// The context of a local function ends only with its process.
@@ -182,7 +182,7 @@ func (i *invocation) checkCrash() {
 
 // call makes a call of Sortie. It returns false if the caller gets no answer: the process has
 // crashed, crashes meanwhile, or closes the connection.
-func (w *world) call(do func(context.Context)) (ok bool) {
+func (w *base) call(do func(context.Context)) (ok bool) {
 	if w.process.crashed {
 		return false
 	}
@@ -210,7 +210,7 @@ func (w *world) call(do func(context.Context)) (ok bool) {
 }
 
 // drawOffset draws the offset of a host's clock.
-func (w *world) drawOffset() time.Duration {
+func (w *base) drawOffset() time.Duration {
 	if w.plan.skew == 0 {
 		return 0
 	}
@@ -218,7 +218,7 @@ func (w *world) drawOffset() time.Duration {
 }
 
 // offset returns the offset of the clock of the host of the current call.
-func (w *world) offset() time.Duration {
+func (w *base) offset() time.Duration {
 	if w.time.current != nil && w.time.current.call != nil {
 		return w.time.current.call.clockOffset
 	}
@@ -226,7 +226,7 @@ func (w *world) offset() time.Duration {
 }
 
 // maybeCrash panics if the process of the current call has crashed, or crashes it at random.
-func (w *world) maybeCrash() {
+func (w *base) maybeCrash() {
 	if w.time.current == nil || w.time.current.call == nil {
 		return
 	}
@@ -244,7 +244,7 @@ func (w *world) maybeCrash() {
 
 // maybeInterrupt ends the context of the current call at random, like a caller that disconnects
 // or a deadline.
-func (w *world) maybeInterrupt() {
+func (w *base) maybeInterrupt() {
 	if w.time.current != nil && w.time.current.call != nil && !w.time.current.call.lasting && w.chance(w.plan.interrupts) {
 		w.note("the call is interrupted")
 		w.time.current.call.cancel()
@@ -260,7 +260,7 @@ func interrupted(ctx context.Context) error {
 }
 
 // crash kills the process and schedules the next start.
-func (w *world) crash() {
+func (w *base) crash() {
 	if w.process.crashed {
 		return
 	}
@@ -270,7 +270,7 @@ func (w *world) crash() {
 
 // restart cleans up a crashed process and starts the next one, unless the
 // process is still down.
-func (w *world) restart() {
+func (w *base) restart() {
 	if wait := w.outages[processOutage].Sub(w.time.now); wait > 0 {
 		w.time.push(wait, false, w.restart)
 		return
@@ -286,4 +286,50 @@ func (w *world) restart() {
 	}
 	w.upSince = w.time.now
 	w.time.spawn(true, func() { w.sweep(restartHorizon) })
+}
+
+// scheduleSweep schedules the next sweep.
+func (w *base) scheduleSweep() {
+	w.time.push(w.config.SweepInterval, true, func() {
+		if w.settling {
+			return
+		}
+		w.scheduleSweep()
+		w.time.spawn(true, func() { w.sweep(0) })
+	})
+}
+
+func (w *base) sweep(early time.Duration) {
+	if w.down(sweepOutage) || w.down(processOutage) {
+		return
+	}
+	w.call(func(ctx context.Context) {
+		if err := w.system.Sweep(ctx, early); err != nil {
+			w.note("sweep: %v", err)
+		}
+	})
+}
+
+// workerAPI returns the handler for the routes that workers call.
+func (w *base) workerAPI(system *app.System) (http.Handler, error) {
+	return httpkit.New(httpkit.Config{
+		Loopback: true, Clock: serverClock{hostClock{w}}, Log: w.log, NewID: func() string { return w.hex(16) },
+	}, callback.Routes(system.Workers, system.Intake)...)
+}
+
+// canary sends a canary to the public address.
+func (w *base) canary(ctx context.Context, token string) error {
+	if w.down(networkOutage) || w.chance(w.plan.lostCalls) {
+		return fault.New(fault.Unavailable, "unreachable")
+	}
+	_, err := w.system.ReceiveCanary(ctx, token)
+	return err
+}
+
+// precision is the permitted delay of a wake-up without a failure.
+func (w *base) precision() time.Duration {
+	if w.home.survivesCrash() {
+		return 90 * time.Second
+	}
+	return 0
 }

@@ -24,7 +24,7 @@ type records struct {
 func (r *records) touch(ref run.Ref) { r.touched[ref] = true }
 
 // refresh reads the runs that may have changed and returns the changed ones.
-func (w *world) refresh() (changed []*run.Run) {
+func (w *base) refresh() (changed []*run.Run) {
 	r := &w.records
 	if len(r.touched) == 0 || w.process.crashed {
 		return nil
@@ -56,7 +56,7 @@ func (w *world) refresh() (changed []*run.Run) {
 }
 
 // readPools reads the leases and queues of the pools.
-func (w *world) readPools() {
+func (w *base) readPools() {
 	var err error
 	if w.records.pools, err = w.process.store.Pools(context.Background()); err != nil {
 		w.fail("cannot read the pools: %v", err)
@@ -68,7 +68,7 @@ func byCreation(a, b *run.Run) int {
 }
 
 // observe makes a read of the simulation itself, outside of the current call.
-func (w *world) observe(do func()) {
+func (w *base) observe(do func()) {
 	if task := w.time.current; task != nil {
 		call := task.call
 		task.call = nil
@@ -78,7 +78,7 @@ func (w *world) observe(do func()) {
 }
 
 // current returns the stored runs now, without checking the changes.
-func (w *world) current() []*run.Run {
+func (w *base) current() []*run.Run {
 	found := slices.Clone(w.records.ordered)
 	for i, r := range found {
 		if !w.records.touched[r.Ref()] {
@@ -92,7 +92,7 @@ func (w *world) current() []*run.Run {
 }
 
 // record returns a task's stored record. It returns false if the process has crashed.
-func (w *world) record(task string) (run.Run, bool) {
+func (w *base) record(task string) (run.Run, bool) {
 	if w.process.crashed {
 		return run.Run{}, false
 	}
@@ -104,7 +104,7 @@ func (w *world) record(task string) (run.Run, bool) {
 }
 
 // checkList compares all pages of the store's list with the records.
-func (w *world) checkList(ctx context.Context) {
+func (w *base) checkList(ctx context.Context) {
 	page := port.Page{Limit: 1 + w.random.IntN(20)}
 	listed := map[string]int64{}
 	for {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"hash/crc32"
 	"time"
 
 	"github.com/sortie-dev/sortie/functions/relay"
@@ -20,8 +19,6 @@ const (
 	eventSweep = time.Minute
 	// twins is the probability that two relays get the same changes.
 	twins = 0.2
-	// lanes is the number of concurrent relays on AWS. They have changes of different runs.
-	lanes = 4
 )
 
 // relays are the scheduled and running calls of the relay.
@@ -34,6 +31,8 @@ type relays struct {
 	handled [lanes]int
 	busy    [lanes]bool
 	swept   time.Time
+	// hosts are idle processes. In the local home one host serves all calls.
+	hosts []*host
 	// turns are the webhooks with a running delivery in the local process. The value is true if
 	// the delivery must run once more.
 	turns map[webhook.Ref]bool
@@ -167,17 +166,6 @@ func (w *world) invokeLane(lane int, changes []streamed) {
 	}
 }
 
-// laneOf returns the lane of a record. All changes of an item are in the same lane.
-func laneOf(record json.RawMessage) int {
-	var r struct {
-		Change struct {
-			Keys json.RawMessage `json:"Keys"`
-		} `json:"dynamodb"`
-	}
-	_ = json.Unmarshal(record, &r) //nolint:errcheck // the fake has encoded it
-	return int(crc32.ChecksumIEEE(r.Change.Keys) % lanes)
-}
-
 // invokeWith calls the relay's function with a batch.
 func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 	payload, err := json.Marshal(batch)
@@ -269,22 +257,4 @@ func (w *world) deliver(ref webhook.Ref) {
 		}
 		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.deliver(ref) }) })
 	}
-}
-
-// sequence returns the sequence number of a record of the table's stream.
-func sequence(record json.RawMessage) string {
-	var r struct {
-		Change struct {
-			Number string `json:"SequenceNumber"`
-		} `json:"dynamodb"`
-	}
-	_ = json.Unmarshal(record, &r) //nolint:errcheck // the fake has encoded it
-	return r.Change.Number
-}
-
-func numberOf(record json.RawMessage) (n int) {
-	for _, digit := range sequence(record) {
-		n = 10*n + int(digit-'0')
-	}
-	return n
 }

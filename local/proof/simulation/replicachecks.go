@@ -23,9 +23,9 @@ type owed struct {
 // isServer reports whether the machine runs a replica.
 func (m *machine) isServer() bool { return m.spec.Env["ENGINE_REPLICA"] != "" }
 
-// setsWritten checks the replica sets that a call has saved or removed. err is the result of
+// SetsWritten implements watch. It checks the replica sets that a call has saved or removed. err is the result of
 // the call.
-func (w *world) setsWritten(err error, saved, removed []port.Resource) {
+func (w *world) SetsWritten(err error, saved, removed []port.Resource) {
 	if w.fleet == nil {
 		return
 	}
@@ -123,7 +123,7 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if w.endedByDeletion(r) {
 		return
 	}
-	for _, t := range w.fleet.tasks {
+	for _, t := range w.tasks {
 		if t.pool == r.Serves.Pool && t.of == r.ID && w.time.now.Before(t.until) {
 			w.fail("%s of replica %s of %s is ended while %s has a slot of it", r.ID, t.replica, t.pool, t.ref.ID)
 		}

@@ -16,11 +16,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// serves reports whether the world has engine pools whose replicas Sortie runs.
-func (w *world) serves() bool {
-	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%10 == 2 || w.seed%10 == 9)
-}
-
 // servers is the pool of the replicas' machines, and serverJob their job.
 const (
 	servers   = "servers"
@@ -30,14 +25,13 @@ const (
 // replicaFleet is the observed state of the world's replicas.
 type replicaFleet struct {
 	pools []*enginePool
-	tasks []*replicaTask
 	// ports is the number of ports given to servers on the process's host.
 	ports int
-	// operated means that the operator makes no more changes. healed means that all faults have
-	// ended, at healedAt, so that each set reaches its number. closing and closed mean that the
+	// operated means that the operator makes no more changes. healedAt is when all faults
+	// have ended, so that each set reaches its number. closing and closed mean that the
 	// pools end and have ended.
-	operated, healed, closing, closed bool
-	healedAt                          time.Time
+	operated, closing, closed bool
+	healedAt                  time.Time
 	// started counts the runs of replicas, taken the tasks, and drained the replicas that were
 	// ended after their tasks.
 	started, taken, drained int
@@ -243,11 +237,8 @@ func (p *enginePool) counts(since time.Time) (least, most int) {
 // heal ends all faults. From then on each set must reach its number.
 func (w *world) heal() {
 	w.note("nothing fails any more")
-	w.fleet.healed, w.fleet.healedAt, w.fleet.tasks = true, w.time.now, nil
+	w.healed, w.fleet.healedAt, w.tasks = true, w.time.now, nil
 }
-
-// isHealed reports whether all faults have ended.
-func (w *world) isHealed() bool { return w.fleet != nil && w.fleet.healed }
 
 // fleetQuiet reports whether no replica is left. After the last other run it ends all faults,
 // waits until each set has its number, and then ends the pools.
@@ -258,7 +249,7 @@ func (w *world) fleetQuiet() bool {
 		return true
 	case !f.operated || w.anyDown():
 		return false
-	case !f.healed:
+	case !w.healed:
 		for _, r := range w.records.ordered {
 			if r.Serves == nil && (!r.State.Terminal() || actionsPending(r) != "") {
 				return false

@@ -14,7 +14,7 @@ import (
 // schedules are the wake-ups of jobs. They arrive late, twice, after they were replaced, or
 // never. Those of the local system are lost with its process.
 type schedules struct {
-	w *world
+	w *base
 	// wakeUps maps each job to the number of its newest wake-up.
 	wakeUps map[job.Ref]int
 	count   int
@@ -87,7 +87,7 @@ func (s *schedules) deliver(ref job.Ref, number int, wait time.Duration) {
 }
 
 // fire wakes a job.
-func (w *world) fire(ref job.Ref) {
+func (w *base) fire(ref job.Ref) {
 	if w.down(processOutage) || w.home.survivesCrash() && w.down(executionsOutage) {
 		return
 	}

@@ -45,7 +45,7 @@ func (p plan) reliable() bool {
 
 // drawPlan draws the probabilities of faults. About half of them are zero. In a third of the
 // worlds Sortie itself has no faults.
-func (w *world) drawPlan() plan {
+func (w *base) drawPlan() plan {
 	some := func(most float64) float64 {
 		if w.random.IntN(2) == 0 {
 			return 0
@@ -83,7 +83,7 @@ func (w *world) drawPlan() plan {
 const maxSkew = 25 * time.Second
 
 // between draws whole seconds from a range, with equal probability for each order of magnitude.
-func (w *world) between(least, most time.Duration) time.Duration {
+func (w *base) between(least, most time.Duration) time.Duration {
 	from, to := math.Log(least.Seconds()), math.Log(most.Seconds())
 	drawn := time.Duration(math.Exp(from+w.random.Float64()*(to-from))) * time.Second
 	return max(drawn, least)
@@ -91,7 +91,7 @@ func (w *world) between(least, most time.Duration) time.Duration {
 
 // drawPolicy draws a policy from the whole range of each setting; longest limits
 // the durations.
-func (w *world) drawPolicy(longest time.Duration) spec.Policy {
+func (w *base) drawPolicy(longest time.Duration) spec.Policy {
 	p := spec.Policy{
 		StartTimeout: w.between(5*time.Second, min(longest, limit.TokenTTL)), TimeLimit: w.between(10*time.Second, longest),
 		CancelGrace: w.between(time.Second, min(longest, limit.CancelGrace)), QueueTimeout: w.between(time.Second, longest),
@@ -133,7 +133,7 @@ func requested(p spec.Policy) *contract.Policy {
 }
 
 // drawConfig draws the settings of the deployment.
-func (w *world) drawConfig() runs.Config {
+func (w *base) drawConfig() runs.Config {
 	w.longest = []time.Duration{2 * time.Minute, 10 * time.Minute, time.Hour, time.Hour, 6 * time.Hour}[w.random.IntN(5)]
 	if w.onAWS() { // a sweep makes many DynamoDB calls
 		w.longest = min(w.longest, time.Hour)
@@ -165,4 +165,4 @@ func (w *world) drawConfig() runs.Config {
 }
 
 // onAWS reports whether the world uses the fakes of AWS.
-func (w *world) onAWS() bool { return w.seed%2 == 0 }
+func (w *base) onAWS() bool { return w.seed%2 == 0 }

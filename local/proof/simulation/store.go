@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -16,7 +18,7 @@ const slowest = 20 * time.Second
 // crashingStore is a store whose process can crash before and after a commit.
 type crashingStore struct {
 	port.Store
-	w *world
+	w *base
 }
 
 // Create implements port.Store.
@@ -44,7 +46,7 @@ func (s *crashingStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.
 
 // WriteResources implements port.Store.
 func (s *crashingStore) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
-	if s.w.fleet == nil { // no check depends on the platforms' last refusals
+	if !s.w.serves() { // no check depends on the platforms' last refusals
 		return s.Store.WriteResources(ctx, save, remove, notes...)
 	}
 	return s.around(func() error { return s.Store.WriteResources(ctx, save, remove, notes...) })
@@ -69,7 +71,7 @@ func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error 
 // observedStore records which data may have changed.
 type observedStore struct {
 	port.Store
-	w *world
+	w *base
 }
 
 // Create implements port.Store.
@@ -81,7 +83,7 @@ func (s observedStore) Create(ctx context.Context, first port.Write, key *port.I
 	for _, each := range append(with, first) {
 		s.w.records.touch(each.Run.Ref())
 	}
-	s.w.events.written(err)
+	s.w.watch.Written(err)
 	return existing, err
 }
 
@@ -94,10 +96,10 @@ func (s observedStore) Commit(ctx context.Context, writes ...port.Write) error {
 	for _, each := range writes {
 		s.w.records.touch(each.Run.Ref())
 		if each.Warm != nil {
-			s.w.touchWarm(*each.Warm)
+			s.w.watch.TouchWarm(*each.Warm)
 		}
 	}
-	s.w.events.written(err)
+	s.w.watch.Written(err)
 	return err
 }
 
@@ -107,7 +109,7 @@ func (s observedStore) SavePool(ctx context.Context, p platform.Pool, notes ...p
 		return err
 	}
 	err := s.Store.SavePool(ctx, p, notes...)
-	s.w.events.written(err, notes...)
+	s.w.watch.Written(err, notes...)
 	return err
 }
 
@@ -117,7 +119,7 @@ func (s observedStore) DeletePool(ctx context.Context, p platform.Pool, notes ..
 		return err
 	}
 	err := s.Store.DeletePool(ctx, p, notes...)
-	s.w.events.written(err, notes...)
+	s.w.watch.Written(err, notes...)
 	return err
 }
 
@@ -127,9 +129,9 @@ func (s observedStore) WriteResources(ctx context.Context, save, remove []port.R
 		return err
 	}
 	err := s.Store.WriteResources(ctx, save, remove, notes...)
-	s.w.setsWritten(err, save, remove)
+	s.w.watch.SetsWritten(err, save, remove)
 	if len(notes) > 0 {
-		s.w.events.written(err, notes...)
+		s.w.watch.Written(err, notes...)
 	}
 	return err
 }
@@ -158,15 +160,15 @@ func (s observedStore) observeJob(ctx context.Context, j job.Job, commit func() 
 		return err
 	}
 	err := commit()
-	s.w.touchJob(j.ID)
-	s.w.events.written(err, notes...)
+	s.w.watch.TouchJob(j.ID)
+	s.w.watch.Written(err, notes...)
 	return err
 }
 
 // crashingRunner is a runner whose caller can crash before and after a call.
 type crashingRunner struct {
 	port.Runner
-	w *world
+	w *base
 }
 
 // ListOf implements port.RunnerLists.
@@ -183,4 +185,97 @@ func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.
 	m, err := r.Runner.Launch(ctx, spec)
 	r.w.maybeCrash()
 	return m, err
+}
+
+// crashingWarm is a crashingRunner with warm machines.
+type crashingWarm struct {
+	crashingRunner
+	machines port.WarmMachines
+}
+
+// Prepare implements port.WarmMachines.
+func (r crashingWarm) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
+	r.w.maybeCrash()
+	m, err := r.machines.Prepare(ctx, spec)
+	r.w.maybeCrash()
+	return m, err
+}
+
+// StartWarm implements port.WarmMachines.
+func (r crashingWarm) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
+	r.w.maybeCrash()
+	status, err := r.machines.StartWarm(ctx, m, spec)
+	r.w.maybeCrash()
+	return status, err
+}
+
+// SaveWarm implements port.Store.
+func (s *crashingStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
+	return s.around(func() error { return s.Store.SaveWarm(ctx, m) })
+}
+
+// DeleteWarm implements port.Store.
+func (s *crashingStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
+	return s.around(func() error { return s.Store.DeleteWarm(ctx, m) })
+}
+
+// Holders implements port.Store. It adds the tasks of simulated dispatchers, which are not in
+// the database.
+func (s *crashingStore) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
+	found, err := s.Store.Holders(ctx, tenant, pool, limit)
+	if err == nil && s.w.tasksOf(pool, "") > 0 {
+		for _, t := range s.w.tasks {
+			if t.pool == pool {
+				found = append(found, t.ref)
+			}
+		}
+	}
+	return found, err
+}
+
+// Load implements port.Store.
+func (s *crashingStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
+	if !s.w.serves() || !strings.HasPrefix(ref.ID, "task-") {
+		return s.Store.Load(ctx, ref)
+	}
+	for _, t := range s.w.tasks {
+		if t.ref == ref {
+			r := run.Run{Tenant: ref.Tenant, ID: ref.ID, State: run.Running, Slot: platform.Slot{Pool: t.pool, State: platform.SlotHeld}}
+			r.Attempt.Replica = t.replica
+			return r, nil
+		}
+	}
+	return run.Run{}, port.ErrNotFound
+}
+
+// tasksOf counts the tasks of a replica. An empty replica means all of the pool.
+func (w *base) tasksOf(pool, replica string) (n int) {
+	w.tasks = slices.DeleteFunc(w.tasks, func(t *replicaTask) bool { return !w.time.now.Before(t.until) })
+	for _, t := range w.tasks {
+		if t.pool == pool && (replica == "" || t.replica == replica) {
+			n++
+		}
+	}
+	return n
+}
+
+// replicaTask is a task with a slot of a replica.
+type replicaTask struct {
+	ref           run.Ref
+	pool, replica string
+	// of is the id of the replica's run.
+	of    string
+	until time.Time
+}
+
+// SaveWarm implements port.Store.
+func (s observedStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
+	defer s.w.watch.TouchWarm(m)
+	return s.Store.SaveWarm(ctx, m)
+}
+
+// DeleteWarm implements port.Store.
+func (s observedStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
+	defer s.w.watch.TouchWarm(m)
+	return s.Store.DeleteWarm(ctx, m)
 }

@@ -32,8 +32,8 @@ type warmRecord struct {
 	since time.Time
 }
 
-// touchWarm records that a record may have changed.
-func (w *world) touchWarm(m platform.WarmMachine) {
+// TouchWarm implements watch. It records that a record may have changed.
+func (w *world) TouchWarm(m platform.WarmMachine) {
 	if w.warm != nil {
 		if w.warm.touched == nil {
 			w.warm.touched = map[platform.PoolRef]bool{}

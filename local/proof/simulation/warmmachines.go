@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -174,48 +173,4 @@ func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
 		f.w.unknownMachines++
 	}
 	return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
-}
-
-// crashingWarm is a crashingRunner with warm machines.
-type crashingWarm struct {
-	crashingRunner
-	machines port.WarmMachines
-}
-
-// Prepare implements port.WarmMachines.
-func (r crashingWarm) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
-	m, err := r.machines.Prepare(ctx, spec)
-	r.w.maybeCrash()
-	return m, err
-}
-
-// StartWarm implements port.WarmMachines.
-func (r crashingWarm) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
-	status, err := r.machines.StartWarm(ctx, m, spec)
-	r.w.maybeCrash()
-	return status, err
-}
-
-// SaveWarm implements port.Store.
-func (s *crashingStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
-	return s.around(func() error { return s.Store.SaveWarm(ctx, m) })
-}
-
-// DeleteWarm implements port.Store.
-func (s *crashingStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
-	return s.around(func() error { return s.Store.DeleteWarm(ctx, m) })
-}
-
-// SaveWarm implements port.Store.
-func (s observedStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
-	defer s.w.touchWarm(m)
-	return s.Store.SaveWarm(ctx, m)
-}
-
-// DeleteWarm implements port.Store.
-func (s observedStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
-	defer s.w.touchWarm(m)
-	return s.Store.DeleteWarm(ctx, m)
 }

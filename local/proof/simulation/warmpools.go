@@ -13,15 +13,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
-// warmed reports whether the world has pools with warm machines: on Fly only, or also with
-// pools on other platforms as fallbacks.
-func (w *world) warmed() bool {
-	return !w.chained() && !w.graphed() && !w.fannedOut() && (w.seed%5 == 1 || w.seed%15 == 3)
-}
-
-// severalPools reports whether runs of the world use more than the default pool.
-func (w *world) severalPools() bool { return w.mixed() || w.warmed() || w.serves() }
-
 // spare is a pool that no job names, so that it can be deleted.
 const spare = "spare"
 
