@@ -86,6 +86,7 @@ func (h *awsHome) duringCalls(plan awsfake.Plan) awsfake.Plan {
 	}
 }
 
+// open implements home.
 func (h *awsHome) open(context.Context) (database, error) {
 	config := dynamo.Config{Table: tableName, Clock: hostClock{h.w}, Random: h.w.random.Uint64, Concurrency: 1}
 	var err error
@@ -97,6 +98,7 @@ func (h *awsHome) open(context.Context) (database, error) {
 	return h.store, err
 }
 
+// feed implements home.
 func (h *awsHome) feed(context.Context) (port.Feed, error) {
 	return dynamo.NewFeed(h.store, dynamo.FeedConfig{Retention: eventRetention})
 }
@@ -123,23 +125,31 @@ func (h *awsHome) changes(lane, handled int) ([]streamed, int, error) {
 	return h.lanes[lane][first:], all, nil
 }
 
+// start implements home.
 func (h *awsHome) start(context.Context) error { return nil }
 
+// close implements home.
 func (h *awsHome) close() error { return nil }
 
+// executions implements home.
 func (h *awsHome) executions() port.Executions { return h.calls }
 
+// states implements home.
 func (h *awsHome) states() port.Executions { return h.engine }
 
+// step implements home.
 func (h *awsHome) step(ctx context.Context) error {
 	_, err := h.engine.Step(ctx)
 	return err
 }
 
+// due implements home.
 func (h *awsHome) due() (time.Time, bool) { return h.engine.NextDue() }
 
+// settle implements home.
 func (h *awsHome) settle() { h.db.Settle() }
 
+// survivesCrash implements home.
 func (h *awsHome) survivesCrash() bool { return true }
 
 // trueClock is the correct clock of a service.

@@ -119,12 +119,16 @@ func newBase(seed uint64, dir string) *base {
 	return w
 }
 
+// chance draws whether something of probability p happens. It is false once all faults have
+// ended.
 func (w *base) chance(p float64) bool { return p > 0 && !w.isHealed() && w.random.Float64() < p }
 
+// upTo draws a duration up to most, at least 1 ms.
 func (w *base) upTo(most time.Duration) time.Duration {
 	return time.Duration(w.random.Int64N(int64(most))) + time.Millisecond
 }
 
+// hex draws n bytes in hexadecimal digits.
 func (w *base) hex(n int) string {
 	var text strings.Builder
 	for text.Len() < 2*n {
@@ -133,6 +137,7 @@ func (w *base) hex(n int) string {
 	return text.String()[:2*n]
 }
 
+// note adds a line to the trace.
 func (w *base) note(format string, args ...any) {
 	w.log.Info("world: " + fmt.Sprintf(format, args...))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
+// client is the identity of all clients.
 var client = port.Identity{Tenant: "local", Workspace: "local", Subject: "localhost", Scopes: access.Scopes()}
 
 // errUnreachable is returned by calls to a process that has crashed or is unreachable.

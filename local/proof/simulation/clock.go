@@ -121,6 +121,7 @@ func (t *timeline) sleep(d time.Duration) { t.await(d, nil) }
 // signal is a condition. fire resumes the tasks that wait for it.
 type signal struct{ waiting []func() }
 
+// fire resumes the tasks that wait for the signal.
 func (s *signal) fire() {
 	for _, wake := range s.waiting {
 		wake()

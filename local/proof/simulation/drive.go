@@ -10,11 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-const (
-	// restartHorizon extends the first sweep of a process to records that are due later.
-	restartHorizon = 24 * time.Hour
-	maxSteps       = 2_000_000
-)
+const maxSteps = 2_000_000
 
 // Outcome is the result of a simulation.
 type Outcome struct {
@@ -95,7 +91,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.startFleet()
 	w.startSubscribers()
 	w.planOutages(w.ways.outages)
-	w.time.spawn(true, func() { w.sweep(restartHorizon) })
+	w.time.spawn(true, func() { w.sweep(RestartHorizon) })
 	w.scheduleSweep()
 	end := start.Add(w.maxTime())
 	for quiet := false; !quiet && w.broken == nil && len(w.problems) == 0; w.steps++ {

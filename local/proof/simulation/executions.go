@@ -16,6 +16,7 @@ import (
 // lost.
 type executions struct{ w *base }
 
+// call makes a call whose request or response can be lost.
 func (e *executions) call(ctx context.Context, do func() error) error {
 	w := e.w
 	w.maybeCrash()

@@ -18,9 +18,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
-// eventRetention is longer than a simulation.
-const eventRetention = 400 * 24 * time.Hour
-
 // host is a process that relays and delivers events, with its memory of the stream. On AWS one
 // call at a time uses it. Locally it is part of Sortie's process.
 type host struct {

@@ -48,6 +48,9 @@ type database interface {
 	port.Outbox
 }
 
+// eventRetention is longer than a simulation.
+const eventRetention = 400 * 24 * time.Hour
+
 // localHome is SQLite and the local engine, inside the process.
 type localHome struct {
 	w      *base
@@ -56,11 +59,13 @@ type localHome struct {
 	engine *engine.Engine
 }
 
+// newLocalHome returns a home with an empty database.
 func newLocalHome(w *base) (*localHome, error) {
 	h := &localHome{w: w, path: filepath.Join(w.dir, "sortie.db")}
 	return h, copyTemplate(h.path)
 }
 
+// open implements home.
 func (h *localHome) open(ctx context.Context) (database, error) {
 	var err error
 	if h.db, err = sqlite.Open(ctx, h.path); err != nil {
@@ -74,12 +79,15 @@ func (h *localHome) open(ctx context.Context) (database, error) {
 	return store, nil
 }
 
+// feed implements home.
 func (h *localHome) feed(ctx context.Context) (port.Feed, error) {
 	return sqlite.NewFeed(ctx, h.db, sqlite.FeedConfig{Clock: hostClock{h.w}, Retention: eventRetention, Random: h.w.random.Uint64})
 }
 
+// changes implements home.
 func (h *localHome) changes(int, int) ([]streamed, int, error) { return nil, 0, nil }
 
+// start implements home.
 func (h *localHome) start(ctx context.Context) error {
 	machine, err := stateMachine()
 	if err != nil {
@@ -92,6 +100,7 @@ func (h *localHome) start(ctx context.Context) error {
 	return err
 }
 
+// close implements home.
 func (h *localHome) close() error {
 	if err := h.db.Close(); err != nil {
 		return errors.Join(errors.New("cannot close the database"), err)
@@ -99,10 +108,13 @@ func (h *localHome) close() error {
 	return nil
 }
 
+// executions implements home.
 func (h *localHome) executions() port.Executions { return h.engine }
 
+// states implements home.
 func (h *localHome) states() port.Executions { return h.engine }
 
+// step implements home.
 func (h *localHome) step(ctx context.Context) error {
 	if _, err := h.engine.Step(ctx); err != nil {
 		return fmt.Errorf("step of the engine: %w", err)
@@ -110,11 +122,14 @@ func (h *localHome) step(ctx context.Context) error {
 	return nil
 }
 
+// due implements home.
 func (h *localHome) due() (time.Time, bool) {
 	at, ok := h.engine.NextDue()
 	return at.Add(-h.w.process.clockOffset), ok
 }
 
+// settle implements home.
 func (h *localHome) settle() {}
 
+// survivesCrash implements home.
 func (h *localHome) survivesCrash() bool { return false }

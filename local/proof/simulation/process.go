@@ -24,6 +24,9 @@ import (
 	"github.com/sortie-dev/sortie/statemachines"
 )
 
+// RestartHorizon extends the first sweep of a process to records that are due later.
+const RestartHorizon = 24 * time.Hour
+
 // processCrash is the panic value of a killed process.
 type processCrash struct{}
 
@@ -285,7 +288,7 @@ func (w *base) restart() {
 		return
 	}
 	w.upSince = w.time.now
-	w.time.spawn(true, func() { w.sweep(restartHorizon) })
+	w.time.spawn(true, func() { w.sweep(RestartHorizon) })
 }
 
 // scheduleSweep schedules the next sweep.
@@ -299,6 +302,7 @@ func (w *base) scheduleSweep() {
 	})
 }
 
+// sweep sweeps once. Records that are due within early count as due.
 func (w *base) sweep(early time.Duration) {
 	if w.down(sweepOutage) || w.down(processOutage) {
 		return

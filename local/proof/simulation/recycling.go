@@ -78,14 +78,6 @@ func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.War
 	return f.warmAnswer(next)
 }
 
-// Recycle implements port.WarmMachines.
-func (r crashingWarm) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
-	status, err := r.machines.Recycle(ctx, m, spec)
-	r.w.maybeCrash()
-	return status, err
-}
-
 // checkRecycle checks the conditions of a recycling. The machine was created for this record.
 // Its attempt is over, and its program exited with code 0. The record said so before the call.
 func (w *world) checkRecycle(m *machine, spec port.WarmSpec) {

@@ -279,3 +279,11 @@ func (s observedStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) e
 	defer s.w.watch.TouchWarm(m)
 	return s.Store.DeleteWarm(ctx, m)
 }
+
+// Recycle implements port.WarmMachines.
+func (r crashingWarm) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
+	r.w.maybeCrash()
+	status, err := r.machines.Recycle(ctx, m, spec)
+	r.w.maybeCrash()
+	return status, err
+}
