@@ -8,15 +8,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // checkActions compares the actions of an ended run with its events, with the received messages
 // and with the triggered runs.
 func (w *world) checkActions(ctx context.Context, r *run.Run) {
-	events, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
+	events, err := w.Process.Store.Events(ctx, r.Ref(), 0, 1000)
 	if err != nil {
-		w.fail("cannot read the events of %s: %v", r.ID, err)
+		w.Fail("cannot read the events of %s: %v", r.ID, err)
 	}
 	exceeded, actedOnViolations, triggered := 0, 0, map[string]int{}
 	done := map[string]run.EventType{}
@@ -39,7 +41,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 			case reason == "":
 				actedOnViolations++
 			case done[reason] != "":
-				w.fail("%s has two records of its action %s", r.ID, reason)
+				w.Fail("%s has two records of its action %s", r.ID, reason)
 			default:
 				done[reason] = e.Type
 			}
@@ -51,7 +53,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 		most += r.Acting.Checks // each additional check may cause another action
 	}
 	if exceeded > 1 || actedOnViolations > most {
-		w.fail("%s: got %d events of an exceeded run time and %d of its action, want at most 1 and %d", r.ID, exceeded, actedOnViolations, most)
+		w.Fail("%s: got %d events of an exceeded run time and %d of its action, want at most 1 and %d", r.ID, exceeded, actedOnViolations, most)
 	}
 	due := append(endActions(r), retries...)
 	if exceeded > 0 {
@@ -59,21 +61,21 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	}
 	for _, reason := range due {
 		if done[reason] == "" {
-			w.fail("%s ended as %s without its action %s", r.ID, r.State, reason)
+			w.Fail("%s ended as %s without its action %s", r.ID, r.State, reason)
 		}
 		delete(done, reason)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(done)) {
-		w.fail("%s ended as %s with the action %s", r.ID, r.State, reason)
+		w.Fail("%s ended as %s with the action %s", r.ID, r.State, reason)
 	}
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		if other.ParentRun == r.ID && other.RetryOf == "" && other.Trigger != run.TriggerAfter && other.Trigger != run.TriggerFan {
 			triggered[other.JobID]--
 		}
 	}
 	for _, job := range slices.Sorted(maps.Keys(triggered)) {
 		if missing := triggered[job]; missing != 0 {
-			w.fail("%s triggered runs of %s: %d are missing", r.ID, job, missing)
+			w.Fail("%s triggered runs of %s: %d are missing", r.ID, job, missing)
 		}
 	}
 }
@@ -95,19 +97,19 @@ func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, even
 	accepted, refused := 0, 0
 	if reason == "" { // the message is about one of the violated constraints
 		for _, v := range r.Violations {
-			accepted += w.hooks.accepted[messageID(r, string(v.Constraint))]
-			refused += w.hooks.refused[messageID(r, string(v.Constraint))]
+			accepted += w.Hooks.Accepted[harness.MessageID(r, string(v.Constraint))]
+			refused += w.Hooks.Refused[harness.MessageID(r, string(v.Constraint))]
 		}
 		action = violationAction(r)
 	} else {
 		action = endAction(r, reason)
-		accepted, refused = w.hooks.accepted[messageID(r, reason)], w.hooks.refused[messageID(r, reason)]
+		accepted, refused = w.Hooks.Accepted[harness.MessageID(r, reason)], w.Hooks.Refused[harness.MessageID(r, reason)]
 	}
 	switch executed := event == run.EventActionExecuted; {
 	case kind == run.ActionWebhook && executed && accepted == 0:
-		w.fail("%s has the executed webhook %s, and its receiver accepted none", r.ID, reason)
+		w.Fail("%s has the executed webhook %s, and its receiver accepted none", r.ID, reason)
 	case kind == run.ActionWebhook && !executed && refused == 0:
-		w.fail("%s has the failed webhook %s, and its receiver refused none", r.ID, reason)
+		w.Fail("%s has the failed webhook %s, and its receiver refused none", r.ID, reason)
 	case kind == run.ActionTriggerJob && executed:
 		triggered[action.JobID]++
 	}

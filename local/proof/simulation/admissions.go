@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -13,50 +15,50 @@ import (
 
 // drawAdmitting replaces the settings that would keep runs apart or end them early.
 func (w *world) drawAdmitting() {
-	w.longest = min(w.longest, 20*time.Minute)
-	w.config.MaxMachines, w.config.Policy.QueueTimeout = 20, w.longest
-	w.config.Policy.StartTimeout, w.config.Policy.TimeLimit = time.Minute, 2*time.Minute
-	w.config.Policy.HeartbeatTimeout, w.config.Policy.HeartbeatInterval = 30*time.Second, 10*time.Second
-	w.config.Policy.CancelGrace = w.between(2*time.Second, 20*time.Second)
-	w.config.Policy.Retry.MaxAttempts, w.config.Policy.Retry.InitialDelay = 1+w.random.IntN(2), time.Second
-	w.config.Policy.Retry.MaxDelay = 5 * time.Second
-	w.plan.ignoreSignals, w.plan.cancels = 0.3, 0.15
-	w.plan.workerContract = 0.3
+	w.Longest = min(w.Longest, 20*time.Minute)
+	w.Config.MaxMachines, w.Config.Policy.QueueTimeout = 20, w.Longest
+	w.Config.Policy.StartTimeout, w.Config.Policy.TimeLimit = time.Minute, 2*time.Minute
+	w.Config.Policy.HeartbeatTimeout, w.Config.Policy.HeartbeatInterval = 30*time.Second, 10*time.Second
+	w.Config.Policy.CancelGrace = w.Between(2*time.Second, 20*time.Second)
+	w.Config.Policy.Retry.MaxAttempts, w.Config.Policy.Retry.InitialDelay = 1+w.Random.IntN(2), time.Second
+	w.Config.Policy.Retry.MaxDelay = 5 * time.Second
+	w.Plan.IgnoreSignals, w.Plan.Cancels = 0.3, 0.15
+	w.Plan.WorkerContract = 0.3
 }
 
 // drawAdmission draws the definition of a job that is requested repeatedly.
 func (w *world) drawAdmission(d map[string]any) {
-	constraints := map[string]any{"maxConcurrentRuns": 1 + w.random.IntN(3), "maxAllowedRunTime": "1m"}
-	if w.chance(0.4) {
+	constraints := map[string]any{"maxConcurrentRuns": 1 + w.Random.IntN(3), "maxAllowedRunTime": "1m"}
+	if w.Chance(0.4) {
 		constraints["requirePreviousSuccess"] = true
 	}
-	if w.chance(0.4) {
-		constraints["preRunHook"] = map[string]any{"url": []string{hookFreezes, hookFreezes, hookVaries}[w.random.IntN(3)]}
+	if w.Chance(0.4) {
+		constraints["preRunHook"] = map[string]any{"url": []string{harness.HookFreezes, harness.HookFreezes, harness.HookVaries}[w.Random.IntN(3)]}
 	}
-	if w.chance(0.2) {
-		constraints["catchUpWindow"] = w.between(max(10*time.Second, w.precision()), max(time.Minute, 2*w.precision())).String()
+	if w.Chance(0.2) {
+		constraints["catchUpWindow"] = w.Between(max(10*time.Second, w.Precision()), max(time.Minute, 2*w.Precision())).String()
 	}
 	d["completion"], d["constraints"] = spec.CompletionExit, constraints
 	draw := func() map[string]any {
 		kind := []run.ActionType{
 			run.ActionWait, run.ActionWait, run.ActionWait, run.ActionKillOld, run.ActionKillOld, run.ActionRetryLater, run.ActionSkip, run.ActionWebhook,
-		}[w.random.IntN(8)]
+		}[w.Random.IntN(8)]
 		parameters := map[string]any{}
 		switch kind {
 		case run.ActionWait:
-			parameters["limit"] = w.between(20*time.Second, 5*time.Minute).String()
+			parameters["limit"] = w.Between(20*time.Second, 5*time.Minute).String()
 		case run.ActionRetryLater:
-			parameters["delay"], parameters["limit"] = w.between(time.Second, 8*time.Second).String(), w.between(20*time.Second, 3*time.Minute).String()
-			if w.chance(0.4) {
-				parameters["maxRetries"] = 1 + w.random.IntN(10)
+			parameters["delay"], parameters["limit"] = w.Between(time.Second, 8*time.Second).String(), w.Between(20*time.Second, 3*time.Minute).String()
+			if w.Chance(0.4) {
+				parameters["maxRetries"] = 1 + w.Random.IntN(10)
 			}
 		case run.ActionWebhook:
-			parameters["url"] = hookAllows
+			parameters["url"] = harness.HookAllows
 		}
 		return map[string]any{"type": kind, "parameters": parameters}
 	}
 	actions := map[string]any{"onConstraintViolation": draw()}
-	if _, hooked := constraints["preRunHook"]; hooked && w.chance(0.3) {
+	if _, hooked := constraints["preRunHook"]; hooked && w.Chance(0.3) {
 		actions["onViolationOf"] = map[run.Constraint]any{run.PreRunHook: draw()}
 	}
 	d["actions"] = actions
@@ -64,14 +66,14 @@ func (w *world) drawAdmission(d map[string]any) {
 
 // ownAdmitting runs a job, changes its limit and clears its results until the time.
 func (w *world) ownAdmitting(id string, until time.Time) {
-	for w.time.now.Before(until) {
-		w.time.sleep(w.upTo(w.horizon / 12))
-		switch draw := w.random.IntN(12); {
+	for w.Time.Now.Before(until) {
+		w.Time.Sleep(w.UpTo(w.horizon / 12))
+		switch draw := w.Random.IntN(12); {
 		case draw < 5:
-			for range 1 + w.random.IntN(4) { // overlapping requests
+			for range 1 + w.Random.IntN(4) { // overlapping requests
 				w.runNow(id)
-				if w.chance(0.5) {
-					w.time.sleep(w.upTo(3 * time.Second))
+				if w.Chance(0.5) {
+					w.Time.Sleep(w.UpTo(3 * time.Second))
 				}
 			}
 		case draw < 6:
@@ -88,14 +90,14 @@ func (w *world) ownAdmitting(id string, until time.Time) {
 
 // runNow requests a run of a job.
 func (w *world) runNow(id string) {
-	in := jobs.RunRequest{Identity: client, JobID: id, CorrelationID: "overlapping " + id}
+	in := jobs.RunRequest{Identity: harness.Client, JobID: id, CorrelationID: "overlapping " + id}
 	var accepted run.Run
-	err := w.clientCall(func(ctx context.Context) (err error) {
-		accepted, _, err = w.system.Jobs.RunJob(ctx, in)
+	err := w.ClientCall(func(ctx context.Context) (err error) {
+		accepted, _, err = w.System.Jobs.RunJob(ctx, in)
 		return err
 	})
 	if err != nil {
-		w.note("run of %s: %v", id, err)
+		w.Note("run of %s: %v", id, err)
 		return
 	}
 	w.accepted(in.CorrelationID, accepted)
@@ -104,12 +106,12 @@ func (w *world) runNow(id string) {
 // limitJob changes the limit of a job. Sometimes it removes the limit and the actions that need
 // one.
 func (w *world) limitJob(id string) {
-	patch := fmt.Sprintf(`{"constraints":{"maxConcurrentRuns":%d}}`, 1+w.random.IntN(4))
-	if m := w.jobs[id]; m != nil && m.record != nil && w.chance(0.25) {
+	patch := fmt.Sprintf(`{"constraints":{"maxConcurrentRuns":%d}}`, 1+w.Random.IntN(4))
+	if m := w.jobs[id]; m != nil && m.record != nil && w.Chance(0.25) {
 		patch = `{"constraints":{"maxConcurrentRuns":null},"actions":{"onConstraintViolation":{"type":"skip","parameters":null},"onViolationOf":null}}`
 	}
 	w.jobCall("limit of "+id+": "+patch, func(ctx context.Context) error {
-		_, err := w.system.Jobs.Patch(ctx, client, id, []byte(patch), change.Precondition{})
+		_, err := w.System.Jobs.Patch(ctx, harness.Client, id, []byte(patch), change.Precondition{})
 		return err
 	})
 }
@@ -118,9 +120,9 @@ func (w *world) limitJob(id string) {
 func (w *world) clearJob(id string) {
 	w.jobCall("clear of "+id, func(ctx context.Context) error {
 		if m := w.jobs[id]; m != nil {
-			m.clearedAt = w.time.now.Add(2*w.plan.skew + w.limitSlack())
+			m.clearedAt = w.Time.Now.Add(2*w.Plan.Skew + w.limitSlack())
 		}
-		_, err := w.system.Jobs.Clear(ctx, client, id, change.Precondition{})
+		_, err := w.System.Jobs.Clear(ctx, harness.Client, id, change.Precondition{})
 		return err
 	})
 }

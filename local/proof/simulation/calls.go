@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -38,14 +40,14 @@ func (a answer) ok() bool { return a.status == http.StatusOK }
 func (p *worker) send(c call) answer {
 	w := p.w
 	w.maybeCancel(p.task())
-	if w.chance(w.plan.lostCalls) {
+	if w.Chance(w.Plan.LostCalls) {
 		return answer{}
 	}
 	reply := p.deliver(c)
-	if w.chance(w.plan.late * 0.3) {
-		w.time.after(w.upTo(4*time.Minute), func() { p.deliver(c) })
+	if w.Chance(w.Plan.Late * 0.3) {
+		w.Time.After(w.UpTo(4*time.Minute), func() { p.deliver(c) })
 	}
-	if w.chance(w.plan.lostCalls) {
+	if w.Chance(w.Plan.LostCalls) {
 		return answer{}
 	}
 	return reply
@@ -54,20 +56,20 @@ func (p *worker) send(c call) answer {
 // deliver passes the call to the real handler and checks its effect.
 func (p *worker) deliver(c call) answer {
 	w := p.w
-	if w.process.crashed || w.down(networkOutage) {
+	if w.Process.Crashed || w.Down(harness.NetworkOutage) {
 		p.refused++
 		return answer{}
 	}
 	p.refused = 0
-	before, known := w.record(p.task())
-	calledAt := w.time.now
+	before, known := w.Record(p.task())
+	calledAt := w.Time.Now
 	w.calls++
 	reply := w.serve(c)
-	w.note("%s of %s: %d %.120s", c.route, p.name, reply.status, reply.text)
+	w.Note("%s of %s: %d %.120s", c.route, p.name, reply.status, reply.text)
 	if !known || reply.status == 0 {
 		return reply
 	}
-	after, ok := w.record(p.task())
+	after, ok := w.Record(p.task())
 	if !ok {
 		return reply
 	}
@@ -82,7 +84,7 @@ func (p *worker) deliver(c call) answer {
 func (w *world) serve(c call) answer {
 	body, err := json.Marshal(c.body)
 	if err != nil {
-		w.fail("cannot encode a worker's body: %v", err)
+		w.Fail("cannot encode a worker's body: %v", err)
 		return answer{}
 	}
 	_, path, _ := strings.Cut(c.url, "://")
@@ -92,7 +94,7 @@ func (w *world) serve(c call) answer {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	recorder := httptest.NewRecorder()
-	if !w.call(func(ctx context.Context) { w.process.api.ServeHTTP(recorder, request.WithContext(ctx)) }) {
+	if !w.Call(func(ctx context.Context) { w.Process.Api.ServeHTTP(recorder, request.WithContext(ctx)) }) {
 		return answer{}
 	}
 	return answer{recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())}
@@ -146,12 +148,12 @@ type attemptKey struct {
 // checkCall checks the effect of a call against the worker contract.
 func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run, calledAt time.Time) {
 	facts := w.attempt(p.task(), p.attempt())
-	if before.Attempt.Number != p.attempt() && (reply.ok() || w.time.now.Equal(calledAt) && after.Version != before.Version) {
-		w.fail("%s of attempt %d of %s was accepted during attempt %d: got status %d", c.route, p.attempt(), p.task(), before.Attempt.Number, reply.status)
+	if before.Attempt.Number != p.attempt() && (reply.ok() || w.Time.Now.Equal(calledAt) && after.Version != before.Version) {
+		w.Fail("%s of attempt %d of %s was accepted during attempt %d: got status %d", c.route, p.attempt(), p.task(), before.Attempt.Number, reply.status)
 	}
-	valid := w.time.now.Before(p.envelope.Deadline) && w.time.now.Before(p.envelope.TokenExpiresAt.Add(-w.plan.skew)) // an outage may last longer
+	valid := w.Time.Now.Before(p.envelope.Deadline) && w.Time.Now.Before(p.envelope.TokenExpiresAt.Add(-w.Plan.Skew)) // an outage may last longer
 	if reply.status == http.StatusUnauthorized && valid && p.healthy() && c.token == p.token && before.IsCurrent(p.attempt()) && facts.worker == p.name {
-		w.fail("%s of %s: got 401 for a valid token: %s", c.route, p.name, reply.text)
+		w.Fail("%s of %s: got 401 for a valid token: %s", c.route, p.name, reply.text)
 	}
 	if !reply.ok() {
 		return
@@ -160,7 +162,7 @@ func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run
 	// was accepted while this call waited.
 	if c.route != "callback" && before.Attempt.Report == nil && !facts.reported {
 		if facts.worker != "" && facts.worker != p.name {
-			w.fail("calls of %s and %s in attempt %d of %s were accepted, want one worker", facts.worker, p.name, p.attempt(), p.task())
+			w.Fail("calls of %s and %s in attempt %d of %s were accepted, want one worker", facts.worker, p.name, p.attempt(), p.task())
 		}
 		facts.worker = p.name
 	}
@@ -168,15 +170,15 @@ func (w *world) checkCall(p *worker, c call, reply answer, before, after run.Run
 	case "started":
 		facts.lastCallAt = calledAt
 		if before.Cancel != nil {
-			w.fail("started of %s was accepted after a cancel request for %s", p.name, p.task())
+			w.Fail("started of %s was accepted after a cancel request for %s", p.name, p.task())
 		}
 	case "heartbeat":
 		facts.lastCallAt = calledAt
 		if facts.noticedAt.IsZero() && strings.Contains(string(reply.text), `"shouldCancel":true`) {
-			facts.noticedAt = w.time.now
+			facts.noticedAt = w.Time.Now
 		}
 		if before.Cancel != nil && !strings.Contains(string(reply.text), `"shouldCancel":true`) {
-			w.fail("heartbeat of %s: got no shouldCancel after a cancel request for %s", p.name, p.task())
+			w.Fail("heartbeat of %s: got no shouldCancel after a cancel request for %s", p.name, p.task())
 		}
 	default:
 		w.checkCompletion(p, c, reply, before, after)
@@ -190,20 +192,20 @@ func (w *world) checkCompletion(p *worker, c call, reply answer, before, after r
 		return // a later attempt has started during the call
 	}
 	if after.Attempt.Report == nil && after.Attempt.Outcome != run.OutcomeCancelled {
-		w.fail("acknowledged report of attempt %d of %s is lost", p.attempt(), p.task())
+		w.Fail("acknowledged report of attempt %d of %s is lost", p.attempt(), p.task())
 	}
 	final := string(after.Attempt.Outcome)
 	if c.route == "completed" {
 		var body contract.CompletedAnswer
 		if err := json.Unmarshal(reply.text, &body); err != nil || body.FinalState != final {
-			w.fail("completed of %s: got %s, and attempt %d of %s is %s", p.name, reply.text, p.attempt(), p.task(), final)
+			w.Fail("completed of %s: got %s, and attempt %d of %s is %s", p.name, reply.text, p.attempt(), p.task(), final)
 		}
 	}
 	if before.Cancel != nil && before.Attempt.Report == nil && final != contract.OutcomeCancelled {
-		w.fail("report after a cancel request for %s: got outcome %[3]s of attempt %[2]d, want CANCELLED", p.task(), p.attempt(), final)
+		w.Fail("report after a cancel request for %s: got outcome %[3]s of attempt %[2]d, want CANCELLED", p.task(), p.attempt(), final)
 	}
 	if report := after.Attempt.Report; c.outcome == contract.OutcomeCancelled && before.Attempt.Report == nil && report != nil && report.Phase == "" {
-		w.fail("cancelledDuringPhase of %s is lost", p.name)
+		w.Fail("cancelledDuringPhase of %s is lost", p.name)
 	}
 	if c.successful && final == contract.OutcomeSucceeded {
 		w.attempt(p.task(), p.attempt()).succeeded = true

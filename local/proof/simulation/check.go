@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -19,15 +21,15 @@ import (
 
 // check checks the invariants after an event.
 func (w *world) check() {
-	if w.process.crashed || w.broken != nil {
+	if w.Process.Crashed || w.Broken != nil {
 		return
 	}
 	w.checkChanges()
 	// With many runs, compare them with the time only once a second.
-	if len(w.records.ordered) > 10 && w.time.now.Sub(w.checkedAt) < time.Second {
+	if len(w.Records.Ordered) > 10 && w.Time.Now.Sub(w.checkedAt) < time.Second {
 		return
 	}
-	w.checkedAt = w.time.now
+	w.checkedAt = w.Time.Now
 	w.checkSlots()
 	w.checkMachines()
 	w.checkWarm()
@@ -40,7 +42,7 @@ func (w *world) check() {
 func (w *world) checkChanges() {
 	w.events.refresh()
 	w.refreshJobs()
-	changed := w.refresh()
+	changed := w.Refresh()
 	w.checkFirings(changed)
 	w.noteTurns(changed)
 	for _, id := range w.jobIDs {
@@ -68,7 +70,7 @@ type use struct{ held, queued int }
 // lease.
 func (w *world) poolUse() map[string]use {
 	pools := map[string]use{}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		for _, s := range []platform.Slot{r.Slot, r.JobSlot, r.KeySlot} {
 			of := pools[s.Pool]
 			switch {
@@ -91,10 +93,10 @@ func (w *world) poolUse() map[string]use {
 func (w *world) checkSlots() {
 	pools := w.poolUse()
 	if !w.leasesDifferSince.IsZero() { // the sweep changes leases without a commit of a run
-		w.readPools()
+		w.ReadPools()
 	}
 	leased := map[string]use{}
-	for _, p := range w.records.pools {
+	for _, p := range w.Records.Pools {
 		if p.Held+p.Queued > 0 {
 			leased[p.Pool] = use{p.Held, p.Queued}
 		}
@@ -104,65 +106,65 @@ func (w *world) checkSlots() {
 	case same:
 		w.leasesDifferSince = time.Time{}
 	case w.leasesDifferSince.IsZero():
-		w.leasesDifferSince = w.time.now
+		w.leasesDifferSince = w.Time.Now
 	}
 	// The sweep corrects differences.
-	bound := 2*w.config.SweepInterval + time.Minute
-	if late := w.overdue(w.leasesDifferSince, bound, bound+20*w.config.SweepInterval); late > 0 || !same && !w.home.survivesCrash() {
-		w.fail("got the pools %v, want %v by the records", w.records.pools, pools)
+	bound := 2*w.Config.SweepInterval + time.Minute
+	if late := w.overdue(w.leasesDifferSince, bound, bound+20*w.Config.SweepInterval); late > 0 || !same && !w.Home.SurvivesCrash() {
+		w.Fail("got the pools %v, want %v by the records", w.Records.Pools, pools)
 	}
 }
 
 // checkEnd checks the remaining data after the last run has ended.
 func (w *world) checkEnd(ctx context.Context) {
-	w.home.settle()
+	w.Home.Settle()
 	for _, task := range w.acceptedTasks {
-		if _, err := w.process.store.Find(ctx, client.Tenant, task); err != nil {
-			w.fail("accepted run %s is lost: %v", task, err)
+		if _, err := w.Process.Store.Find(ctx, harness.Client.Tenant, task); err != nil {
+			w.Fail("accepted run %s is lost: %v", task, err)
 		}
 	}
-	w.checkList(ctx)
+	w.CheckList(ctx)
 	w.checkGraphEnds()
 	w.checkFanOutEnds()
-	records := w.records.ordered
+	records := w.Records.Ordered
 	exports := 0
 	for _, r := range records {
 		if r.Work.Kind == spec.KindExport {
 			exports++
 		}
 	}
-	if exports > w.requests+w.retried {
-		w.fail("got %d exports for %d requests", exports, w.requests)
+	if exports > w.Requests+w.retried {
+		w.Fail("got %d exports for %d requests", exports, w.Requests)
 	}
 	for _, r := range records {
 		w.checkRun(ctx, r)
 	}
-	if len(w.problems) > 0 {
+	if len(w.Problems) > 0 {
 		return
 	}
 	for _, m := range w.machines.live {
-		w.fail("machine %s still runs", m.id)
+		w.Fail("machine %s still runs", m.id)
 	}
 	for _, m := range w.machines.kept {
-		w.fail("machine %s is still kept", m.id)
+		w.Fail("machine %s is still kept", m.id)
 	}
 	// Workers upload while their machine runs, and Sortie clears the bucket when it has seen
 	// the machine gone. There is one exception: a machine whose creation was not reported and
 	// that ends before a sweep lists it. The bucket's lifecycle rule removes its uploads.
-	allowed, left := w.unknownMachines, len(w.buckets.buckets[port.Uploads])
+	allowed, left := w.unknownMachines, len(w.Buckets.Buckets[port.Uploads])
 	for _, r := range records {
 		if report := r.Attempt.Report; r.State == run.Completed && (report == nil || report.Upload == nil) {
 			left -= w.uploads(r.TaskID) // unreported uploads are not removed
 		}
 	}
 	if left > allowed {
-		w.fail("got %d uploads left in the bucket, want at most %d: %v", left, allowed, slices.Sorted(maps.Keys(w.buckets.buckets[port.Uploads])))
+		w.Fail("got %d uploads left in the bucket, want at most %d: %v", left, allowed, slices.Sorted(maps.Keys(w.Buckets.Buckets[port.Uploads])))
 	}
 }
 
 // uploads counts the uploads of a task.
 func (w *world) uploads(task string) (count int) {
-	for key := range w.buckets.buckets[port.Uploads] {
+	for key := range w.Buckets.Buckets[port.Uploads] {
 		if strings.HasPrefix(key, limit.OutputPrefix(task)) {
 			count++
 		}
@@ -172,28 +174,28 @@ func (w *world) uploads(task string) (count int) {
 
 func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	if !r.State.Terminal() {
-		w.fail("%s has not ended: %s", r.ID, r.State)
+		w.Fail("%s has not ended: %s", r.ID, r.State)
 		return
 	}
-	events, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
+	events, err := w.Process.Store.Events(ctx, r.Ref(), 0, 1000)
 	if err != nil {
-		w.fail("cannot read the events of %s: %v", r.ID, err)
+		w.Fail("cannot read the events of %s: %v", r.ID, err)
 	}
 	ends := 0
 	for i, e := range events {
 		if e.Seq != i+1 {
-			w.fail("events of %s have a gap at %d", r.ID, i+1)
+			w.Fail("events of %s have a gap at %d", r.ID, i+1)
 		}
 		if e.From == e.State || i == 0 {
 			continue
 		}
 		if e.From != events[i-1].State || !e.From.CanBecome(e.State) {
-			w.fail("illegal transition of %s from %s to %s", r.ID, e.From, e.State)
+			w.Fail("illegal transition of %s from %s to %s", r.ID, e.From, e.State)
 		}
 		if e.State.Terminal() {
 			ends++
 			if skip := e.Type == run.EventSkipped; skip != r.Skipped {
-				w.fail("%s ended with %s, skipped=%t", r.ID, e.Type, r.Skipped)
+				w.Fail("%s ended with %s, skipped=%t", r.ID, e.Type, r.Skipped)
 			}
 		}
 	}
@@ -201,17 +203,17 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		ends++
 	}
 	if ends != 1 || len(events) != r.EventCount {
-		w.fail("%s: got %d terminal events in %d events, want 1 in %d", r.ID, ends, len(events), r.EventCount)
+		w.Fail("%s: got %d terminal events in %d events, want 1 in %d", r.ID, ends, len(events), r.EventCount)
 	}
-	if w.plan.unforeseen+w.plan.aborts == 0 && (r.Execution.Start-r.Execution.HandOvers > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
-		w.fail("%s ended by an internal error or a restart: %v", r.ID, r.Fault)
+	if w.Plan.Unforeseen+w.Plan.Aborts == 0 && (r.Execution.Start-r.Execution.HandOvers > 1 || r.Fault != nil && r.Fault.Code == fault.Internal) {
+		w.Fail("%s ended by an internal error or a restart: %v", r.ID, r.Fault)
 	}
 	w.checkOutcome(r)
 	w.checkDetours(r, events)
 	w.checkActions(ctx, r)
 	var output []byte
 	accepted := false
-	for key, body := range w.buckets.buckets[port.Accepted] {
+	for key, body := range w.Buckets.Buckets[port.Accepted] {
 		if strings.HasPrefix(key, limit.OutputPrefix(r.TaskID)) {
 			accepted = true
 			if r.Output != nil && r.Output.Key == key {
@@ -221,11 +223,11 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 	}
 	switch {
 	case r.Output != nil && !r.FansOut() && !bytes.Equal(output, outputOf(r.TaskID, r.Attempt.Number)):
-		w.fail("%s: got output %q, want that of accepted attempt %d", r.ID, output, r.Attempt.Number)
+		w.Fail("%s: got output %q, want that of accepted attempt %d", r.ID, output, r.Attempt.Number)
 	case r.Output == nil && accepted:
-		w.fail("%s has an accepted object without an output", r.ID)
+		w.Fail("%s has an accepted object without an output", r.ID)
 	case r.State == run.Completed && !r.FansOut() && !w.succeeded(r) && !w.mayLoseResponses():
-		w.fail("%s is Completed without an acknowledged success", r.ID)
+		w.Fail("%s is Completed without an acknowledged success", r.ID)
 	}
 }
 
@@ -238,7 +240,7 @@ func (w *world) succeeded(r *run.Run) bool {
 
 // mayLoseResponses reports whether a commit can succeed without a response.
 func (w *world) mayLoseResponses() bool {
-	return !w.plan.reliable()
+	return !w.Plan.Reliable()
 }
 
 // checkOutcome compares a run's final state with the acknowledged cancel
@@ -248,13 +250,13 @@ func (w *world) checkOutcome(r *run.Run) {
 	switch {
 	case !requested:
 	case stateAtCancel.Terminal() && r.State != stateAtCancel:
-		w.fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
+		w.Fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
 	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
 	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
 	case stateAtCancel == run.Terminating && (r.State == run.Completed || violated(r, run.PostRunHook) && r.Fault.Code == fault.HookRefused):
 		// The success was committed first.
 	default:
-		w.fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
+		w.Fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
 	}
 	for n := 1; n <= r.Attempt.Number; n++ {
 		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.State == run.Orphaned {
@@ -264,7 +266,7 @@ func (w *world) checkOutcome(r *run.Run) {
 			continue // a critical hook may refuse a success
 		}
 		if r.State != run.Completed || r.Attempt.Number != n {
-			w.fail("attempt %d of %s was acknowledged as %s, and the run ended as %s in attempt %d: %v",
+			w.Fail("attempt %d of %s was acknowledged as %s, and the run ended as %s in attempt %d: %v",
 				n, r.ID, contract.OutcomeSucceeded, r.State, r.Attempt.Number, r.Fault)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -36,18 +38,18 @@ const longestCut = time.Minute
 // drawWays draws the probabilities. About half of them are 0.
 func (w *world) drawWays() ways {
 	some := func(most float64) float64 {
-		if w.random.IntN(2) == 0 {
+		if w.Random.IntN(2) == 0 {
 			return 0
 		}
-		return w.random.Float64() * most
+		return w.Random.Float64() * most
 	}
 	p := ways{
 		tooMany: some(0.6), quota: some(0.6), unscheduled: some(0.5), badImage: some(0.4), pending: some(0.5),
 		evicted: some(0.2), lostNodes: some(0.2), deleted: some(0.2), startRefused: some(0.5),
-		cuts: w.random.IntN(2) * w.random.IntN(6), outages: w.random.IntN(2) * w.random.IntN(4),
+		cuts: w.Random.IntN(2) * w.Random.IntN(6), outages: w.Random.IntN(2) * w.Random.IntN(4),
 	}
-	if w.chance(0.5) {
-		p.lag = w.upTo(5 * time.Second)
+	if w.Chance(0.5) {
+		p.lag = w.UpTo(5 * time.Second)
 	}
 	return p
 }
@@ -70,12 +72,12 @@ type cluster struct {
 
 // newCluster returns a cluster and schedules the cuts of its watch.
 func newCluster(w *world, runner string) *cluster {
-	c := &cluster{provider: newProvider(w, runner, clusterOutage)}
+	c := &cluster{provider: newProvider(w, runner, harness.ClusterOutage)}
 	c.lagging = true
 	for range w.ways.cuts {
-		w.time.push(w.upTo(2*w.longest), true, func() {
-			c.cutAt, c.cutUntil = w.time.now, w.time.now.Add(w.upTo(longestCut))
-			w.note("the watch of the cluster is cut until %s", c.cutUntil.Sub(start))
+		w.Time.Push(w.UpTo(2*w.Longest), true, func() {
+			c.cutAt, c.cutUntil = w.Time.Now, w.Time.Now.Add(w.UpTo(longestCut))
+			w.Note("the watch of the cluster is cut until %s", c.cutUntil.Sub(harness.Start))
 		})
 	}
 	return c
@@ -84,8 +86,8 @@ func newCluster(w *world, runner string) *cluster {
 // cached returns the machine as the watch shows it. It returns false if the watch does not show
 // it yet.
 func (c *cluster) cached(m *machine) (s port.MachineStatus, ok bool) {
-	at := c.w.time.now.Add(-c.w.ways.lag)
-	if c.w.time.now.Before(c.cutUntil) && c.cutAt.Before(at) {
+	at := c.w.Time.Now.Add(-c.w.ways.lag)
+	if c.w.Time.Now.Before(c.cutUntil) && c.cutAt.Before(at) {
 		at = c.cutAt
 	}
 	for _, one := range m.seen {
@@ -115,14 +117,14 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 	if err := c.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.down(throttling) || w.chance(w.ways.tooMany) {
+	if w.Down(harness.Throttling) || w.Chance(w.ways.tooMany) {
 		return port.MachineStatus{}, c.refuse(spec, fault.Throttled, "too many requests to the cluster")
 	}
 	m := c.named(spec.Name)
 	switch {
 	case m != nil && m.destroyed:
 		return port.MachineStatus{}, fault.New(fault.Unavailable, "the machine that had its name still ends")
-	case m == nil && w.chance(w.ways.quota):
+	case m == nil && w.Chance(w.ways.quota):
 		return port.MachineStatus{}, c.refuse(spec, fault.Capacity, "exceeded quota: pods=10")
 	case m == nil:
 		m = c.create(spec)
@@ -133,11 +135,11 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 	if err != nil {
 		return status, err
 	}
-	c.await(ctx, m, port.MachineRunning, w.upTo(5*time.Second))
+	c.await(ctx, m, port.MachineRunning, w.UpTo(5*time.Second))
 	if status = m.view(); status.StartFault == nil {
 		return status, nil
 	}
-	w.note("%s is withdrawn", m.id)
+	w.Note("%s is withdrawn", m.id)
 	if err := c.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, fault.Wrap(err, fault.Unavailable, "the machine was not destroyed")
 	}
@@ -150,22 +152,22 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 // schedule draws whether and when the pod of a Job starts.
 func (c *cluster) schedule(m *machine) {
 	w := c.w
-	if w.chance(w.plan.neverStart) {
-		w.note("%s gets no pod", m.id)
+	if w.Chance(w.Plan.NeverStart) {
+		w.Note("%s gets no pod", m.id)
 		return
 	}
 	w.addWorkers(m)
-	pause := w.upTo(5 * time.Second)
-	if w.chance(w.ways.pending) {
-		pause = w.upTo(w.longest / 4)
+	pause := w.UpTo(5 * time.Second)
+	if w.Chance(w.ways.pending) {
+		pause = w.UpTo(w.Longest / 4)
 	}
 	switch {
-	case w.chance(w.ways.unscheduled):
-		w.time.after(w.upTo(10*time.Second), func() { c.hinder(m, fault.Capacity, "0/3 nodes are available", 0.3) })
-	case w.chance(w.ways.badImage):
-		w.time.after(w.upTo(10*time.Second), func() { c.hinder(m, fault.Image, "ImagePullBackOff", 0.1) })
+	case w.Chance(w.ways.unscheduled):
+		w.Time.After(w.UpTo(10*time.Second), func() { c.hinder(m, fault.Capacity, "0/3 nodes are available", 0.3) })
+	case w.Chance(w.ways.badImage):
+		w.Time.After(w.UpTo(10*time.Second), func() { c.hinder(m, fault.Image, "ImagePullBackOff", 0.1) })
 	default:
-		w.time.after(pause, func() { c.begin(m) })
+		w.Time.After(pause, func() { c.begin(m) })
 	}
 }
 
@@ -173,12 +175,12 @@ func (c *cluster) schedule(m *machine) {
 func (c *cluster) hinder(m *machine, code fault.Code, message string, later float64) {
 	w := c.w
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
-	facts.refusals = append(facts.refusals, refusal{w.time.now, c.runner, code, message})
+	facts.refusals = append(facts.refusals, refusal{w.Time.Now, c.runner, code, message})
 	m.startFault = fault.New(code, "%s", message)
-	w.note("%s does not start: %s", m.id, message)
+	w.Note("%s does not start: %s", m.id, message)
 	m.change()
-	if w.chance(later) {
-		w.time.after(w.upTo(w.longest/4), func() {
+	if w.Chance(later) {
+		w.Time.After(w.UpTo(w.Longest/4), func() {
 			m.startFault = nil
 			c.begin(m)
 		})
@@ -193,13 +195,13 @@ func (c *cluster) begin(m *machine) {
 	}
 	m.start()
 	switch {
-	case w.chance(w.ways.evicted):
-		w.time.after(w.upTo(w.longest/2), func() { c.interrupt(m, "evicted", 0) })
-	case w.chance(w.ways.lostNodes):
-		w.time.after(w.upTo(w.longest/2), func() { c.loseNode(m) })
-	case w.chance(w.ways.deleted):
-		w.time.after(w.upTo(w.longest/2), func() {
-			if c.interrupt(m, "deleted with its Job", w.upTo(5*time.Second)) {
+	case w.Chance(w.ways.evicted):
+		w.Time.After(w.UpTo(w.Longest/2), func() { c.interrupt(m, "evicted", 0) })
+	case w.Chance(w.ways.lostNodes):
+		w.Time.After(w.UpTo(w.Longest/2), func() { c.loseNode(m) })
+	case w.Chance(w.ways.deleted):
+		w.Time.After(w.UpTo(w.Longest/2), func() {
+			if c.interrupt(m, "deleted with its Job", w.UpTo(5*time.Second)) {
 				m.erased = true
 			}
 		})
@@ -211,7 +213,7 @@ func (c *cluster) interrupt(m *machine, how string, grace time.Duration) bool {
 	if !m.alive() {
 		return false
 	}
-	c.w.note("%s is %s", m.id, how)
+	c.w.Note("%s is %s", m.id, how)
 	c.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
 	c.stop(m, grace)
 	return true
@@ -223,12 +225,12 @@ func (c *cluster) loseNode(m *machine) {
 	if !m.alive() {
 		return
 	}
-	w.note("the node of %s is lost", m.id)
+	w.Note("the node of %s is lost", m.id)
 	w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
 	for _, p := range m.workers {
-		p.wasFrozen, p.frozenUntil = true, w.time.now.Add(w.upTo(10*time.Minute))
+		p.wasFrozen, p.frozenUntil = true, w.Time.Now.Add(w.UpTo(10*time.Minute))
 	}
-	w.time.after(w.upTo(5*time.Minute), func() { c.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
+	w.Time.After(w.UpTo(5*time.Minute), func() { c.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
 // List implements port.Runner with the state of the watch.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -53,12 +55,12 @@ func (w *world) checkAdmitted(r *run.Run) {
 		return
 	}
 	facts := w.factsOf(r)
-	facts.admittedAt = w.time.now
+	facts.admittedAt = w.Time.Now
 	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != platform.SlotHeld && !r.State.Terminal() {
-		w.fail("%s is to start without a slot of its job", r.ID)
+		w.Fail("%s is to start without a slot of its job", r.ID)
 	}
-	if late := w.time.now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.plan.skew+w.limitSlack() {
-		w.fail("%s is to start %s late, want at most %s", r.ID, late, c.CatchUpWindow)
+	if late := w.Time.Now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.Plan.Skew+w.limitSlack() {
+		w.Fail("%s is to start %s late, want at most %s", r.ID, late, c.CatchUpWindow)
 	}
 	if c.PreRunHook != nil {
 		w.checkAllowed(r)
@@ -72,12 +74,12 @@ func (w *world) checkAdmitted(r *run.Run) {
 // unreachable hook counts as an answer if it may be unavailable.
 func (w *world) checkAllowed(r *run.Run) {
 	facts := w.factsOf(r)
-	answered := w.hooks.allowedAt[r.ID]
-	if r.Constraints.PreRunHook.AllowUnavailable && w.hooks.awayAt[r.ID].After(answered) {
-		answered = w.hooks.awayAt[r.ID]
+	answered := w.Hooks.AllowedAt[r.ID]
+	if r.Constraints.PreRunHook.AllowUnavailable && w.Hooks.AwayAt[r.ID].After(answered) {
+		answered = w.Hooks.AwayAt[r.ID]
 	}
 	if answered.IsZero() || answered.Before(facts.refusedAt) {
-		w.fail("%s is to start after its hook refused it at %s", r.ID, facts.refusedAt.Sub(start))
+		w.Fail("%s is to start after its hook refused it at %s", r.ID, facts.refusedAt.Sub(harness.Start))
 	}
 }
 
@@ -96,10 +98,10 @@ func (w *world) checkPrevious(r *run.Run) {
 		return
 	}
 	var previous *run.Run
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		facts, slack := w.factsOf(other), w.limitSlack()
-		under := !other.State.Terminal() || other.State != run.Completed && w.time.now.Sub(facts.endedAt) < slack
-		missed := under && w.time.now.Sub(facts.createdAt) < slack+w.lag
+		under := !other.State.Terminal() || other.State != run.Completed && w.Time.Now.Sub(facts.endedAt) < slack
+		missed := under && w.Time.Now.Sub(facts.createdAt) < slack+w.Lag
 		if other.JobID == r.JobID && older(other, r) && !lookedPast(other) && !missed && (previous == nil || older(previous, other)) {
 			previous = other
 		}
@@ -107,7 +109,7 @@ func (w *world) checkPrevious(r *run.Run) {
 	if previous == nil || previous.State == run.Completed || !m.clearedAt.IsZero() && !w.factsOf(previous).endedAt.After(m.clearedAt) {
 		return
 	}
-	w.fail("%s is to start, and the previous run %s is %s", r.ID, previous.ID, previous.State)
+	w.Fail("%s is to start, and the previous run %s is %s", r.ID, previous.ID, previous.State)
 }
 
 // checkLineage checks that jobs do not trigger one another in a circle or without a limit.
@@ -120,14 +122,14 @@ func (w *world) checkLineage(r *run.Run) {
 		triggered--
 	}
 	if triggered >= maxLineage || r.Child == nil && slices.Contains(r.Lineage, r.JobID) {
-		w.fail("%s has the lineage %v, want fewer than %d other jobs", r.ID, r.Lineage, maxLineage)
+		w.Fail("%s has the lineage %v, want fewer than %d other jobs", r.ID, r.Lineage, maxLineage)
 	}
-	parent := w.records.byID[r.ParentRun]
+	parent := w.Records.ByID[r.ParentRun]
 	if r.ParentRun == "" {
 		return
 	}
 	if parent == nil || !slices.Equal(r.Lineage, append(slices.Clone(parent.Lineage), parent.JobID)) {
-		w.fail("%s has the lineage %v, which is not that of its parent %q", r.ID, r.Lineage, r.ParentRun)
+		w.Fail("%s has the lineage %v, which is not that of its parent %q", r.ID, r.Lineage, r.ParentRun)
 	}
 }
 
@@ -135,14 +137,14 @@ func (w *world) checkLineage(r *run.Run) {
 // never later.
 func (w *world) checkDefinition(before, r *run.Run) {
 	if before.State != run.PreRun && r.JobVersion != before.JobVersion {
-		w.fail("%s changed from version %d of its job to %d in %s", r.ID, before.JobVersion, r.JobVersion, before.State)
+		w.Fail("%s changed from version %d of its job to %d in %s", r.ID, before.JobVersion, r.JobVersion, before.State)
 	}
 	m := w.jobs[r.JobID]
 	if before.State != run.PreRun || r.State == run.PreRun || r.State == run.Cancelled || m == nil || m.record == nil || !w.calm() || m.deleted {
 		return
 	}
 	if r.JobVersion != m.record.Version {
-		w.fail("%s left PreRun with version %d of its job, want %d", r.ID, r.JobVersion, m.record.Version)
+		w.Fail("%s left PreRun with version %d of its job, want %d", r.ID, r.JobVersion, m.record.Version)
 	}
 }
 
@@ -192,8 +194,8 @@ func (w *world) checkWait(r *run.Run) {
 		if at := w.factsOf(r).actingAt; at.After(end) {
 			end = at
 		}
-		if late := w.overdue(end, 2*hookTime+5*time.Second, hookTime+w.patience()); late > 0 {
-			w.fail("%s waits, and is too late since %s", r.ID, late)
+		if late := w.overdue(end, 2*harness.HookTime+5*time.Second, harness.HookTime+w.patience()); late > 0 {
+			w.Fail("%s waits, and is too late since %s", r.ID, late)
 		}
 	}
 	most := 0
@@ -204,7 +206,7 @@ func (w *world) checkWait(r *run.Run) {
 		most = max(most, a.MaxRetries)
 	}
 	if most > 0 && r.Acting.Checks > most {
-		w.fail("%s has checked its constraints %d more times, want at most %d", r.ID, r.Acting.Checks, most)
+		w.Fail("%s has checked its constraints %d more times, want at most %d", r.ID, r.Acting.Checks, most)
 	}
 }
 
@@ -230,10 +232,10 @@ func (w *world) checkSkip(r *run.Run) {
 		return
 	}
 	if r.State != run.Completed || r.Attempt.Number > 0 || w.factsOf(r).machines > 0 {
-		w.fail("%s was skipped in %s with attempt %d and %d machines", r.ID, r.State, r.Attempt.Number, w.factsOf(r).machines)
+		w.Fail("%s was skipped in %s with attempt %d and %d machines", r.ID, r.State, r.Attempt.Number, w.factsOf(r).machines)
 	}
 	if len(r.Violations) == 0 && r.Missed == nil && r.Overflowed == nil {
-		w.fail("%s was skipped without a reason", r.ID)
+		w.Fail("%s was skipped without a reason", r.ID)
 	}
 }
 
@@ -245,7 +247,7 @@ func (w *world) checkExpected(r *run.Run) {
 	}
 	by := r.Attempt.StartedAt.Add(r.Constraints.MaxExpectedRunTime)
 	if late := w.overdue(by, time.Minute, time.Minute+w.patience()); late > 0 {
-		w.fail("%s runs longer than expected for %s without a record of that", r.ID, late+time.Minute)
+		w.Fail("%s runs longer than expected for %s without a record of that", r.ID, late+time.Minute)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -16,7 +18,7 @@ type containers struct {
 }
 
 func newContainers(w *world, runner string) *containers {
-	return &containers{provider: newProvider(w, runner, engineOutage)}
+	return &containers{provider: newProvider(w, runner, harness.EngineOutage)}
 }
 
 // named returns the container with the name, even if its program has ended by itself.
@@ -40,24 +42,24 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 	m := e.named(spec.Name)
 	if m == nil {
 		switch {
-		case w.chance(w.ways.tooMany):
+		case w.Chance(w.ways.tooMany):
 			return port.MachineStatus{}, e.refuse(spec, fault.Throttled, "too many requests to the registry")
-		case w.chance(w.ways.badImage):
+		case w.Chance(w.ways.badImage):
 			return port.MachineStatus{}, e.refuse(spec, fault.Image, "manifest unknown")
-		case w.chance(w.ways.quota):
+		case w.Chance(w.ways.quota):
 			return port.MachineStatus{}, e.refuse(spec, fault.Capacity, "no space left on device")
 		}
 		m = e.create(spec)
 		e.made = append(e.made, m)
 		w.addWorkers(m)
-		if w.chance(w.plan.lostCalls) {
-			w.note("%s is created and not started", m.id)
+		if w.Chance(w.Plan.LostCalls) {
+			w.Note("%s is created and not started", m.id)
 			w.unknownMachines++
 			return port.MachineStatus{}, fault.New(fault.Unavailable, "the engine did not answer")
 		}
 	}
 	if m.phase == port.MachineCreating && !m.stopping {
-		if w.chance(w.ways.startRefused) {
+		if w.Chance(w.ways.startRefused) {
 			return port.MachineStatus{}, e.notStarted(spec, m)
 		}
 		m.start()
@@ -68,7 +70,7 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 // notStarted removes a container that the engine cannot start. It returns the fault of the
 // launch.
 func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
-	if e.w.chance(e.w.plan.lostCalls) {
+	if e.w.Chance(e.w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "cannot remove the container that cannot start")
 	}
 	m.destroyed = true
@@ -76,7 +78,7 @@ func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
 	facts.machines--
 	m.stuckUntil = time.Time{}
 	e.end(m, port.Exit{Code: 128, Requested: true})
-	if e.w.chance(0.5) {
+	if e.w.Chance(0.5) {
 		return e.refuse(spec, fault.Capacity, "cannot allocate memory")
 	}
 	return e.refuse(spec, fault.Image, "exec format error")
@@ -94,7 +96,7 @@ func (e *containers) die() {
 // Inspect implements port.Runner. The engine reports an exit after a delay of one second.
 func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
 	s, err := e.provider.Inspect(ctx, of)
-	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.w.time.now.Sub(m.endedAt) < time.Second {
+	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.w.Time.Now.Sub(m.endedAt) < time.Second {
 		s.Phase, s.Exit = port.MachineEnding, nil
 	}
 	return s, err
@@ -102,12 +104,12 @@ func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.Machine
 
 // Wait implements port.Runner. Only Inspect reports an exit.
 func (e *containers) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
-	until := e.w.time.now.Add(limit)
+	until := e.w.Time.Now.Add(limit)
 	m := e.own(of)
 	e.await(ctx, m, phase, limit)
 	if m != nil && !m.alive() {
-		if wait := min(m.endedAt.Add(time.Second).Sub(e.w.time.now), until.Sub(e.w.time.now)); wait > 0 {
-			e.w.time.sleep(wait)
+		if wait := min(m.endedAt.Add(time.Second).Sub(e.w.Time.Now), until.Sub(e.w.Time.Now)); wait > 0 {
+			e.w.Time.Sleep(wait)
 		}
 	}
 	return e.Inspect(ctx, of)

@@ -16,26 +16,26 @@ const (
 	forKeys
 )
 
-func (w *world) contention() contention { return contention(w.seed / 10 % 3) }
+func (w *world) contention() contention { return contention(w.Seed / 10 % 3) }
 
 // drawContention replaces the settings that would keep runs apart.
 func (w *world) drawContention() {
-	w.config.MaxMachines, w.config.Policy.QueueTimeout = 1+w.random.IntN(2), w.longest
-	w.config.Policy.CancelGrace = w.between(5*time.Second, 30*time.Second)
-	w.config.Policy.Retry.MaxAttempts, w.config.Policy.Retry.InitialDelay = 1+w.random.IntN(2), time.Second
+	w.Config.MaxMachines, w.Config.Policy.QueueTimeout = 1+w.Random.IntN(2), w.Longest
+	w.Config.Policy.CancelGrace = w.Between(5*time.Second, 30*time.Second)
+	w.Config.Policy.Retry.MaxAttempts, w.Config.Policy.Retry.InitialDelay = 1+w.Random.IntN(2), time.Second
 	if w.contention() == forJobs {
-		w.config.MaxMachines += 2
-		w.plan.workerContract, w.plan.ignoreSignals = 1, 0.7
+		w.Config.MaxMachines += 2
+		w.Plan.WorkerContract, w.Plan.IgnoreSignals = 1, 0.7
 	}
 }
 
 // drawContended draws the definition of a job that fires often.
 func (w *world) drawContended(d map[string]any) {
-	times := nominal{every: w.between(4*time.Second, 20*time.Second)}
+	times := nominal{every: w.Between(4*time.Second, 20*time.Second)}
 	d["schedule"] = "@every " + times.every.String()
 	w.schedules[scheduleKey{"@every " + times.every.String(), ""}] = times
-	d["priority"] = []spec.Priority{spec.PriorityInteractive, spec.PriorityNormal, spec.PriorityNormal, spec.PriorityBatch}[w.random.IntN(4)]
-	constraints := map[string]any{"maxAllowedRunTime": w.between(20*time.Second, time.Minute).String()}
+	d["priority"] = []spec.Priority{spec.PriorityInteractive, spec.PriorityNormal, spec.PriorityNormal, spec.PriorityBatch}[w.Random.IntN(4)]
+	constraints := map[string]any{"maxAllowedRunTime": w.Between(20*time.Second, time.Minute).String()}
 	d["constraints"] = constraints
 	keyed, limited := 0.5, 0.4
 	switch w.contention() {
@@ -44,25 +44,25 @@ func (w *world) drawContended(d map[string]any) {
 	case forKeys:
 		keyed, limited = 1, 0
 	}
-	if w.chance(keyed) {
+	if w.Chance(keyed) {
 		w.drawKey(d)
 	}
-	if w.chance(limited) {
-		constraints["maxConcurrentRuns"] = 1 + w.random.IntN(2)
-		kind := []run.ActionType{run.ActionKillOld, run.ActionKillOld, run.ActionWait}[w.random.IntN(3)]
+	if w.Chance(limited) {
+		constraints["maxConcurrentRuns"] = 1 + w.Random.IntN(2)
+		kind := []run.ActionType{run.ActionKillOld, run.ActionKillOld, run.ActionWait}[w.Random.IntN(3)]
 		d["actions"] = map[string]any{"onConstraintViolation": map[string]any{"type": kind}}
 	}
 }
 
 // ownContended changes and runs a job until its schedule ends.
 func (w *world) ownContended(id string, until time.Time) {
-	for range w.random.IntN(8) {
-		pause := w.upTo(w.horizon / 3)
-		if !w.time.now.Add(pause).Before(until) {
+	for range w.Random.IntN(8) {
+		pause := w.UpTo(w.horizon / 3)
+		if !w.Time.Now.Add(pause).Before(until) {
 			break
 		}
-		w.time.sleep(pause)
-		if w.chance(0.4) {
+		w.Time.Sleep(pause)
+		if w.Chance(0.4) {
 			w.putJob(id)
 		} else {
 			w.runJob(id)
@@ -72,16 +72,16 @@ func (w *world) ownContended(id string, until time.Time) {
 
 // operateContended changes the limits of the pool until the schedules end.
 func (w *world) operateContended() {
-	for range 2 + w.random.IntN(6) {
-		w.time.sleep(w.upTo(w.horizon / 2))
+	for range 2 + w.Random.IntN(6) {
+		w.Time.Sleep(w.UpTo(w.horizon / 2))
 		w.resize()
 	}
 }
 
 // longestWork limits the work of most workers.
 func (w *world) longestWork() time.Duration {
-	if w.contended() || w.admitting() {
+	if w.Contended() || w.Admitting() {
 		return 25 * time.Second
 	}
-	return w.longest / 2
+	return w.Longest / 2
 }

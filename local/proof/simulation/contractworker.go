@@ -11,12 +11,12 @@ import (
 // omit started.
 func (p *worker) reportStarted() {
 	w := p.w
-	if w.chance(0.15) {
+	if w.Chance(0.15) {
 		p.work()
 		return
 	}
 	reply := p.send(p.callOf("started", contract.TaskStarted{
-		Attempt: p.attempt(), WorkerID: p.name, StartedAt: w.time.now, HandlesSigterm: p.handlesSigterm,
+		Attempt: p.attempt(), WorkerID: p.name, StartedAt: w.Time.Now, HandlesSigterm: p.handlesSigterm,
 	}))
 	switch {
 	case !reply.conclusive():
@@ -34,7 +34,7 @@ func (p *worker) retryDelay() time.Duration {
 	if p.patient {
 		return p.interval()
 	}
-	return min(time.Second+p.w.upTo(4*time.Second), p.interval())
+	return min(time.Second+p.w.UpTo(4*time.Second), p.interval())
 }
 
 func (p *worker) callOf(route string, body any) call {
@@ -44,16 +44,16 @@ func (p *worker) callOf(route string, body any) call {
 // work starts the work and its heartbeats.
 func (p *worker) work() {
 	w := p.w
-	length := w.upTo(w.longestWork())
+	length := w.UpTo(w.longestWork())
 	switch {
-	case w.chance(w.plan.immediate):
+	case w.Chance(w.Plan.Immediate):
 		length = 0
-	case w.chance(0.1), p.m.isServer():
-		length = w.upTo(2 * w.longest)
+	case w.Chance(0.1), p.m.isServer():
+		length = w.UpTo(2 * w.Longest)
 	}
 	if p.obeysDeadline {
 		w.checkDeadline(p)
-		p.later(p.envelope.Deadline.Sub(w.time.now), p.reachDeadline)
+		p.later(p.envelope.Deadline.Sub(w.Time.Now), p.reachDeadline)
 	}
 	p.heartbeat()
 	w.soon(length, func() { p.resume(p.endWork) })
@@ -68,9 +68,9 @@ func (p *worker) heartbeat() {
 	if p.gone() || p.silent {
 		return
 	}
-	progress := p.w.random.IntN(101)
+	progress := p.w.Random.IntN(101)
 	reply := p.send(p.callOf("heartbeat", contract.TaskHeartbeat{
-		Attempt: p.attempt(), WorkerID: p.name, HeartbeatAt: p.w.time.now.Add(-p.w.upTo(time.Hour)), ProgressPct: &progress,
+		Attempt: p.attempt(), WorkerID: p.name, HeartbeatAt: p.w.Time.Now.Add(-p.w.UpTo(time.Hour)), ProgressPct: &progress,
 	}))
 	next := p.interval()
 	switch {
@@ -90,7 +90,7 @@ func (p *worker) heartbeat() {
 func (p *worker) handleHeartbeat(reply answer) {
 	var body contract.HeartbeatAnswer
 	if err := json.Unmarshal(reply.text, &body); err != nil {
-		p.w.fail("cannot decode the answer to a heartbeat: %v", err)
+		p.w.Fail("cannot decode the answer to a heartbeat: %v", err)
 		return
 	}
 	if body.TaskToken != "" {
@@ -101,7 +101,7 @@ func (p *worker) handleHeartbeat(reply answer) {
 		}
 	}
 	if body.ShouldCancel && !p.ignoresSignals && !p.cancelling {
-		p.later(p.w.upTo(8*time.Second), func() { p.reportCancelled("shouldCancel") })
+		p.later(p.w.UpTo(8*time.Second), func() { p.reportCancelled("shouldCancel") })
 	}
 }
 
@@ -119,12 +119,12 @@ func (p *worker) reportCancelled(phase string) {
 // result draws the result of uninterrupted work, mostly a success.
 func (p *worker) result() contract.TaskCompleted {
 	w := p.w
-	switch draw := w.random.Float64(); {
+	switch draw := w.Random.Float64(); {
 	case draw < 0.15:
 		categories := contract.Categories()
-		failed := &contract.TaskError{Category: categories[w.random.IntN(len(categories))], Message: "simulated failure"}
-		if w.chance(0.3) {
-			failed.Retryable = new(w.chance(0.5))
+		failed := &contract.TaskError{Category: categories[w.Random.IntN(len(categories))], Message: "simulated failure"}
+		if w.Chance(0.3) {
+			failed.Retryable = new(w.Chance(0.5))
 		}
 		return contract.TaskCompleted{Outcome: contract.OutcomeFailed, Error: failed}
 	case draw < 0.18:
@@ -139,12 +139,12 @@ func (p *worker) result() contract.TaskCompleted {
 // complete repeats completed until it is answered, and then exits.
 func (p *worker) complete(body contract.TaskCompleted) {
 	w := p.w
-	body.Attempt, body.WorkerID, body.CompletedAt = p.attempt(), p.name, w.time.now
+	body.Attempt, body.WorkerID, body.CompletedAt = p.attempt(), p.name, w.Time.Now
 	last := p.callOf("completed", body)
 	last.successful, last.outcome = body.Outcome == contract.OutcomeSucceeded, body.Outcome
-	if w.chance(w.plan.late) && w.chance(0.3) {
-		w.time.after(w.upTo(10*time.Minute), func() { p.send(last) })
-		p.later(w.upTo(2*time.Second), func() { p.exit(0) })
+	if w.Chance(w.Plan.Late) && w.Chance(0.3) {
+		w.Time.After(w.UpTo(10*time.Minute), func() { p.send(last) })
+		p.later(w.UpTo(2*time.Second), func() { p.exit(0) })
 		return
 	}
 	if reply := p.send(last); !reply.conclusive() {
@@ -152,8 +152,8 @@ func (p *worker) complete(body contract.TaskCompleted) {
 		return
 	}
 	p.silent = true
-	if !w.chance(0.1) { // otherwise the process stays
-		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
+	if !w.Chance(0.1) { // otherwise the process stays
+		p.later(w.UpTo(3*time.Second), func() { p.exit(0) })
 	}
 }
 

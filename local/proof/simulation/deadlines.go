@@ -11,8 +11,8 @@ import (
 // drawDeadline gives the runs of every seventh world a deadline over all their attempts. It draws
 // no random number, so that the other worlds stay as they are.
 func (w *world) drawDeadline() {
-	if w.seed%7 == 3 && !w.serves() && !w.contended() && !w.admitting() {
-		w.config.Policy.Deadline = []time.Duration{20 * time.Second, time.Minute, 3 * time.Minute, w.longest}[w.seed/7%4]
+	if w.Seed%7 == 3 && !w.Serves() && !w.Contended() && !w.Admitting() {
+		w.Config.Policy.Deadline = []time.Duration{20 * time.Second, time.Minute, 3 * time.Minute, w.Longest}[w.Seed/7%4]
 	}
 }
 
@@ -24,15 +24,15 @@ func (w *world) checkRunDeadline(r *run.Run) {
 	}
 	switch {
 	case r.Policy.Deadline == 0:
-		w.fail("%s reached a deadline that it does not have", r.ID)
-	case w.time.now.Add(2*w.plan.skew + time.Second).Before(by):
-		w.fail("%s reached its deadline at %s, want at %s", r.ID, w.time.now, by)
+		w.Fail("%s reached a deadline that it does not have", r.ID)
+	case w.Time.Now.Add(2*w.Plan.Skew + time.Second).Before(by):
+		w.Fail("%s reached its deadline at %s, want at %s", r.ID, w.Time.Now, by)
 	}
 }
 
 // checkAttemptInTime checks that no attempt begins after the deadline of its run.
 func (w *world) checkAttemptInTime(r *run.Run) {
-	if by := r.EndBy(); !by.IsZero() && r.Attempt.IntentAt.After(by.Add(2*w.plan.skew+time.Second)) {
-		w.fail("attempt %d of %s began at %s, after its deadline at %s", r.Attempt.Number, r.ID, r.Attempt.IntentAt, by)
+	if by := r.EndBy(); !by.IsZero() && r.Attempt.IntentAt.After(by.Add(2*w.Plan.Skew+time.Second)) {
+		w.Fail("attempt %d of %s began at %s, after its deadline at %s", r.Attempt.Number, r.ID, r.Attempt.IntentAt, by)
 	}
 }

@@ -12,7 +12,7 @@
 // seeds use the adapters of AWS. There every call has its own process, reads are stale, indexes
 // lag, transactions conflict, and calls have quotas.
 //
-// Settings are drawn from their whole ranges (settings.go). Workers use the worker contract, or
+// Settings are drawn from their whole ranges (harness/settings.go). Workers use the worker contract, or
 // only CALLBACK_URL, and call the real HTTP handlers. They are cloned, frozen and killed, and
 // obey the deadline or ignore signals. Their calls are lost, repeated and late. Clients cancel
 // during other operations. Strangers stop machines. Services fail for seconds or hours, the

@@ -11,17 +11,17 @@ import (
 func (w *world) drawActions(id string, constraints map[string]any) map[string]any {
 	_, limited := constraints["maxConcurrentRuns"]
 	actions := map[string]any{}
-	if w.chance(0.8) {
+	if w.Chance(0.8) {
 		actions["onConstraintViolation"] = w.drawAction(id, limited, false)
 	}
 	single := map[run.Constraint]any{}
 	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
-		if _, has := constraints[string(name)]; has && w.chance(0.3) {
+		if _, has := constraints[string(name)]; has && w.Chance(0.3) {
 			single[name] = w.drawAction(id, limited, false)
 		}
 	}
 	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
-		if _, has := constraints[string(name)]; has && w.chance(0.3) {
+		if _, has := constraints[string(name)]; has && w.Chance(0.3) {
 			single[name] = w.drawAction(id, limited, true)
 		}
 	}
@@ -29,11 +29,11 @@ func (w *world) drawActions(id string, constraints map[string]any) map[string]an
 		actions["onViolationOf"] = single
 	}
 	for _, name := range []string{"onSuccess", "onFailure", "onSkip"} {
-		if w.chance(0.4) {
+		if w.Chance(0.4) {
 			actions[name] = w.drawAction(id, limited, true)
 		}
 	}
-	if w.seed%10 == 6 {
+	if w.Seed%10 == 6 {
 		w.drawLists(id, constraints, actions)
 	}
 	return actions
@@ -62,29 +62,29 @@ func (w *world) drawAction(id string, limited, after bool) map[string]any {
 	if !after && limited {
 		types = append(types, run.ActionWait, run.ActionKillOld, run.ActionWait, run.ActionKillOld)
 	}
-	kind, parameters := types[w.random.IntN(len(types))], map[string]any{}
+	kind, parameters := types[w.Random.IntN(len(types))], map[string]any{}
 	switch kind {
 	case run.ActionWebhook:
 		parameters["url"] = w.drawHook()["url"]
 	case run.ActionTriggerJob:
-		parameters["jobId"] = fmt.Sprintf("job-%d", 1+w.random.IntN(maxJobs))
+		parameters["jobId"] = fmt.Sprintf("job-%d", 1+w.Random.IntN(maxJobs))
 		if parameters["jobId"] == id {
 			parameters["jobId"] = "job-0" // this job does not exist
 		}
 	case run.ActionRetryLater:
-		limit := w.between(10*time.Second, max(w.longest/8, 20*time.Second))
-		parameters["limit"], parameters["delay"] = limit.String(), w.between(time.Second, limit/2).String()
-		if w.chance(0.3) {
-			parameters["maxRetries"] = 1 + w.random.IntN(5)
+		limit := w.Between(10*time.Second, max(w.Longest/8, 20*time.Second))
+		parameters["limit"], parameters["delay"] = limit.String(), w.Between(time.Second, limit/2).String()
+		if w.Chance(0.3) {
+			parameters["maxRetries"] = 1 + w.Random.IntN(5)
 		}
 	case run.ActionWait:
-		parameters["limit"] = w.between(10*time.Second, max(w.longest/8, 20*time.Second)).String()
+		parameters["limit"] = w.Between(10*time.Second, max(w.Longest/8, 20*time.Second)).String()
 	}
 	a := map[string]any{"type": kind, "parameters": parameters}
 	if len(parameters) == 0 {
 		delete(a, "parameters")
 	}
-	if w.chance(0.2) && !after && (kind == run.ActionWebhook || kind == run.ActionTriggerJob) {
+	if w.Chance(0.2) && !after && (kind == run.ActionWebhook || kind == run.ActionTriggerJob) {
 		a["critical"] = true
 	}
 	return a

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -50,7 +52,7 @@ type Outcome struct {
 // Run runs the simulation of a seed. It returns an error if the simulation itself fails;
 // Outcome.Problems has its findings. It is safe for concurrent use.
 func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
-	err = withTempDir(func(dir string) error {
+	err = harness.WithTempDir(func(dir string) error {
 		o, err = newWorld(seed, dir).run(ctx)
 		return err
 	})
@@ -59,113 +61,113 @@ func Run(ctx context.Context, seed uint64) (o Outcome, err error) {
 
 func (w *world) run(ctx context.Context) (Outcome, error) {
 	var err error
-	if w.onAWS() {
-		w.home, err = newAWSHome(ctx, w.base)
+	if w.OnAWS() {
+		w.Home, err = harness.NewAWSHome(ctx, w.Base)
 	} else {
-		w.home, err = newLocalHome(w.base)
+		w.Home, err = harness.NewLocalHome(w.Base)
 	}
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := w.startProcess(ctx); err != nil {
+	if err := w.StartProcess(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("cannot start: %w", err)
 	}
 	if err := w.definePools(ctx); err != nil {
 		return Outcome{}, err
 	}
-	w.note("plan %+v", w.plan)
-	settings := w.config
+	w.Note("plan %+v", w.Plan)
+	settings := w.Config
 	settings.FreePort = nil // its address is that of the program
-	w.note("%d requests, settings %+v", w.requests, settings)
-	if w.mixed() {
-		w.note("ways %+v", w.ways)
+	w.Note("%d requests, settings %+v", w.Requests, settings)
+	if w.Mixed() {
+		w.Note("ways %+v", w.ways)
 		for _, p := range w.pools {
-			w.note("pool %s: %s, limit %d, fallbacks %+v", p.id, p.definition.Placement.Runner, p.definition.Limit, p.definition.Fallbacks)
+			w.Note("pool %s: %s, limit %d, fallbacks %+v", p.id, p.definition.Placement.Runner, p.definition.Limit, p.definition.Fallbacks)
 		}
 	}
-	for i := range w.requests {
-		w.time.after(w.upTo(w.spread()), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
+	for i := range w.Requests {
+		w.Time.After(w.UpTo(w.spread()), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
 	}
 	w.startJobs()
 	w.startOperator()
 	w.startFleet()
 	w.startSubscribers()
-	w.planOutages(w.ways.outages)
-	w.time.spawn(true, func() { w.sweep(RestartHorizon) })
-	w.scheduleSweep()
-	end := start.Add(w.maxTime())
-	for quiet := false; !quiet && w.broken == nil && len(w.problems) == 0; w.steps++ {
+	w.PlanOutages(w.ways.outages)
+	w.Time.Spawn(true, func() { w.Sweep(harness.RestartHorizon) })
+	w.ScheduleSweep()
+	end := harness.Start.Add(w.maxTime())
+	for quiet := false; !quiet && w.Broken == nil && len(w.Problems) == 0; w.steps++ {
 		w.next(ctx)
 		w.check()
 		quiet = w.quiet()
-		if w.steps > maxSteps || w.time.now.After(end) {
-			w.fail("still active after %s and %d steps: %s", w.time.now.Sub(start), w.steps, w.active())
+		if w.steps > maxSteps || w.Time.Now.After(end) {
+			w.Fail("still active after %s and %d steps: %s", w.Time.Now.Sub(harness.Start), w.steps, w.active())
 		}
 	}
-	if len(w.problems) == 0 && w.broken == nil {
+	if len(w.Problems) == 0 && w.Broken == nil {
 		w.settleEvents()
 	}
-	w.time.abandon()
-	if len(w.problems) == 0 && w.broken == nil {
+	w.Time.Abandon()
+	if len(w.Problems) == 0 && w.Broken == nil {
 		w.checkEnd(ctx)
 		w.checkEvents(ctx)
 	}
-	return w.outcome(), errors.Join(w.broken, w.home.close())
+	return w.outcome(), errors.Join(w.Broken, w.Home.Close())
 }
 
 // maxTime is an upper limit for the end of all runs: the queue, and all attempts with their
 // limits, delays and outages.
-func (w *world) maxTime() time.Duration { return 400*w.longest + w.outageTime + 24*time.Hour }
+func (w *world) maxTime() time.Duration { return 400*w.Longest + w.OutageTime + 24*time.Hour }
 
 // next advances to the next event of the world or the executions and handles it.
 func (w *world) next(ctx context.Context) {
-	at, ok := w.time.next()
-	if due, has := w.home.due(); has && !w.process.crashed && !w.stalled() && (!ok || !due.After(at)) {
-		if due.After(w.time.now) {
-			w.time.now = due
+	at, ok := w.Time.Next()
+	if due, has := w.Home.Due(); has && !w.Process.Crashed && !w.stalled() && (!ok || !due.After(at)) {
+		if due.After(w.Time.Now) {
+			w.Time.Now = due
 		}
-		w.time.spawn(false, func() {
+		w.Time.Spawn(false, func() {
 			w.step(ctx)
 		})
 		return
 	}
-	w.time.step()
+	w.Time.Step()
 }
 
 // stalled reports whether an outage stops the executions.
-func (w *world) stalled() bool { return w.home.survivesCrash() && w.down(executionsOutage) }
+func (w *world) stalled() bool { return w.Home.SurvivesCrash() && w.Down(harness.ExecutionsOutage) }
 
 // step makes the executions do their due work. If they are part of the process, this is a call
 // of the process.
 func (w *world) step(ctx context.Context) {
 	do := func(ctx context.Context) {
-		if err := w.home.step(ctx); err != nil {
-			w.fail("%v", err)
+		if err := w.Home.Step(ctx); err != nil {
+			w.Fail("%v", err)
 		}
 	}
-	if w.home.survivesCrash() {
+	if w.Home.SurvivesCrash() {
 		do(ctx)
 		return
 	}
-	w.call(func(context.Context) { do(ctx) })
+	w.Call(func(context.Context) { do(ctx) })
 }
 
 // quiet reports whether only sweeps remain.
 func (w *world) quiet() bool {
-	if w.time.busy > 0 && w.warm == nil && w.fleet == nil || w.process.crashed || !w.jobsQuiet() || !w.fleetQuiet() {
+	if w.Time.Busy > 0 && w.warm == nil && w.fleet == nil || w.Process.Crashed || !w.jobsQuiet() || !w.fleetQuiet() {
 		return false
 	}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		if !r.State.Terminal() || actionsPending(r) != "" || r.Attempt.UploadsLeft {
 			return false
 		}
 	}
-	if w.time.busy > 0 { // sweeps keep creating warm machines
+	if w.Time.Busy > 0 { // sweeps keep creating warm machines
 		w.endWarm()
 		return false
 	}
-	for name, at := range w.positions {
-		if !at.ended && !w.hasEnded(name) {
+	for name, at := range w.Positions {
+		if !at.Ended && !w.hasEnded(name) {
 			return false
 		}
 	}
@@ -174,17 +176,17 @@ func (w *world) quiet() bool {
 
 // hasEnded reports whether an execution has ended, even without entering a final state.
 func (w *world) hasEnded(name string) bool {
-	x, err := w.home.states().Describe(context.Background(), name)
-	at := w.positions[name]
-	at.ended = err == nil && x.Status != port.ExecutionRunning
-	return at.ended
+	x, err := w.Home.States().Describe(context.Background(), name)
+	at := w.Positions[name]
+	at.Ended = err == nil && x.Status != port.ExecutionRunning
+	return at.Ended
 }
 
 // active describes a run that has not ended.
 func (w *world) active() string {
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		if !r.State.Terminal() {
-			return fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(start))
+			return fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(harness.Start))
 		}
 		if r.Attempt.UploadsLeft {
 			return fmt.Sprintf("%s has uploads of a lost attempt after %d failures to remove them", r.ID, r.Deletion.Failures)
@@ -193,18 +195,18 @@ func (w *world) active() string {
 	if w.warm != nil && w.warmLeft() != "" {
 		return "the record of warm machine " + w.warmLeft()
 	}
-	for name, at := range w.positions {
-		if !at.ended {
-			return fmt.Sprintf("execution %s is in %s", name, at.state)
+	for name, at := range w.Positions {
+		if !at.Ended {
+			return fmt.Sprintf("execution %s is in %s", name, at.State)
 		}
 	}
-	return fmt.Sprintf("%d events, %d machines", w.time.busy, len(w.machines.live))
+	return fmt.Sprintf("%d events, %d machines", w.Time.Busy, len(w.machines.live))
 }
 
 func (w *world) outcome() Outcome {
 	o := Outcome{
-		Problems: w.problems, Trace: w.trace.String(), Starts: w.starts, Machines: w.machines.created, Steps: w.steps,
-		Calls: w.calls, Renewals: w.renewals, Took: w.time.now.Sub(start), Ends: map[run.State]int{},
+		Problems: w.Problems, Trace: w.Trace.String(), Starts: w.Starts, Machines: w.machines.created, Steps: w.steps,
+		Calls: w.calls, Renewals: w.renewals, Took: w.Time.Now.Sub(harness.Start), Ends: map[run.State]int{},
 	}
 	o.Events, o.Queued = int(w.events.newest), w.events.queued
 	if w.warm != nil {
@@ -216,7 +218,7 @@ func (w *world) outcome() Outcome {
 	for _, s := range w.subscribers {
 		o.Deliveries += s.count
 	}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		o.Runs++
 		o.Attempts += r.Attempt.Number
 		if r.Child != nil {

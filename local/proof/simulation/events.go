@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app/stream"
@@ -15,7 +17,7 @@ import (
 )
 
 // streamName is the event stream of the only tenant.
-var streamName = port.EventStream(client.Tenant)
+var streamName = port.EventStream(harness.Client.Tenant)
 
 // streamModel is the observed stream of the tenant's events. It is read after each step that
 // may have changed it. It is also the bus and the queue of the webhooks.
@@ -69,8 +71,8 @@ func (m *streamModel) written(err error, notes ...port.Note) {
 	for _, n := range notes {
 		m.notes[n.ID] = m.notes[n.ID] || err == nil
 	}
-	if m.w.process != nil && !m.w.process.crashed {
-		m.relayAfter(m.w.upTo(2 * time.Second))
+	if m.w.Process != nil && !m.w.Process.Crashed {
+		m.relayAfter(m.w.UpTo(2 * time.Second))
 	}
 }
 
@@ -78,7 +80,7 @@ func (m *streamModel) written(err error, notes ...port.Note) {
 // event, and that the events of a run are in order.
 func (m *streamModel) refresh() {
 	if m.mu.Lock(); m.found != "" {
-		m.w.fail("%s", m.found)
+		m.w.Fail("%s", m.found)
 	}
 	m.mu.Unlock()
 	if !m.touched {
@@ -87,25 +89,25 @@ func (m *streamModel) refresh() {
 	m.touched = false
 	head, records := m.tail()
 	if m.epoch != "" && head.Epoch != m.epoch {
-		m.w.fail("the stream has epoch %s, want %s", head.Epoch, m.epoch)
+		m.w.Fail("the stream has epoch %s, want %s", head.Epoch, m.epoch)
 	}
 	m.epoch = head.Epoch
 	for _, r := range records {
 		m.add(r)
 	}
 	if head.Newest != m.newest {
-		m.w.fail("the stream ends at %d, and its newest event is at %d", head.Newest, m.newest)
+		m.w.Fail("the stream ends at %d, and its newest event is at %d", head.Newest, m.newest)
 	}
 }
 
 // tail returns the head of the stream and the records after the last known one.
 func (m *streamModel) tail() (head port.Head, records []port.FeedRecord) {
-	feed, err := m.w.home.feed(context.Background())
+	feed, err := m.w.Home.Feed(context.Background())
 	if err != nil {
-		m.w.broken = err
+		m.w.Broken = err
 		return head, nil
 	}
-	m.w.observe(func() {
+	m.w.Observe(func() {
 		if head, err = feed.Head(context.Background(), streamName); err != nil {
 			return
 		}
@@ -118,7 +120,7 @@ func (m *streamModel) tail() (head port.Head, records []port.FeedRecord) {
 		}
 	})
 	if err != nil {
-		m.w.fail("cannot read the stream: %v", err)
+		m.w.Fail("cannot read the stream: %v", err)
 	}
 	return head, records
 }
@@ -126,20 +128,20 @@ func (m *streamModel) tail() (head port.Head, records []port.FeedRecord) {
 func (m *streamModel) add(r port.FeedRecord) {
 	e, _, err := events.Unverified(r.Data)
 	if err != nil || e.EventID != events.ID(r.ID) || e.Job == nil && e.Policy == nil && e.Schedule == nil {
-		m.w.fail("record %d of the stream is not event %s: %v", r.Position, r.ID, err)
+		m.w.Fail("record %d of the stream is not event %s: %v", r.Position, r.ID, err)
 	}
 	if r.Position != m.newest+1 {
-		m.w.fail("the stream has position %d behind %d", r.Position, m.newest)
+		m.w.Fail("the stream has position %d behind %d", r.Position, m.newest)
 	}
 	if before, has := m.positions[r.ID]; has {
-		m.w.fail("event %s is at %d and at %d", r.ID, before, r.Position)
+		m.w.Fail("event %s is at %d and at %d", r.ID, before, r.Position)
 	}
 	if other, has := m.facts[e.IdempotencyKey]; has {
-		m.w.fail("events %s and %s are about %s", other, r.ID, e.IdempotencyKey)
+		m.w.Fail("events %s and %s are about %s", other, r.ID, e.IdempotencyKey)
 	}
 	if e.Job != nil && e.Job.Seq > 0 {
 		if last := m.seqs[e.Job.RunID]; e.Job.Seq != last+1 {
-			m.w.fail("event %d of run %s is behind event %d", e.Job.Seq, e.Job.RunID, last)
+			m.w.Fail("event %d of run %s is behind event %d", e.Job.Seq, e.Job.RunID, last)
 		}
 		m.seqs[e.Job.RunID] = e.Job.Seq
 	}
@@ -153,15 +155,15 @@ func (m *streamModel) add(r port.FeedRecord) {
 // Publish implements port.Publisher.
 func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent) (failed []int, err error) {
 	w := m.w
-	w.maybeCrash()
+	w.MaybeCrash()
 	for i, e := range published {
-		if w.chance(w.plan.lostCalls) {
+		if w.Chance(w.Plan.LostCalls) {
 			failed = append(failed, i)
 			continue
 		}
 		m.published[e.Position]++
 	}
-	w.maybeCrash()
+	w.MaybeCrash()
 	if len(failed) > 0 {
 		return failed, fault.New(fault.Unavailable, "the bus is slow")
 	}
@@ -173,22 +175,22 @@ func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent
 func (w *world) follow() {
 	m, at, got := w.events, "0", int64(0)
 	for {
-		w.time.sleep(w.upTo(5 * time.Minute))
+		w.Time.Sleep(w.UpTo(5 * time.Minute))
 		page, err := stream.Page{}, error(nil)
 		ok := w.onHost(func(ctx context.Context, h *host) {
-			page, err = h.streams.Page(ctx, client, stream.PageQuery{After: at, Limit: 1 + w.random.IntN(20)})
+			page, err = h.streams.Page(ctx, harness.Client, stream.PageQuery{After: at, Limit: 1 + w.Random.IntN(20)})
 		})
-		if !ok || err != nil || w.chance(w.plan.lostCalls) {
+		if !ok || err != nil || w.Chance(w.Plan.LostCalls) {
 			continue
 		}
 		next := page.Next.String()
 		for _, e := range page.Events {
-			if w.chance(w.plan.lostCalls) {
+			if w.Chance(w.Plan.LostCalls) {
 				next = at // the connection breaks
 				break
 			}
 			if e.Position != got+1 {
-				w.fail("a reader got the event at %d behind that at %d", e.Position, got)
+				w.Fail("a reader got the event at %d behind that at %d", e.Position, got)
 			}
 			got, at = e.Position, stream.Cursor{Epoch: m.epoch, Position: e.Position}.String()
 			m.read++
@@ -200,7 +202,7 @@ func (w *world) follow() {
 // file returns the stream in export format, with its checkpoints.
 func (m *streamModel) file(ctx context.Context) ([]byte, error) {
 	var file []byte
-	feed, err := m.w.home.feed(ctx)
+	feed, err := m.w.Home.Feed(ctx)
 	if err != nil {
 		return nil, err
 	}

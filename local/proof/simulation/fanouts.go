@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -21,11 +23,11 @@ type fanOut struct {
 
 // drawFanOut draws the job of the world.
 func (w *world) drawFanOut() {
-	w.requests, w.horizon = 0, w.between(w.longest, 3*w.longest)
-	w.config.Policy.QueueTimeout *= 10
+	w.Requests, w.horizon = 0, w.Between(w.Longest, 3*w.Longest)
+	w.Config.Policy.QueueTimeout *= 10
 	w.jobIDs = []string{"job-1"}
 	w.fan = &fanOut{
-		items: 1 + w.random.IntN(12), parallel: 1 + w.random.IntN(5), maxFailures: w.random.IntN(8), failFast: w.chance(0.5),
+		items: 1 + w.Random.IntN(12), parallel: 1 + w.Random.IntN(5), maxFailures: w.Random.IntN(8), failFast: w.Chance(0.5),
 		children: map[string]map[int]*run.Run{},
 	}
 }
@@ -37,27 +39,27 @@ func (w *world) drawItems(d map[string]any) {
 		items[i] = fmt.Sprintf("item-%d", i)
 	}
 	d["items"], d["maxParallel"], d["maxFailures"], d["failFast"] = items, w.fan.parallel, w.fan.maxFailures, w.fan.failFast
-	d["retryConfig"] = map[string]any{"maxRetries": w.random.IntN(2), "initialDelay": "5s"}
+	d["retryConfig"] = map[string]any{"maxRetries": w.Random.IntN(2), "initialDelay": "5s"}
 }
 
 // ownFanOut simulates the owner of the job: the owner stores it, runs it, and may cancel a run.
 func (w *world) ownFanOut() {
-	until := start.Add(w.horizon)
+	until := harness.Start.Add(w.horizon)
 	w.putJob(w.jobIDs[0])
-	for i := range 1 + w.random.IntN(2) {
-		in := jobs.RunRequest{Identity: client, JobID: w.jobIDs[0], CorrelationID: fmt.Sprintf("fan-out %d", i), IdempotencyKey: fmt.Sprintf("fan-out %d", i)}
+	for i := range 1 + w.Random.IntN(2) {
+		in := jobs.RunRequest{Identity: harness.Client, JobID: w.jobIDs[0], CorrelationID: fmt.Sprintf("fan-out %d", i), IdempotencyKey: fmt.Sprintf("fan-out %d", i)}
 		var accepted run.Run
 		w.jobCall(in.CorrelationID, func(ctx context.Context) (err error) {
-			accepted, _, err = w.system.Jobs.RunJob(ctx, in)
+			accepted, _, err = w.System.Jobs.RunJob(ctx, in)
 			return err
 		})
 		w.accepted(in.CorrelationID, accepted)
-		w.time.sleep(w.upTo(w.horizon / 2))
-		if w.chance(0.3) {
+		w.Time.Sleep(w.UpTo(w.horizon / 2))
+		if w.Chance(0.3) {
 			w.cancel(accepted.TaskID)
 		}
 	}
-	w.time.sleep(until.Sub(w.time.now))
+	w.Time.Sleep(until.Sub(w.Time.Now))
 	w.ownersDone++
 }
 
@@ -75,7 +77,7 @@ func (w *world) checkFanOut(changed []*run.Run) {
 			continue
 		}
 		if counts := r.Fan.Counts(); counts.Failed+counts.Cancelled > w.fan.maxFailures && r.Fan.Stopped == "" {
-			w.fail("%s still starts children with %s, of which %d may fail", r.ID, counts, w.fan.maxFailures)
+			w.Fail("%s still starts children with %s, of which %d may fail", r.ID, counts, w.fan.maxFailures)
 		}
 		active := 0
 		for n, child := range w.fan.children[r.ID] {
@@ -84,11 +86,11 @@ func (w *world) checkFanOut(changed []*run.Run) {
 			}
 			end, counted := r.Fan.EndOf(n)
 			if actual, ended := endOfChild(child); counted && (!ended || actual != end) {
-				w.fail("%s counts child %d as %c, and that is %s", r.ID, n, end, child.State)
+				w.Fail("%s counts child %d as %c, and that is %s", r.ID, n, end, child.State)
 			}
 		}
 		if active = max(active, len(r.Fan.Active)); active > w.fan.parallel {
-			w.fail("%d children of %s are active, want at most %d", active, r.ID, w.fan.parallel)
+			w.Fail("%d children of %s are active, want at most %d", active, r.ID, w.fan.parallel)
 		}
 	}
 }
@@ -105,7 +107,7 @@ func (w *world) noteChild(r *run.Run) {
 		w.fan.children[c.Parent] = of
 	}
 	if other := of[c.Number]; other != nil && other.ID != r.ID {
-		w.fail("%s and %s are both child %d of %s", other.ID, r.ID, c.Number, c.Parent)
+		w.Fail("%s and %s are both child %d of %s", other.ID, r.ID, c.Number, c.Parent)
 	}
 	of[c.Number] = r
 }
@@ -116,7 +118,7 @@ func (w *world) checkFanOutEnds() {
 	if w.fan == nil {
 		return
 	}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		if r.Fan == nil {
 			continue
 		}
@@ -128,15 +130,15 @@ func (w *world) checkFanOutEnds() {
 		failed := counts.Failed + counts.Cancelled
 		switch {
 		case counts.Total != w.fan.items, counts.Waiting+counts.Running > 0:
-			w.fail("%s has ended with %s of %d items", r.ID, counts, w.fan.items)
+			w.Fail("%s has ended with %s of %d items", r.ID, counts, w.fan.items)
 		case counts.Succeeded != ends[fan.Succeeded], counts.Failed != ends[fan.Failed], counts.Cancelled != ends[fan.Cancelled]:
-			w.fail("%s counts %s, want %v", r.ID, counts, ends)
+			w.Fail("%s counts %s, want %v", r.ID, counts, ends)
 		case counts.Skipped > 0 && r.Fan.Stopped == "":
-			w.fail("%s has skipped children and did not stop", r.ID)
+			w.Fail("%s has skipped children and did not stop", r.ID)
 		case r.State == run.Completed && (failed > w.fan.maxFailures || counts.Skipped > 0):
-			w.fail("%s has succeeded with %s, of which %d may fail", r.ID, counts, w.fan.maxFailures)
+			w.Fail("%s has succeeded with %s, of which %d may fail", r.ID, counts, w.fan.maxFailures)
 		case r.State == run.Failed && failed <= w.fan.maxFailures && r.Fan.Stopped != fan.StopDeadline:
-			w.fail("%s has failed with %s, of which %d may fail: %v", r.ID, counts, w.fan.maxFailures, r.Fault)
+			w.Fail("%s has failed with %s, of which %d may fail: %v", r.ID, counts, w.fan.maxFailures, r.Fault)
 		case r.State != run.Orphaned:
 			w.checkResults(r)
 		}
@@ -146,17 +148,17 @@ func (w *world) checkFanOutEnds() {
 // checkResults checks that the results of a run have a line for each item, in order.
 func (w *world) checkResults(r *run.Run) {
 	if r.Output == nil {
-		w.fail("%s has ended without results", r.ID)
+		w.Fail("%s has ended without results", r.ID)
 		return
 	}
 	if !r.Output.DeletedAt.IsZero() {
 		return
 	}
-	content := string(w.buckets.buckets[port.Accepted][r.Output.Key])
+	content := string(w.Buckets.Buckets[port.Accepted][r.Output.Key])
 	lines := strings.Split(strings.TrimSpace(content), "\n")
 	for i := range w.fan.items {
 		if i >= len(lines) || !strings.HasPrefix(lines[i], fmt.Sprintf(`{"index":%d,"item":"item-%d",`, i, i)) {
-			w.fail("%s has the results %q, want those of %d items in order", r.ID, content, w.fan.items)
+			w.Fail("%s has the results %q, want those of %d items in order", r.ID, content, w.fan.items)
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -91,16 +93,16 @@ func (w *world) TouchJob(id string) { w.touchedJobs[id] = true }
 // refreshJobs reads the jobs that may have changed.
 func (w *world) refreshJobs() {
 	for _, id := range w.jobIDs {
-		if !w.touchedJobs[id] || w.process.crashed {
+		if !w.touchedJobs[id] || w.Process.Crashed {
 			continue
 		}
 		delete(w.touchedJobs, id)
-		now, err := w.process.store.LoadJob(context.Background(), client.Tenant, id)
+		now, err := w.Process.Store.LoadJob(context.Background(), harness.Client.Tenant, id)
 		switch {
 		case errors.Is(err, port.ErrNotFound):
 			w.jobChanged(id, nil)
 		case err != nil:
-			w.fail("cannot read job %s: %v", id, err)
+			w.Fail("cannot read job %s: %v", id, err)
 		default:
 			w.jobChanged(id, &now)
 		}
@@ -123,7 +125,7 @@ func (w *world) jobChanged(id string, now *job.Job) {
 		return
 	}
 	if before != nil && before.CreatedAt.Equal(now.CreatedAt) && now.Revision < before.Revision {
-		w.fail("%s went back from revision %d to %d", id, before.Revision, now.Revision)
+		w.Fail("%s went back from revision %d to %d", id, before.Revision, now.Revision)
 	}
 	m.definitions[jobVersion{now.CreatedAt.UnixNano(), now.Version}] = now.Definition
 	same := before != nil && before.CreatedAt.Equal(now.CreatedAt) && before.Definition.ScheduleText() == now.Definition.ScheduleText() &&
@@ -139,13 +141,13 @@ func (w *world) jobChanged(id string, now *job.Job) {
 		return
 	}
 	if jitterOf(now.Definition) < jitterOf(before.Definition) {
-		m.epoch.dueSince = w.time.now // the wake-up is scheduled again
+		m.epoch.dueSince = w.Time.Now // the wake-up is scheduled again
 	}
 	if now.Paused && !before.Paused && !catchesUp(now.Definition) {
 		w.checkAbandoned(m, before, now.PausedAt)
 	}
 	if !now.ResumedAt.Equal(before.ResumedAt) {
-		m.epoch.dueSince = w.time.now
+		m.epoch.dueSince = w.Time.Now
 		if !catchesUp(now.Definition) { // times during the pause are no firings
 			m.epoch.pass(now.ResumedAt)
 		}
@@ -178,14 +180,14 @@ func (w *world) beginEpoch(m *jobModel) {
 	times, known := w.schedules[scheduleKey{j.Definition.ScheduleText(), j.Definition.TimeZone}]
 	if !known {
 		if j.Definition.Scheduled() {
-			w.fail("%s has the schedule %q, which no client has sent", j.ID, j.Definition.ScheduleText())
+			w.Fail("%s has the schedule %q, which no client has sent", j.ID, j.Definition.ScheduleText())
 		}
 		return
 	}
 	if j.Since.After(j.UpdatedAt) || j.Since.Before(j.UpdatedAt.Add(-time.Second)) {
-		w.fail("the schedule of %s counts from %s, want its change at %s", j.ID, j.Since, j.UpdatedAt)
+		w.Fail("the schedule of %s counts from %s, want its change at %s", j.ID, j.Since, j.UpdatedAt)
 	}
-	m.epoch = &epoch{times: times, since: j.Since, dueSince: w.time.now}
+	m.epoch = &epoch{times: times, since: j.Since, dueSince: w.Time.Now}
 	m.epoch.pass(j.Since)
 }
 
@@ -216,9 +218,9 @@ func (w *world) checkAbandoned(m *jobModel, before *job.Job, at time.Time) {
 	if e == nil || e.next.IsZero() || before.Paused {
 		return
 	}
-	slack := 2 * w.plan.skew
-	if w.plan.slowCommits > 0 { // times that become due during the commit
-		slack += 10 * slowest
+	slack := 2 * w.Plan.Skew
+	if w.Plan.SlowCommits > 0 { // times that become due during the commit
+		slack += 10 * harness.Slowest
 	}
 	if due := e.next.Add(jitterOf(before.Definition)); due.Before(at.Add(-slack)) {
 		w.abandoned = append(w.abandoned, abandonedTime{m, e.next})
@@ -246,7 +248,7 @@ func (w *world) checkFirings(changed []*run.Run) {
 	}
 	for _, a := range w.abandoned {
 		if a.m.recorded[a.at.Unix()] == nil {
-			w.fail("%s lost the time %s, which was due before its schedule changed or paused", a.m.id, a.at.Sub(start))
+			w.Fail("%s lost the time %s, which was due before its schedule changed or paused", a.m.id, a.at.Sub(harness.Start))
 		}
 	}
 	w.abandoned = w.abandoned[:0]
@@ -256,7 +258,7 @@ func (w *world) checkFirings(changed []*run.Run) {
 func (w *world) recordFiring(r *run.Run) {
 	m := w.jobs[r.JobID]
 	if m == nil {
-		w.fail("%s is a run of a job that was never seen", r.ID)
+		w.Fail("%s is a run of a job that was never seen", r.ID)
 		return
 	}
 	if r.Child != nil {
@@ -269,8 +271,8 @@ func (w *world) recordFiring(r *run.Run) {
 	e := m.epoch
 	inEpoch := e != nil && r.ScheduledAt.After(e.since)
 	for at, ok := r.ScheduledAt, true; ok && !at.After(last); {
-		if other := m.recorded[at.Unix()]; other != nil && other.Trigger != run.TriggerManual && r.Trigger != run.TriggerManual && w.plan.skew == 0 {
-			w.fail("%s and %s are the records of one time", other.ID, r.ID)
+		if other := m.recorded[at.Unix()]; other != nil && other.Trigger != run.TriggerManual && r.Trigger != run.TriggerManual && w.Plan.Skew == 0 {
+			w.Fail("%s and %s are the records of one time", other.ID, r.ID)
 		}
 		m.recorded[at.Unix()] = r
 		if !inEpoch {
@@ -284,7 +286,7 @@ func (w *world) recordFiring(r *run.Run) {
 	w.checkFiring(m, r)
 	m.skipRecorded()
 	if inEpoch && !e.next.IsZero() && e.next.Before(r.ScheduledAt) {
-		w.fail("%s fired for %s, and the earlier time %s has no record", r.JobID, r.ScheduledAt.Sub(start), e.next.Sub(start))
+		w.Fail("%s fired for %s, and the earlier time %s has no record", r.JobID, r.ScheduledAt.Sub(harness.Start), e.next.Sub(harness.Start))
 	}
 }
 
@@ -303,12 +305,12 @@ func (w *world) checkDueJobs() {
 		if due.Before(m.epoch.dueSince) {
 			due = m.epoch.dueSince
 		}
-		kind, mean := promised+5*time.Second, 2*w.patience()
-		if w.plan.skew > 0 || !w.home.survivesCrash() && w.starts > 1 || w.plan.lostWakeUps > 0 {
-			kind += 2*time.Minute + 2*w.config.SweepInterval
+		kind, mean := harness.Promised+5*time.Second, 2*w.patience()
+		if w.Plan.Skew > 0 || !w.Home.SurvivesCrash() && w.Starts > 1 || w.Plan.LostWakeUps > 0 {
+			kind += 2*time.Minute + 2*w.Config.SweepInterval
 		}
 		if late := w.overdue(due, kind, mean); late > 0 {
-			w.fail("%s lost the time %s: it has no record %s after its limit", id, m.epoch.next.Sub(start), late)
+			w.Fail("%s lost the time %s: it has no record %s after its limit", id, m.epoch.next.Sub(harness.Start), late)
 		}
 	}
 }

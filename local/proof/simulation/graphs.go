@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -14,7 +16,7 @@ import (
 // maxGraph is the largest number of jobs in the graph of a world. A world on AWS makes more calls
 // for each of them.
 func (w *world) maxGraph() int {
-	if w.onAWS() {
+	if w.OnAWS() {
 		return 15
 	}
 	return 50
@@ -34,24 +36,24 @@ type graph struct {
 
 // drawGraph draws the jobs of the world, each after up to three earlier ones.
 func (w *world) drawGraph() {
-	w.requests, w.horizon = 0, w.between(time.Minute, 10*time.Minute)
-	w.config.MaxMachines *= 3
-	w.config.Policy.QueueTimeout = max(w.config.Policy.QueueTimeout, time.Hour)
+	w.Requests, w.horizon = 0, w.Between(time.Minute, 10*time.Minute)
+	w.Config.MaxMachines *= 3
+	w.Config.Policy.QueueTimeout = max(w.Config.Policy.QueueTimeout, time.Hour)
 	w.graph = &graph{needs: map[string][]run.Need{}, runs: map[[2]string]*run.Run{}, cancelledAt: map[string]time.Time{}}
-	n := 2 + w.random.IntN(w.maxGraph()-1)
+	n := 2 + w.Random.IntN(w.maxGraph()-1)
 	for i := range n {
 		id := fmt.Sprintf("job-%d", i+1)
 		w.jobIDs = append(w.jobIDs, id)
 		if i == 0 {
 			continue
 		}
-		for _, j := range w.random.Perm(i)[:1+w.random.IntN(min(i, 3))] {
+		for _, j := range w.Random.Perm(i)[:1+w.Random.IntN(min(i, 3))] {
 			w.graph.needs[id] = append(w.graph.needs[id], run.Need{
-				JobID: w.jobIDs[j], When: []run.When{run.WhenSuccess, run.WhenAlways, run.WhenAlways, run.WhenFailure}[w.random.IntN(4)],
+				JobID: w.jobIDs[j], When: []run.When{run.WhenSuccess, run.WhenAlways, run.WhenAlways, run.WhenFailure}[w.Random.IntN(4)],
 			})
 		}
 	}
-	if n > 2 && w.chance(0.5) {
+	if n > 2 && w.Chance(0.5) {
 		w.graph.late = w.jobIDs[n-1]
 	}
 }
@@ -65,45 +67,45 @@ func (w *world) drawNode(id string, d map[string]any) {
 	if len(after) > 0 {
 		d["after"] = after
 	}
-	d["retryConfig"] = map[string]any{"maxRetries": w.random.IntN(2), "initialDelay": "5s"}
+	d["retryConfig"] = map[string]any{"maxRetries": w.Random.IntN(2), "initialDelay": "5s"}
 }
 
 // ownGraph simulates the owner of the jobs of a graph: the owner stores them, runs the first one up
 // to three times, also for a time, and reruns parts.
 func (w *world) ownGraph() {
-	until := start.Add(w.horizon)
+	until := harness.Start.Add(w.horizon)
 	for _, id := range w.jobIDs {
 		if id != w.graph.late {
 			w.putJob(id)
 		}
 	}
-	for i := range 1 + w.random.IntN(3) {
+	for i := range 1 + w.Random.IntN(3) {
 		w.beginGraph(i)
-		w.time.sleep(w.upTo(w.horizon / 3))
-		if w.chance(0.4) {
+		w.Time.Sleep(w.UpTo(w.horizon / 3))
+		if w.Chance(0.4) {
 			w.cancelFirst()
 		}
 		if i == 0 && w.graph.late != "" {
 			w.putJob(w.graph.late)
 		}
 	}
-	w.time.sleep(until.Sub(w.time.now))
-	for range w.random.IntN(10) {
+	w.Time.Sleep(until.Sub(w.Time.Now))
+	for range w.Random.IntN(10) {
 		w.rerunPart()
-		w.time.sleep(w.upTo(time.Hour))
+		w.Time.Sleep(w.UpTo(time.Hour))
 	}
 	w.ownersDone += len(w.jobIDs)
 }
 
 // beginGraph runs the first job until a request is answered.
 func (w *world) beginGraph(i int) {
-	in := jobs.RunRequest{Identity: client, JobID: w.jobIDs[0], CorrelationID: fmt.Sprintf("graph %d", i), IdempotencyKey: fmt.Sprintf("graph %d", i)}
-	if w.chance(0.5) {
-		in.ScheduledAt = w.time.now.Add(time.Minute + w.upTo(time.Minute)).Truncate(time.Second)
+	in := jobs.RunRequest{Identity: harness.Client, JobID: w.jobIDs[0], CorrelationID: fmt.Sprintf("graph %d", i), IdempotencyKey: fmt.Sprintf("graph %d", i)}
+	if w.Chance(0.5) {
+		in.ScheduledAt = w.Time.Now.Add(time.Minute + w.UpTo(time.Minute)).Truncate(time.Second)
 	}
 	var accepted run.Run
 	w.jobCall(in.CorrelationID, func(ctx context.Context) (err error) {
-		accepted, _, err = w.system.Jobs.RunJob(ctx, in)
+		accepted, _, err = w.System.Jobs.RunJob(ctx, in)
 		return err
 	})
 	w.accepted(in.CorrelationID, accepted)
@@ -111,27 +113,27 @@ func (w *world) beginGraph(i int) {
 
 // cancelFirst cancels one of the first runs of a graph, whose run may have ended.
 func (w *world) cancelFirst() {
-	first := slices.DeleteFunc(slices.Clone(w.records.ordered), func(r *run.Run) bool { return r.JobID != w.jobIDs[0] })
+	first := slices.DeleteFunc(slices.Clone(w.Records.Ordered), func(r *run.Run) bool { return r.JobID != w.jobIDs[0] })
 	if len(first) > 0 {
-		w.cancel(first[w.random.IntN(len(first))].TaskID)
+		w.cancel(first[w.Random.IntN(len(first))].TaskID)
 	}
 }
 
 // rerunPart reruns an ended run of the graph with the jobs that come after it. A refusal is no
 // defect: other runs may be under way.
 func (w *world) rerunPart() {
-	ended := slices.DeleteFunc(slices.Clone(w.records.ordered), func(r *run.Run) bool { return !r.State.Terminal() })
+	ended := slices.DeleteFunc(slices.Clone(w.Records.Ordered), func(r *run.Run) bool { return !r.State.Terminal() })
 	if len(ended) == 0 {
 		return
 	}
-	of := ended[w.random.IntN(len(ended))]
-	in := runs.RetryRequest{Identity: client, TaskID: of.TaskID, IdempotencyKey: fmt.Sprintf("part at %s", w.time.now.Sub(start)), Downstream: true, CorrelationID: "part"}
+	of := ended[w.Random.IntN(len(ended))]
+	in := runs.RetryRequest{Identity: harness.Client, TaskID: of.TaskID, IdempotencyKey: fmt.Sprintf("part at %s", w.Time.Now.Sub(harness.Start)), Downstream: true, CorrelationID: "part"}
 	var accepted run.Run
-	err := w.clientCall(func(ctx context.Context) (err error) {
-		accepted, _, err = w.system.Retry(ctx, in)
+	err := w.ClientCall(func(ctx context.Context) (err error) {
+		accepted, _, err = w.System.Retry(ctx, in)
 		return err
 	})
-	w.note("rerun of %s with what comes after it: %v", of.ID, err)
+	w.Note("rerun of %s with what comes after it: %v", of.ID, err)
 	if err == nil {
 		w.accepted("part after "+of.ID, accepted)
 	}
@@ -152,7 +154,7 @@ func (w *world) checkGraph(r *run.Run) {
 	}
 	at := [2]string{g.Key, r.JobID}
 	if other := w.graph.runs[at]; other != nil && other.ID != r.ID {
-		w.fail("%s and %s are runs of one job in graph %s", other.ID, r.ID, g.Key)
+		w.Fail("%s and %s are runs of one job in graph %s", other.ID, r.ID, g.Key)
 	}
 	w.graph.runs[at] = r
 	if r.Trigger != run.TriggerAfter || g.Root.RunID == r.ID {
@@ -161,12 +163,12 @@ func (w *world) checkGraph(r *run.Run) {
 	met, cancelled, known := w.needsOf(r, g)
 	switch {
 	case r.Missed == nil && !known:
-		w.fail("%s began before the runs that it comes after had ended", r.ID)
+		w.Fail("%s began before the runs that it comes after had ended", r.ID)
 	case r.Missed == nil && !met:
-		w.fail("%s began although a run that it comes after did not end as needed", r.ID)
+		w.Fail("%s began although a run that it comes after did not end as needed", r.ID)
 	case r.Missed == nil, r.Missed.Reason == run.SkipQueueFull && met && known, r.Missed.Reason == run.SkipUpstreamFailed && !met, r.Missed.Reason == run.SkipUpstreamCancelled && cancelled:
 	default:
-		w.fail("%s is skipped by %s: %s; met %v, cancelled %v", r.ID, r.Missed.Reason, r.Missed, met, cancelled)
+		w.Fail("%s is skipped by %s: %s; met %v, cancelled %v", r.ID, r.Missed.Reason, r.Missed, met, cancelled)
 	}
 }
 
@@ -175,8 +177,8 @@ func (w *world) checkGraph(r *run.Run) {
 func (w *world) needsOf(r *run.Run, g run.Graph) (met, cancelled, known bool) {
 	met, known = true, true
 	for _, n := range w.graph.needs[r.JobID] {
-		up := w.records.byID[g.RunID(n.JobID)]
-		if up == nil || !up.State.Terminal() || up.EndedAt.After(r.CreatedAt.Add(2*w.plan.skew)) {
+		up := w.Records.ByID[g.RunID(n.JobID)]
+		if up == nil || !up.State.Terminal() || up.EndedAt.After(r.CreatedAt.Add(2*w.Plan.Skew)) {
 			known = false
 			continue
 		}
@@ -194,16 +196,16 @@ func (w *world) needsOf(r *run.Run, g run.Graph) (met, cancelled, known bool) {
 // job that it comes after.
 func (w *world) checkRestCancelled(r *run.Run, job string) {
 	g, ok := graphOf(r)
-	up := w.records.byID[g.RunID(job)]
+	up := w.Records.ByID[g.RunID(job)]
 	if !ok || up == nil || !up.CancelsRest || !slices.ContainsFunc(w.graph.needs[r.JobID], func(n run.Need) bool { return n.JobID == job }) {
-		w.fail("%s was cancelled by %s, at which its graph was not cancelled", r.ID, job)
+		w.Fail("%s was cancelled by %s, at which its graph was not cancelled", r.ID, job)
 	}
 }
 
 // noteCancelled records when the graph was cancelled at a run.
 func (w *world) noteCancelled(before, r *run.Run) {
 	if w.graph != nil && r.CancelsRest && (before == nil || !before.CancelsRest) {
-		w.graph.cancelledAt[r.ID] = w.time.now
+		w.graph.cancelledAt[r.ID] = w.Time.Now
 	}
 }
 
@@ -216,8 +218,8 @@ func (w *world) checkCancelledLate(r *run.Run) {
 	}
 	for _, n := range w.graph.needs[r.JobID] {
 		at, cancelled := w.graph.cancelledAt[g.RunID(n.JobID)]
-		if cancelled && !g.Gives(g.RunID(n.JobID)) && w.calm() && r.EndedAt.After(at.Add(2*time.Minute+2*w.config.SweepInterval)) {
-			w.fail("%s ended as %s %s after its graph was cancelled at job %s", r.ID, r.State, r.EndedAt.Sub(at), n.JobID)
+		if cancelled && !g.Gives(g.RunID(n.JobID)) && w.calm() && r.EndedAt.After(at.Add(2*time.Minute+2*w.Config.SweepInterval)) {
+			w.Fail("%s ended as %s %s after its graph was cancelled at job %s", r.ID, r.State, r.EndedAt.Sub(at), n.JobID)
 		}
 	}
 }
@@ -227,7 +229,7 @@ func (w *world) checkGraphEnds() {
 	if w.graph == nil {
 		return
 	}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		w.checkCancelledLate(r)
 		g, ok := graphOf(r)
 		if !ok || r.Execution.Pending != nil {
@@ -238,7 +240,7 @@ func (w *world) checkGraphEnds() {
 				continue
 			}
 			if slices.ContainsFunc(w.graph.needs[id], func(n run.Need) bool { return n.JobID == r.JobID }) {
-				w.fail("%s has ended, and job %s has no run in graph %s", r.ID, id, g.Key)
+				w.Fail("%s has ended, and job %s has no run in graph %s", r.ID, id, g.Key)
 			}
 		}
 	}

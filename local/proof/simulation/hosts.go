@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
@@ -32,28 +34,28 @@ type host struct {
 
 // newHost starts a process. name is the owner of its leases.
 func (w *world) newHost(name string) (*host, error) {
-	own, err := w.home.feed(context.Background())
+	own, err := w.Home.Feed(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	h, feed, clock := &host{}, faultyFeed{own, w}, hostClock{w.base}
-	store := faultyWebhooks{w.process.store, w}
+	h, feed, clock := &host{}, faultyFeed{own, w}, harness.HostClock{W: w.Base}
+	store := faultyWebhooks{w.Process.Store, w}
 	published := api.Published("http://sortie")
-	published.Bare = !w.home.survivesCrash() // the local process has the signing key
+	published.Bare = !w.Home.SurvivesCrash() // the local process has the signing key
 	turns := w.writerTurns(clock)
-	h.relay = delivery.NewRelay(feed, w.events.keys, turns, clock, w.log, published, series.Discard)
-	subscriptions := delivery.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.log, chance{w.base})
-	h.delivery = delivery.NewDeliverer(subscriptions, w.process.store, w.events, w.random.Float64, name, series.Discard)
+	h.relay = delivery.NewRelay(feed, w.events.keys, turns, clock, w.Log, published, series.Discard)
+	subscriptions := delivery.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.Log, harness.Chance{W: w.Base})
+	h.delivery = delivery.NewDeliverer(subscriptions, w.Process.Store, w.events, w.Random.Float64, name, series.Discard)
 	h.dispatch = delivery.NewDispatch(h.delivery, turns)
-	bus := delivery.NewBus(feed, w.events, w.events.keys, turns, w.log)
+	bus := delivery.NewBus(feed, w.events, w.events.keys, turns, w.Log)
 	works := []delivery.StreamWork{h.dispatch.Work()}
-	if w.home.survivesCrash() {
+	if w.Home.SurvivesCrash() {
 		works = append(works, bus.Work())
 	}
 	h.sweep = delivery.NewStreamSweep(h.relay, works, nil)
-	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.process.store, dynamo.ChangeOf, &fake.Traces{}, noLags, nil, clock.Now)
+	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.Process.Store, dynamo.ChangeOf, &fake.Traces{}, noLags, nil, clock.Now)
 	h.webhooks = delivery.NewWebhooks(subscriptions, nil, guard.Policy{})
-	h.streams = stream.New(feed, clock, w.log, w.random.Float64, stream.Config{Keys: w.events.keys})
+	h.streams = stream.New(feed, clock, w.Log, w.Random.Float64, stream.Config{Keys: w.events.keys})
 	return h, nil
 }
 
@@ -66,28 +68,28 @@ func (w *world) onHost(do func(context.Context, *host)) bool {
 	var h *host
 	if last := len(p.hosts) - 1; last >= 0 {
 		h = p.hosts[last]
-		if w.home.survivesCrash() {
+		if w.Home.SurvivesCrash() {
 			p.hosts = p.hosts[:last]
 		}
 	} else {
 		name := "local" // the next process takes over the leases
-		if w.home.survivesCrash() {
-			name = w.hex(4)
+		if w.Home.SurvivesCrash() {
+			name = w.Hex(4)
 		}
 		var err error
 		if h, err = w.newHost(name); err != nil {
-			w.broken = err
+			w.Broken = err
 			return false
 		}
-		if !w.home.survivesCrash() {
+		if !w.Home.SurvivesCrash() {
 			p.hosts = append(p.hosts, h)
 		}
 	}
-	ok := w.call(func(ctx context.Context) {
-		w.time.current.call.lasting = !w.home.survivesCrash()
+	ok := w.Call(func(ctx context.Context) {
+		w.Time.Current.Call.Lasting = !w.Home.SurvivesCrash()
 		do(ctx, h)
 	})
-	if ok && w.home.survivesCrash() {
+	if ok && w.Home.SurvivesCrash() {
 		p.hosts = append(p.hosts, h)
 	}
 	return ok
@@ -104,20 +106,20 @@ func during[T any](ctx context.Context, w *world, write bool, do func() (T, erro
 	defer func() {
 		switch reason := recover(); reason {
 		case nil:
-		case processCrash{}:
+		case harness.ProcessCrash{}:
 			result, err = none, errKilled
 		default:
 			panic(reason)
 		}
 	}()
-	w.maybeCrash()
-	if err := interrupted(ctx); err != nil {
+	w.MaybeCrash()
+	if err := harness.Interrupted(ctx); err != nil {
 		return none, err
 	}
-	if write && w.chance(w.plan.slowCommits) {
-		w.time.sleep(w.upTo(slowest))
+	if write && w.Chance(w.Plan.SlowCommits) {
+		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
-	fate := w.storeFaults(fake.Call{})
+	fate := w.StoreFaults(fake.Call{})
 	if fate == fake.Lost {
 		return none, fault.New(fault.Unavailable, "request lost")
 	}
@@ -125,7 +127,7 @@ func during[T any](ctx context.Context, w *world, write bool, do func() (T, erro
 	if write {
 		w.events.touched = true
 	}
-	w.maybeCrash()
+	w.MaybeCrash()
 	if fate == fake.Unsure && err == nil {
 		return none, fault.New(fault.Unavailable, "response lost")
 	}
@@ -226,7 +228,7 @@ func (s faultyWebhooks) Progress(ctx context.Context, ref webhook.Ref) (webhook.
 func (s faultyWebhooks) SaveDeliveries(ctx context.Context, p webhook.Progress, deliveries ...webhook.Delivery) error {
 	return duringWrite(ctx, s.w, func() error {
 		if hung := s.w.subscriberOf(p.Ref()).hung(); hung > 0 {
-			s.w.time.sleep(hung)
+			s.w.Time.Sleep(hung)
 		}
 		return s.WebhookStore.SaveDeliveries(ctx, p, deliveries...)
 	})

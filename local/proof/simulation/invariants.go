@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -32,7 +34,7 @@ type runFacts struct {
 	// steps are the fallbacks of the run.
 	steps []run.DetourStep
 	// missing is the position of an execution that has not started.
-	missing      position
+	missing      harness.Position
 	missingStart int
 	// name is the name of the execution with the start number named.
 	name  string
@@ -56,36 +58,36 @@ func (w *world) checkChange(before, r *run.Run) {
 	} else {
 		w.checkRoom(r)
 	}
-	facts.noteWaits(w.time.now, before, r)
-	facts.note(w.time.now, before, r)
+	facts.noteWaits(w.Time.Now, before, r)
+	facts.note(w.Time.Now, before, r)
 	w.checkJobRun(before, r)
 	w.checkClaims(before, r)
 	w.checkReplica(before, r)
 	w.checkDetour(r)
 	w.checkHome(before, r)
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {
-		facts.terminatingAt = w.time.now
+		facts.terminatingAt = w.Time.Now
 	}
 	if r.Slot.State == platform.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
-		w.fail("%s holds a slot in %s", r.ID, r.State)
+		w.Fail("%s holds a slot in %s", r.ID, r.State)
 	}
 	if m := w.machines.byID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || !m.served(r) && !m.gaveUp(r)) {
-		w.fail("%s has machine %s in attempt %d, which is of another attempt", r.ID, r.Attempt.Machine.ID, r.Attempt.Number)
+		w.Fail("%s has machine %s in attempt %d, which is of another attempt", r.ID, r.Attempt.Machine.ID, r.Attempt.Number)
 	}
-	if generation, known := w.tokens[r.Wait.Token]; known && generation != r.Wait.Generation {
-		w.fail("%s waits in generation %d with the token of generation %d", r.ID, r.Wait.Generation, generation)
+	if generation, known := w.Tokens[r.Wait.Token]; known && generation != r.Wait.Generation {
+		w.Fail("%s waits in generation %d with the token of generation %d", r.ID, r.Wait.Generation, generation)
 	}
 	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + w.uncounted(r) + len(facts.steps); r.Attempt.Number > most {
-		w.fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
+		w.Fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
 	}
 	w.checkFault(r)
 	w.checkAttemptInTime(r)
 	if !r.State.Terminal() || before != nil && before.State.Terminal() {
 		return
 	}
-	facts.endedAt = w.time.now
-	if w.chance(w.plan.retries) {
-		w.time.after(w.upTo(time.Minute), func() { w.retry(r.TaskID) })
+	facts.endedAt = w.Time.Now
+	if w.Chance(w.Plan.Retries) {
+		w.Time.After(w.UpTo(time.Minute), func() { w.retry(r.TaskID) })
 	}
 }
 
@@ -144,13 +146,13 @@ func (f *runFacts) note(now time.Time, before, r *run.Run) {
 // checkOrder checks that a record never goes back.
 func (w *world) checkOrder(before, r *run.Run) {
 	if r.Version < before.Version || r.EventCount < before.EventCount || r.Attempt.Number < before.Attempt.Number || r.Execution.Start < before.Execution.Start {
-		w.fail("%s went back from version %d to %d", r.ID, before.Version, r.Version)
+		w.Fail("%s went back from version %d to %d", r.ID, before.Version, r.Version)
 	}
 	if before.State.Terminal() && r.State != before.State {
-		w.fail("terminal state of %s changed from %s to %s", r.ID, before.State, r.State)
+		w.Fail("terminal state of %s changed from %s to %s", r.ID, before.State, r.State)
 	}
 	if before.Cancel != nil && (r.Cancel == nil || *r.Cancel != *before.Cancel) {
-		w.fail("the cancel request of %s changed", r.ID)
+		w.Fail("the cancel request of %s changed", r.ID)
 	}
 }
 
@@ -185,7 +187,7 @@ func (w *world) checkAttempt(before, r *run.Run) {
 		{"report", was.Report != nil && (is.Report == nil || is.Report.Digest != was.Report.Digest)},
 	} {
 		if fact.changed {
-			w.fail("the %s of attempt %d of %s changed", fact.name, is.Number, r.ID)
+			w.Fail("the %s of attempt %d of %s changed", fact.name, is.Number, r.ID)
 		}
 	}
 }
@@ -198,8 +200,8 @@ func (w *world) checkFault(r *run.Run) {
 	}
 	of.faultChecked = true
 	early := func(limit, lasted time.Duration) {
-		if lasted+2*w.plan.skew+time.Second < limit {
-			w.fail("%s of attempt %d of %s after %s, want %s", r.Fault.Code, r.Attempt.Number, r.ID, lasted, limit)
+		if lasted+2*w.Plan.Skew+time.Second < limit {
+			w.Fail("%s of attempt %d of %s after %s, want %s", r.Fault.Code, r.Attempt.Number, r.ID, lasted, limit)
 		}
 	}
 	machine := w.machines.byID[r.Attempt.Machine.ID]
@@ -217,7 +219,7 @@ func (w *world) checkFault(r *run.Run) {
 	case fault.DeadlineExceeded:
 		w.checkRunDeadline(r)
 	case fault.QueueTimeout:
-		early(r.Policy.QueueTimeout, w.time.now.Sub(r.CreatedAt))
+		early(r.Policy.QueueTimeout, w.Time.Now.Sub(r.CreatedAt))
 	case fault.ActionTimeout:
 		w.checkActionTimeout(r, early)
 	case fault.StartTimeout:
@@ -226,11 +228,11 @@ func (w *world) checkFault(r *run.Run) {
 		}
 	case fault.CancelTimeout:
 		if !of.noticedAt.IsZero() && w.calm() && of.strangers == 0 { // a stranger kills without a grace period
-			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.noticedAt)), w.time.now.Sub(of.noticedAt))
+			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.noticedAt)), w.Time.Now.Sub(of.noticedAt))
 		}
 	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:
 		if machine != nil && machine.alive() {
-			w.fail("%s of attempt %d of %s while machine %s is %s", r.Fault.Code, r.Attempt.Number, r.ID, machine.id, machine.phase)
+			w.Fail("%s of attempt %d of %s while machine %s is %s", r.Fault.Code, r.Attempt.Number, r.ID, machine.id, machine.phase)
 		}
 	}
 }
@@ -238,19 +240,19 @@ func (w *world) checkFault(r *run.Run) {
 // checkHeartbeatTimeout checks that no attempt times out whose worker called within the limit,
 // or could not call because of an outage.
 func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
-	limit := r.Policy.HeartbeatTimeout - 2*w.plan.skew
-	if silence := w.time.now.Sub(of.lastCallAt); silence < limit {
-		w.fail("heartbeat timeout of %s of %s %s after its last call", r.Attempt.WorkerID, r.ID, silence)
+	limit := r.Policy.HeartbeatTimeout - 2*w.Plan.Skew
+	if silence := w.Time.Now.Sub(of.lastCallAt); silence < limit {
+		w.Fail("heartbeat timeout of %s of %s %s after its last call", r.Attempt.WorkerID, r.ID, silence)
 	}
-	if since := w.time.now.Sub(w.noticedUpSince); since < limit {
-		w.fail("heartbeat timeout of %s of %s %s after an outage", r.Attempt.WorkerID, r.ID, since)
+	if since := w.Time.Now.Sub(w.NoticedUpSince); since < limit {
+		w.Fail("heartbeat timeout of %s of %s %s after an outage", r.Attempt.WorkerID, r.ID, since)
 	}
 	for _, p := range w.workersOf(r) {
 		// A worker whose calls are lost, or take most of the limit, counts as silent. So does
 		// one that repeatedly finds no process in worlds where processes crash every few
 		// seconds.
-		if limit > 0 && p.refused < 3 && p.name == r.Attempt.WorkerID && p.healthy() && w.plan.lostCalls == 0 && (w.plan.slowCommits+w.plan.lostCommits == 0 || limit > 2*time.Minute) {
-			w.fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
+		if limit > 0 && p.refused < 3 && p.name == r.Attempt.WorkerID && p.healthy() && w.Plan.LostCalls == 0 && (w.Plan.SlowCommits+w.Plan.LostCommits == 0 || limit > 2*time.Minute) {
+			w.Fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
 		}
 	}
 }
@@ -266,13 +268,13 @@ func (w *world) workersOf(r *run.Run) []*worker {
 // HeartbeatTimeout implements watch. It checks that the heartbeat clock of a state does not expire while its worker
 // sends heartbeats.
 func (w *world) HeartbeatTimeout(ref run.Ref) {
-	r := w.records.byID[ref.ID]
+	r := w.Records.ByID[ref.ID]
 	if r == nil || !w.calm() || r.State != run.Running || r.Attempt.HeartbeatExempt {
 		return
 	}
 	for _, p := range w.workersOf(r) {
 		if p.name == r.Attempt.WorkerID && p.healthy() && p.beating {
-			w.fail("the execution of %s times out while %s sends heartbeats", r.ID, p.name)
+			w.Fail("the execution of %s times out while %s sends heartbeats", r.ID, p.name)
 		}
 	}
 }
@@ -280,20 +282,20 @@ func (w *world) HeartbeatTimeout(ref run.Ref) {
 // checkLaunch checks that a machine is created once per attempt, and only when the machine of
 // the previous attempt is gone or has been unreachable for ten minutes.
 func (w *world) checkLaunch(m *machine) {
-	if r := w.records.byID[m.spec.Owner.RunID]; r != nil {
+	if r := w.Records.ByID[m.spec.Owner.RunID]; r != nil {
 		w.factsOf(r).machines++
 	}
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	if facts.machines++; facts.machines > 1+w.givenUp(m.spec.Owner) && w.calm() && facts.strangers == 0 {
-		w.fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)
+		w.Fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)
 	}
 	w.checkFallback(m)
 	for _, other := range w.machines.live {
 		if other.spec.Owner.RunID != m.spec.Owner.RunID || other.spec.Owner.Attempt >= m.spec.Owner.Attempt || !other.known {
 			continue
 		}
-		if since := w.time.now.Sub(other.unwantedAt); other.unwantedAt.IsZero() || since+2*w.plan.skew+time.Second < unreachable {
-			w.fail("%s of attempt %d of %s is created while %s of attempt %d is %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, other.id, other.spec.Owner.Attempt, other.phase)
+		if since := w.Time.Now.Sub(other.unwantedAt); other.unwantedAt.IsZero() || since+2*w.Plan.Skew+time.Second < unreachable {
+			w.Fail("%s of attempt %d of %s is created while %s of attempt %d is %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, other.id, other.spec.Owner.Attempt, other.phase)
 		}
 	}
 }
@@ -310,32 +312,32 @@ func (w *world) checkDestroy(m *machine) {
 	w.checkEndsRecord(m)
 	var r run.Run
 	var err error
-	w.observe(func() {
-		r, err = w.process.store.Load(context.Background(), run.Ref{Tenant: m.spec.Owner.Tenant, ID: m.spec.Owner.RunID})
+	w.Observe(func() {
+		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: m.spec.Owner.Tenant, ID: m.spec.Owner.RunID})
 	})
 	if err == nil && r.IsCurrent(m.spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.id || !r.Attempt.Machine.Known()) && !w.mayGiveUp(r, m) {
-		w.fail("machine %s is destroyed, and attempt %d of %s needs it", m.id, m.spec.Owner.Attempt, r.ID)
+		w.Fail("machine %s is destroyed, and attempt %d of %s needs it", m.id, m.spec.Owner.Attempt, r.ID)
 	}
 }
 
 // checkKill checks that a worker is not killed before the end of its grace period.
 func (w *world) checkKill(m *machine) {
-	r := w.records.byID[m.spec.Owner.RunID]
+	r := w.Records.ByID[m.spec.Owner.RunID]
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	if !w.calm() || !m.alive() || r == nil || r.EndRequest() == nil || facts.strangers > 0 || !r.IsCurrent(m.spec.Owner.Attempt) {
 		return
 	}
-	if grace := w.time.now.Sub(facts.noticedAt); m.phase == port.MachineRunning && grace+2*w.plan.skew+2*time.Second < r.Policy.CancelGrace {
-		w.fail("%s of %s is killed %s after it learned of the cancel request, want %s", m.id, r.ID, grace, r.Policy.CancelGrace)
+	if grace := w.Time.Now.Sub(facts.noticedAt); m.phase == port.MachineRunning && grace+2*w.Plan.Skew+2*time.Second < r.Policy.CancelGrace {
+		w.Fail("%s of %s is killed %s after it learned of the cancel request, want %s", m.id, r.ID, grace, r.Policy.CancelGrace)
 	}
 }
 
 // checkSecrets checks that no machine receives a token of the state machine.
 func (w *world) checkSecrets(spec port.LaunchSpec) {
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		for name, value := range spec.Env {
 			if r.Wait.Token != "" && strings.Contains(value, r.Wait.Token) {
-				w.fail("machine of %s has a task token in %s", spec.Owner.RunID, name)
+				w.Fail("machine of %s has a task token in %s", spec.Owner.RunID, name)
 			}
 		}
 	}
@@ -344,18 +346,18 @@ func (w *world) checkSecrets(spec port.LaunchSpec) {
 // checkDeadline checks that a worker that obeys the envelope's deadline gets its whole time
 // limit.
 func (w *world) checkDeadline(p *worker) {
-	r, known := w.record(p.task())
+	r, known := w.Record(p.task())
 	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
 		return
 	}
-	if !w.calm() && p.envelope.Deadline.Before(r.Deadline().Add(-2*w.plan.skew)) {
+	if !w.calm() && p.envelope.Deadline.Before(r.Deadline().Add(-2*w.Plan.Skew)) {
 		return // the late refusal of an earlier call has extended the start limit
 	}
 	if by := r.EndBy(); !by.IsZero() && !p.envelope.Deadline.Before(by) {
 		return // the deadline of the run is earlier
 	}
 	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // the start was not seen before its limit
-	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.plan.skew+2*time.Second < r.Policy.TimeLimit {
-		w.fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)
+	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.Plan.Skew+2*time.Second < r.Policy.TimeLimit {
+		w.Fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -22,41 +24,41 @@ const maxJobs = 3
 
 // drawJobs draws the number of jobs and the time for which their schedules fire.
 func (w *world) drawJobs() {
-	if w.graphed() {
+	if w.Graphed() {
 		w.drawGraph()
 		return
 	}
-	if w.fannedOut() {
+	if w.FannedOut() {
 		w.drawFanOut()
 		return
 	}
-	if w.chained() {
-		w.requests, w.horizon = 0, 2*time.Minute
+	if w.Chained() {
+		w.Requests, w.horizon = 0, 2*time.Minute
 		for i := range maxLineage + 2 {
 			w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
 		}
 		return
 	}
-	if !w.contended() && !w.admitting() && (w.requests > 10 || w.chance(0.4)) {
+	if !w.Contended() && !w.Admitting() && (w.Requests > 10 || w.Chance(0.4)) {
 		return
 	}
-	if !w.severalPools() {
-		w.requests = w.random.IntN(3)
+	if !w.SeveralPools() {
+		w.Requests = w.Random.IntN(3)
 	}
-	if w.admitting() {
-		w.requests, w.horizon = w.random.IntN(2), w.between(2*time.Minute, 4*time.Minute)
+	if w.Admitting() {
+		w.Requests, w.horizon = w.Random.IntN(2), w.Between(2*time.Minute, 4*time.Minute)
 		w.jobIDs = []string{"job-1", "job-2"}
 		return
 	}
-	if w.contended() {
-		w.requests, w.horizon = 1+w.random.IntN(6), w.between(time.Minute, 4*time.Minute)
+	if w.Contended() {
+		w.Requests, w.horizon = 1+w.Random.IntN(6), w.Between(time.Minute, 4*time.Minute)
 		for i := range maxJobs {
 			w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
 		}
 		return
 	}
-	w.horizon = w.between(time.Minute, min(2*w.longest, 2*time.Hour))
-	for i := range 1 + w.random.IntN(maxJobs) {
+	w.horizon = w.Between(time.Minute, min(2*w.Longest, 2*time.Hour))
+	for i := range 1 + w.Random.IntN(maxJobs) {
 		w.jobIDs = append(w.jobIDs, fmt.Sprintf("job-%d", i+1))
 	}
 }
@@ -64,48 +66,48 @@ func (w *world) drawJobs() {
 // startJobs schedules the owners of the jobs.
 func (w *world) startJobs() {
 	if w.graph != nil {
-		w.time.after(0, w.ownGraph)
+		w.Time.After(0, w.ownGraph)
 		return
 	}
 	if w.fan != nil {
-		w.time.after(0, w.ownFanOut)
+		w.Time.After(0, w.ownFanOut)
 		return
 	}
 	for _, id := range w.jobIDs {
-		w.time.after(w.upTo(30*time.Second), func() { w.ownJob(id) })
+		w.Time.After(w.UpTo(30*time.Second), func() { w.ownJob(id) })
 	}
 }
 
 // ownJob simulates the owner of a job. The owner creates, changes, pauses and runs the job, and
 // ends its schedule at the horizon.
 func (w *world) ownJob(id string) {
-	until := start.Add(w.horizon)
+	until := harness.Start.Add(w.horizon)
 	w.putJob(id)
-	if w.chained() {
+	if w.Chained() {
 		if id == w.jobIDs[0] {
-			for w.time.sleep(until.Sub(w.time.now)); len(w.records.ordered) == 0; w.time.sleep(w.upTo(5 * time.Second)) {
+			for w.Time.Sleep(until.Sub(w.Time.Now)); len(w.Records.Ordered) == 0; w.Time.Sleep(w.UpTo(5 * time.Second)) {
 				w.runJob(id)
 			}
 		}
 		w.ownersDone++
 		return
 	}
-	changes := w.random.IntN(6)
-	if w.admitting() {
+	changes := w.Random.IntN(6)
+	if w.Admitting() {
 		w.ownAdmitting(id, until)
 		changes = 0
 	}
-	if w.contended() {
+	if w.Contended() {
 		w.ownContended(id, until)
 		changes = 0
 	}
 	for range changes {
-		pause := w.upTo(w.horizon / 2)
-		if !w.time.now.Add(pause).Before(until) {
+		pause := w.UpTo(w.horizon / 2)
+		if !w.Time.Now.Add(pause).Before(until) {
 			break
 		}
-		w.time.sleep(pause)
-		switch w.random.IntN(8) {
+		w.Time.Sleep(pause)
+		switch w.Random.IntN(8) {
 		case 0, 1:
 			w.putJob(id)
 		case 2, 3:
@@ -118,16 +120,16 @@ func (w *world) ownJob(id string) {
 			w.runJob(id)
 		}
 	}
-	w.time.sleep(until.Sub(w.time.now))
-	if w.chance(0.5) {
+	w.Time.Sleep(until.Sub(w.Time.Now))
+	if w.Chance(0.5) {
 		w.jobCall("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
-		w.time.sleep(w.upTo(time.Minute))
+		w.Time.Sleep(w.UpTo(time.Minute))
 	}
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		w.deleteJob(id)
 	} else {
 		w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
-			_, err := w.system.Jobs.Patch(ctx, client, id, []byte(`{"schedule":null,"schedules":null,"calendars":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), change.Precondition{})
+			_, err := w.System.Jobs.Patch(ctx, harness.Client, id, []byte(`{"schedule":null,"schedules":null,"calendars":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), change.Precondition{})
 			return err
 		})
 	}
@@ -137,71 +139,71 @@ func (w *world) ownJob(id string) {
 // jobCall repeats a call of an owner until it is answered. A missing job counts as an answer.
 func (w *world) jobCall(what string, do func(context.Context) error) {
 	for {
-		err := w.clientCall(do)
-		w.note("%s: %v", what, err)
+		err := w.ClientCall(do)
+		w.Note("%s: %v", what, err)
 		f, known := errors.AsType[*fault.Fault](err)
 		switch {
 		case err == nil, known && f.Code == fault.NotFound:
 			return
 		case known && (f.Code == fault.InvalidRequest || f.Code == fault.Unprocessable):
-			w.broken = fmt.Errorf("%s: %w", what, err)
+			w.Broken = fmt.Errorf("%s: %w", what, err)
 			return
 		}
-		w.time.sleep(w.upTo(5 * time.Second))
+		w.Time.Sleep(w.UpTo(5 * time.Second))
 	}
 }
 
 func (w *world) putJob(id string) {
 	document, err := json.Marshal(w.drawDefinition(id))
 	if err != nil {
-		w.broken = fmt.Errorf("definition: %w", err)
+		w.Broken = fmt.Errorf("definition: %w", err)
 		return
 	}
 	w.jobCall(fmt.Sprintf("definition of %s: %s", id, document), func(ctx context.Context) error {
-		_, _, err := w.system.Jobs.Put(ctx, client, id, document, change.Precondition{})
+		_, _, err := w.System.Jobs.Put(ctx, harness.Client, id, document, change.Precondition{})
 		return err
 	})
 }
 
 func (w *world) pauseJob(ctx context.Context, id string, pause bool) error {
-	set := w.system.Jobs.Resume
+	set := w.System.Jobs.Resume
 	if pause {
-		set = w.system.Jobs.Pause
+		set = w.System.Jobs.Pause
 	}
-	j, err := set(ctx, client, id, change.Precondition{})
+	j, err := set(ctx, harness.Client, id, change.Precondition{})
 	if err == nil && j.Paused != pause {
-		w.fail("acknowledged change of %s: got paused %v, want %v", id, j.Paused, pause)
+		w.Fail("acknowledged change of %s: got paused %v, want %v", id, j.Paused, pause)
 	}
 	return err
 }
 
 func (w *world) deleteJob(id string) {
 	w.jobCall("deletion of "+id, func(ctx context.Context) error {
-		return w.system.Jobs.Delete(ctx, client, id, change.Precondition{})
+		return w.System.Jobs.Delete(ctx, harness.Client, id, change.Precondition{})
 	})
 }
 
 // runJob requests a run of a job, for now or for a possible time of its schedule.
 func (w *world) runJob(id string) {
-	in := jobs.RunRequest{Identity: client, JobID: id, CorrelationID: "manual " + id}
-	if w.chance(0.7) {
-		in.IdempotencyKey = fmt.Sprintf("manual %s at %s", id, w.time.now.Sub(start))
+	in := jobs.RunRequest{Identity: harness.Client, JobID: id, CorrelationID: "manual " + id}
+	if w.Chance(0.7) {
+		in.IdempotencyKey = fmt.Sprintf("manual %s at %s", id, w.Time.Now.Sub(harness.Start))
 	}
-	if w.chance(0.5) {
-		in.ScheduledAt = w.time.now.Add(time.Minute + w.upTo(w.horizon/4)).Truncate(time.Second)
-		if m := w.jobs[id]; m != nil && m.epoch != nil && w.chance(0.7) {
+	if w.Chance(0.5) {
+		in.ScheduledAt = w.Time.Now.Add(time.Minute + w.UpTo(w.horizon/4)).Truncate(time.Second)
+		if m := w.jobs[id]; m != nil && m.epoch != nil && w.Chance(0.7) {
 			if at, ok := m.epoch.times.next(in.ScheduledAt, m.epoch.since); ok {
 				in.ScheduledAt = at
 			}
 		}
 	}
 	var accepted run.Run
-	err := w.clientCall(func(ctx context.Context) (err error) {
-		accepted, _, err = w.system.Jobs.RunJob(ctx, in)
+	err := w.ClientCall(func(ctx context.Context) (err error) {
+		accepted, _, err = w.System.Jobs.RunJob(ctx, in)
 		return err
 	})
 	if err != nil { // a request without a key is not repeated
-		w.note("run of %s: %v", id, err)
+		w.Note("run of %s: %v", id, err)
 		return
 	}
 	w.accepted(in.CorrelationID, accepted)
@@ -211,16 +213,16 @@ func (w *world) runJob(id string) {
 func (w *world) drawDefinition(id string) map[string]any {
 	d := map[string]any{
 		"id": id, "image": "worker", "command": []string{"work"},
-		"completion": []spec.Completion{spec.CompletionExit, spec.CompletionExit, spec.CompletionCallback}[w.random.IntN(3)],
+		"completion": []spec.Completion{spec.CompletionExit, spec.CompletionExit, spec.CompletionCallback}[w.Random.IntN(3)],
 	}
-	if w.severalPools() && !w.serves() {
-		d["pool"] = w.pools[w.random.IntN(len(w.pools))].id
+	if w.SeveralPools() && !w.Serves() {
+		d["pool"] = w.pools[w.Random.IntN(len(w.pools))].id
 	}
-	if w.warmed() {
+	if w.Warmed() {
 		w.drawWarmJob(d)
 	}
 	constraints := map[string]any{}
-	if w.chained() {
+	if w.Chained() {
 		next := map[string]any{"type": run.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
 		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next, "onSkip": next}
 		return d
@@ -233,30 +235,30 @@ func (w *world) drawDefinition(id string) map[string]any {
 		w.drawItems(d)
 		return d
 	}
-	if w.admitting() {
+	if w.Admitting() {
 		w.drawAdmission(d)
 		return d
 	}
-	if w.contended() {
+	if w.Contended() {
 		w.drawContended(d)
 		return d
 	}
 	w.drawSchedule(d, constraints)
 	w.drawConstraints(constraints)
 	d["constraints"] = constraints
-	if w.chance(0.8) {
+	if w.Chance(0.8) {
 		d["actions"] = w.drawActions(id, constraints)
 	}
-	if w.chance(0.5) {
-		d["priority"] = []spec.Priority{spec.PriorityInteractive, spec.PriorityNormal, spec.PriorityBatch}[w.random.IntN(3)]
+	if w.Chance(0.5) {
+		d["priority"] = []spec.Priority{spec.PriorityInteractive, spec.PriorityNormal, spec.PriorityBatch}[w.Random.IntN(3)]
 	}
-	if w.chance(0.4) {
+	if w.Chance(0.4) {
 		w.drawKey(d)
 	}
-	if w.chance(0.5) {
-		d["retryConfig"] = map[string]any{"maxRetries": w.random.IntN(3), "initialDelay": "5s"}
+	if w.Chance(0.5) {
+		d["retryConfig"] = map[string]any{"maxRetries": w.Random.IntN(3), "initialDelay": "5s"}
 	}
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		d["exitCodes"] = map[string]any{"retry": []int{75}, "fail": []int{2}}
 		if d["completion"] == spec.CompletionCallback {
 			delete(d, "exitCodes")
@@ -277,11 +279,11 @@ func (w *world) nextJob(id string) string {
 
 // drawKey draws a concurrency key with its limits. Jobs may share the key.
 func (w *world) drawKey(d map[string]any) {
-	d["concurrencyKey"] = fmt.Sprintf("customer-%d", 1+w.random.IntN(2))
-	limits := map[string]any{"limit": 1 + w.random.IntN(2)}
-	if w.chance(0.6) || w.contended() {
-		limits["queueLimit"] = 1 + w.random.IntN(3)
-		limits["overflow"] = []spec.Overflow{spec.OverflowReject, spec.OverflowKeepNewest, spec.OverflowKeepOldest}[w.random.IntN(3)]
+	d["concurrencyKey"] = fmt.Sprintf("customer-%d", 1+w.Random.IntN(2))
+	limits := map[string]any{"limit": 1 + w.Random.IntN(2)}
+	if w.Chance(0.6) || w.Contended() {
+		limits["queueLimit"] = 1 + w.Random.IntN(3)
+		limits["overflow"] = []spec.Overflow{spec.OverflowReject, spec.OverflowKeepNewest, spec.OverflowKeepOldest}[w.Random.IntN(3)]
 	}
 	d["concurrency"] = limits
 }
@@ -290,16 +292,16 @@ func (w *world) drawKey(d map[string]any) {
 func (w *world) drawSchedule(d, constraints map[string]any) {
 	var times nominal
 	zone := ""
-	switch draw := w.random.IntN(10); {
+	switch draw := w.Random.IntN(10); {
 	case draw == 0:
 		return
 	case draw == 1:
-		times.at = start.Add(w.upTo(w.horizon)).Truncate(time.Second)
+		times.at = harness.Start.Add(w.UpTo(w.horizon)).Truncate(time.Second)
 		d["schedule"] = "@at " + times.at.Format(time.RFC3339)
 	case draw <= 4 && w.horizon >= 20*time.Minute:
-		zone = []string{"", "Asia/Kathmandu", "America/St_Johns"}[w.random.IntN(3)]
+		zone = []string{"", "Asia/Kathmandu", "America/St_Johns"}[w.Random.IntN(3)]
 		times.offset = map[string]int{"Asia/Kathmandu": 345, "America/St_Johns": -210}[zone]
-		if step := []int{5, 10, 15, 20}[w.random.IntN(4)]; w.chance(0.7) && w.horizon/time.Duration(step) <= 12*time.Minute {
+		if step := []int{5, 10, 15, 20}[w.Random.IntN(4)]; w.Chance(0.7) && w.horizon/time.Duration(step) <= 12*time.Minute {
 			times.step = step
 			d["schedule"] = fmt.Sprintf("*/%d * * * *", step)
 			if step >= 15 { // the same times as a list, each of them an expression
@@ -307,22 +309,22 @@ func (w *world) drawSchedule(d, constraints map[string]any) {
 				d["schedule"] = strings.Join(minutes(step), "; ")
 			}
 		} else {
-			times.step, times.minute = 60, w.random.IntN(60)
+			times.step, times.minute = 60, w.Random.IntN(60)
 			d["schedule"] = fmt.Sprintf("%d * * * *", times.minute)
 		}
 		if zone != "" {
 			d["timeZone"] = zone
 		}
 	default:
-		times.every = w.between(max(time.Second, (w.horizon/10).Truncate(time.Second)), max(2*time.Second, w.horizon/2))
+		times.every = w.Between(max(time.Second, (w.horizon/10).Truncate(time.Second)), max(2*time.Second, w.horizon/2))
 		d["schedule"] = "@every " + times.every.String()
 	}
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		most := time.Hour
 		if times.every > 0 {
 			most = times.every - time.Second
 		}
-		if jitter := min(w.between(time.Second, w.horizon/4+2*time.Second), most); jitter >= time.Second {
+		if jitter := min(w.Between(time.Second, w.horizon/4+2*time.Second), most); jitter >= time.Second {
 			d["jitter"] = jitter.String()
 		}
 	}
@@ -348,36 +350,36 @@ func minutes(step int) (found []string) {
 type scheduleKey struct{ schedule, zone string }
 
 func (w *world) drawConstraints(c map[string]any) {
-	if w.chance(0.6) {
-		c["maxConcurrentRuns"] = 1 + w.random.IntN(2)
+	if w.Chance(0.6) {
+		c["maxConcurrentRuns"] = 1 + w.Random.IntN(2)
 	}
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		c["requirePreviousSuccess"] = true
 	}
-	if w.chance(0.3) {
-		c["catchUpWindow"] = w.between(max(10*time.Second, w.precision()), max(w.horizon+time.Minute, 2*w.precision())).String()
+	if w.Chance(0.3) {
+		c["catchUpWindow"] = w.Between(max(10*time.Second, w.Precision()), max(w.horizon+time.Minute, 2*w.Precision())).String()
 	}
-	if w.chance(0.2) {
+	if w.Chance(0.2) {
 		c["preRunHook"] = w.drawHook()
 	}
-	if w.chance(0.2) {
+	if w.Chance(0.2) {
 		c["postRunHook"] = w.drawHook()
 	}
-	if w.chance(0.5) {
-		allowed := w.between(30*time.Second, max(w.longest/4, time.Minute))
+	if w.Chance(0.5) {
+		allowed := w.Between(30*time.Second, max(w.Longest/4, time.Minute))
 		c["maxAllowedRunTime"] = allowed.String()
-		if w.chance(0.5) {
-			c["maxExpectedRunTime"] = w.between(time.Second, allowed/2).String()
+		if w.Chance(0.5) {
+			c["maxExpectedRunTime"] = w.Between(time.Second, allowed/2).String()
 		}
 	}
 }
 
 func (w *world) drawHook() map[string]any {
-	h := map[string]any{"url": []string{hookAllows, hookAllows, hookRefuses, hookFails, hookHangs, hookVaries, hookFreezes}[w.random.IntN(7)]}
-	if w.chance(0.3) {
+	h := map[string]any{"url": []string{harness.HookAllows, harness.HookAllows, harness.HookRefuses, harness.HookFails, harness.HookHangs, harness.HookVaries, harness.HookFreezes}[w.Random.IntN(7)]}
+	if w.Chance(0.3) {
 		h["critical"] = true
 	}
-	if w.chance(0.5) {
+	if w.Chance(0.5) {
 		h["onUnavailable"] = job.UnavailableAllow
 	}
 	return h

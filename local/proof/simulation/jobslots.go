@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -27,10 +29,10 @@ type slotUse struct {
 
 // noteLimit records the limit of a job's record.
 func (w *world) noteLimit(m *jobModel) {
-	c := limitChange{at: w.time.now, gone: m.record == nil}
+	c := limitChange{at: w.Time.Now, gone: m.record == nil}
 	if m.record != nil {
 		c.limit = m.record.Definition.MaxConcurrentRuns()
-		if of := m.record.Run(w.config.Policy).Concurrency; of != nil {
+		if of := m.record.Run(w.Config.Policy).Concurrency; of != nil {
 			c.key, c.keyLimit = of.Key, of.Limit
 		}
 	}
@@ -50,7 +52,7 @@ func (w *world) keyLimitOf(r *run.Run) int {
 	if m == nil {
 		return most
 	}
-	since := w.time.now.Add(-w.limitSlack())
+	since := w.Time.Now.Add(-w.limitSlack())
 	for i, c := range m.limits {
 		if recent := i+1 == len(m.limits) || !m.limits[i+1].at.Before(since); recent && c.key == r.Concurrency.Key {
 			most = max(most, c.keyLimit)
@@ -64,13 +66,13 @@ func (w *world) limitSlack() time.Duration {
 	if w.calm() {
 		return 2 * time.Second
 	}
-	return hookTime + 4*slowest + time.Minute
+	return harness.HookTime + 4*harness.Slowest + time.Minute
 }
 
 // limitsOf returns the smallest and largest limit at which a run can be admitted now. most is 0
 // if the run may need no slot; least may then be 0, too.
 func (w *world) limitsOf(r *run.Run) (least, most int) {
-	return w.limitsSince(r, w.time.now.Add(-w.limitSlack()))
+	return w.limitsSince(r, w.Time.Now.Add(-w.limitSlack()))
 }
 
 // limitsSince returns the limits at which a run could have been admitted since a time.
@@ -136,7 +138,7 @@ func contends(r *run.Run) bool {
 // check.
 func (w *world) noteUse(m *jobModel) {
 	n := 0
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		was := w.last[r.ID]
 		ended := r.State.Terminal() && r.Attempt.Number > 0 && (was == nil || !was.State.Terminal())
 		if r.JobID == m.id && (contends(r) || ended || was != nil && contends(was)) {
@@ -144,7 +146,7 @@ func (w *world) noteUse(m *jobModel) {
 		}
 	}
 	if last := len(m.uses) - 1; last < 0 || m.uses[last].slots != n {
-		m.uses = append(m.uses, slotUse{w.time.now, n})
+		m.uses = append(m.uses, slotUse{w.Time.Now, n})
 	}
 }
 
@@ -160,7 +162,7 @@ func (m *jobModel) mostUsed(since time.Time) (most int) {
 
 // tookJobAfter reports whether a run may have taken its slot of the job after another run.
 func (w *world) tookJobAfter(r, other *run.Run) bool {
-	return !r.JobSlot.Since.Before(other.JobSlot.Since.Add(-2 * w.plan.skew))
+	return !r.JobSlot.Since.Before(other.JobSlot.Since.Add(-2 * w.Plan.Skew))
 }
 
 // queuedForJob reports whether a run with a slot of its job was in the job's queue before. It
@@ -201,7 +203,7 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 		return
 	}
 	held := 0
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		later := other.ID != r.ID && other.JobSlot.Limit > r.JobSlot.Limit && w.tookJobAfter(other, r)
 		if other.JobID == r.JobID && holdsJobSlot(other) && !later {
 			held++
@@ -209,10 +211,10 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 	}
 	_, most := w.limitsOf(r)
 	if r.JobSlot.Limit > 0 && (held > r.JobSlot.Limit || most > 0 && r.JobSlot.Limit > max(most, 1)) {
-		w.fail("%s took one of %d slots of its job with %d others, want at most %d in all", r.ID, r.JobSlot.Limit, held-1, most)
+		w.Fail("%s took one of %d slots of its job with %d others, want at most %d in all", r.ID, r.JobSlot.Limit, held-1, most)
 	}
 	if r.JobSlot.Limit != 1 && needsOnlySlot(r) {
-		w.fail("%s took one of %d slots of its job, and needs the only one", r.ID, r.JobSlot.Limit)
+		w.Fail("%s took one of %d slots of its job, and needs the only one", r.ID, r.JobSlot.Limit)
 	}
 	w.checkJobOrder(before, r)
 }
@@ -222,24 +224,24 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 func (w *world) checkCounted(r *run.Run) {
 	m := w.jobs[r.JobID]
 	if m == nil || len(m.limits) < 2 || m.limits[len(m.limits)-1].limit == 0 && w.calm() {
-		w.fail("%s got a slot after it had begun, and its job has no new limit", r.ID)
+		w.Fail("%s got a slot after it had begun, and its job has no new limit", r.ID)
 	}
 }
 
 // checkJobOrder checks that no run overtakes one that is queued for a slot of its job.
 func (w *world) checkJobOrder(before, r *run.Run) {
 	queued := queuedForJob(before, r)
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		was := w.last[other.ID]
 		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != platform.SlotQueued || was == nil || was.JobSlot.State != platform.SlotQueued {
 			continue
 		}
-		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).jobQueuedAt) < 2*slowest {
+		if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 && w.Time.Now.Sub(w.factsOf(other).jobQueuedAt) < 2*harness.Slowest {
 			continue
 		}
 		// A run that does not queue takes a slot only if no run is queued.
 		if !queued || older(other, r) {
-			w.fail("%s got a slot of its job before %s, which is queued since %s", r.ID, other.ID, placeOf(other).Sub(start))
+			w.Fail("%s got a slot of its job before %s, which is queued since %s", r.ID, other.ID, placeOf(other).Sub(harness.Start))
 		}
 	}
 }
@@ -257,8 +259,8 @@ func (w *world) checkRefused(before, r *run.Run) {
 		}
 	}
 	least, _ := w.limitsOf(r)
-	others := m.mostUsed(w.time.now.Add(-w.limitSlack()))
-	for _, other := range w.records.ordered {
+	others := m.mostUsed(w.Time.Now.Add(-w.limitSlack()))
+	for _, other := range w.Records.Ordered {
 		// A run that needs the only slot is queued while others are free, and must not be
 		// overtaken.
 		if other.JobID == r.JobID && other.ID != r.ID && needsPrevious(other) && (contends(other) || w.last[other.ID] != nil && contends(w.last[other.ID])) {
@@ -266,10 +268,10 @@ func (w *world) checkRefused(before, r *run.Run) {
 		}
 	}
 	if least > 0 && others < least {
-		w.fail("%s found no slot of its job, and %d of %d were used", r.ID, others, least)
+		w.Fail("%s found no slot of its job, and %d of %d were used", r.ID, others, least)
 	}
 	if least == 0 {
-		w.fail("%s found no slot of a job without a limit", r.ID)
+		w.Fail("%s found no slot of a job without a limit", r.ID)
 	}
 }
 
@@ -282,7 +284,7 @@ func (w *world) checkIdleJobs() {
 		}
 		var first *run.Run
 		held := 0
-		for _, r := range w.records.ordered {
+		for _, r := range w.Records.Ordered {
 			switch {
 			case r.JobID != id:
 			case holdsJobSlot(r):
@@ -304,11 +306,11 @@ func (w *world) checkIdleJobs() {
 			continue
 		}
 		if m.idleSince.IsZero() {
-			m.idleSince = w.time.now
+			m.idleSince = w.Time.Now
 		}
 		bound := 5 * time.Second
 		if late := w.overdue(m.idleSince, bound, bound+w.patience()); late > 0 {
-			w.fail("%s waits for a slot of its job, of which %d of %d are held since %s", first.ID, held, slots, late+bound)
+			w.Fail("%s waits for a slot of its job, of which %d of %d are held since %s", first.ID, held, slots, late+bound)
 		}
 	}
 }

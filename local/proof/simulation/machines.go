@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -41,7 +43,7 @@ type machine struct {
 	// has ended.
 	destroyed, erased bool
 	// changed fires when the phase changes.
-	changed signal
+	changed harness.Signal
 	// seen has its status at each change, for platforms with lagging reads.
 	seen []seenStatus
 	// stuckUntil is the earliest time at which the machine can end.
@@ -66,7 +68,7 @@ func (m *machine) alive() bool { return m.phase != port.MachineGone }
 
 func (m *machine) view() port.MachineStatus {
 	s := port.MachineStatus{Machine: port.Machine{Runner: m.on.runner, ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
-	if m.on.w.fleet != nil && !m.on.w.time.now.Before(m.addressedAt) {
+	if m.on.w.fleet != nil && !m.on.w.Time.Now.Before(m.addressedAt) {
 		s.Address = "10.0.0.1"
 	}
 	if m.ranAt.IsZero() && !m.stopping && !m.destroyed {
@@ -97,9 +99,9 @@ func (m *machine) enter(phase port.MachinePhase) {
 // change records a changed status.
 func (m *machine) change() {
 	if m.on.lagging {
-		m.seen = append(m.seen, seenStatus{m.on.w.time.now, m.view()})
+		m.seen = append(m.seen, seenStatus{m.on.w.Time.Now, m.view()})
 	}
-	m.changed.fire()
+	m.changed.Fire()
 }
 
 // provider is a simulated runner.
@@ -108,13 +110,13 @@ type provider struct {
 	// runner is its name in placements and machine records.
 	runner string
 	// away is the outage during which its API does not answer.
-	away outage
+	away harness.Outage
 	// lagging means that its reads show earlier states.
 	lagging bool
 }
 
 // newProvider returns a platform whose API fails during the outage away.
-func newProvider(w *world, runner string, away outage) *provider {
+func newProvider(w *world, runner string, away harness.Outage) *provider {
 	return &provider{machines: w.machines, runner: runner, away: away}
 }
 
@@ -125,9 +127,9 @@ func (r *provider) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 		return port.MachineStatus{}, err
 	}
 	switch {
-	case r.w.down(throttling), r.w.chance(r.w.plan.throttles):
+	case r.w.Down(harness.Throttling), r.w.Chance(r.w.Plan.Throttles):
 		return port.MachineStatus{}, r.refuse(spec, fault.Throttled, "too many machines created at once")
-	case r.w.chance(r.w.plan.noCapacity):
+	case r.w.Chance(r.w.Plan.NoCapacity):
 		return port.MachineStatus{}, r.refuse(spec, fault.Capacity, "no capacity")
 	}
 	m := r.named(spec.Name)
@@ -142,14 +144,14 @@ func (r *provider) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 func (r *provider) refuse(spec port.LaunchSpec, code fault.Code, message string) *fault.Fault {
 	facts := r.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
 	facts.longStart = true
-	facts.refusals = append(facts.refusals, refusal{r.w.time.now, r.runner, code, message})
+	facts.refusals = append(facts.refusals, refusal{r.w.Time.Now, r.runner, code, message})
 	return fault.New(code, "%s", message)
 }
 
 // answer returns the machine of a launch. The response can be lost.
 func (r *provider) answer(m *machine) (port.MachineStatus, error) {
-	if r.w.chance(r.w.plan.lostCalls) {
-		r.w.note("response about %s is lost", m.id)
+	if r.w.Chance(r.w.Plan.LostCalls) {
+		r.w.Note("response about %s is lost", m.id)
 		r.w.unknownMachines++
 		return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
 	}
@@ -158,11 +160,11 @@ func (r *provider) answer(m *machine) (port.MachineStatus, error) {
 
 // maybeLost returns an error if the request is lost.
 func (r *provider) maybeLost(ctx context.Context) error {
-	r.w.maybeInterrupt()
-	if err := interrupted(ctx); err != nil {
+	r.w.MaybeInterrupt()
+	if err := harness.Interrupted(ctx); err != nil {
 		return err
 	}
-	if r.w.down(r.away) || r.w.chance(r.w.plan.lostCalls) {
+	if r.w.Down(r.away) || r.w.Chance(r.w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	return nil
@@ -181,28 +183,28 @@ func (r *provider) named(name string) *machine {
 func (r *provider) create(spec port.LaunchSpec) *machine {
 	r.created++
 	m := &machine{id: fmt.Sprintf("m%d", r.created), on: r, spec: spec, phase: port.MachineCreating}
-	m.visibleAt = r.w.time.now
-	if r.w.chance(r.w.plan.invisible) {
-		m.visibleAt = m.visibleAt.Add(r.w.upTo(20 * time.Second))
+	m.visibleAt = r.w.Time.Now
+	if r.w.Chance(r.w.Plan.Invisible) {
+		m.visibleAt = m.visibleAt.Add(r.w.UpTo(20 * time.Second))
 		// A machine that is not visible by its start limit would count as gone.
-		visibleBy := r.startBy(spec.Owner).Add(-2*r.w.plan.skew - 2*time.Second)
-		m.visibleAt = clamp(m.visibleAt, r.w.time.now, visibleBy)
+		visibleBy := r.startBy(spec.Owner).Add(-2*r.w.Plan.Skew - 2*time.Second)
+		m.visibleAt = clamp(m.visibleAt, r.w.Time.Now, visibleBy)
 	}
-	if r.w.chance(r.w.plan.stuck) {
-		m.stuckUntil = r.w.time.now.Add(r.w.upTo(3 * time.Minute))
+	if r.w.Chance(r.w.Plan.Stuck) {
+		m.stuckUntil = r.w.Time.Now.Add(r.w.UpTo(3 * time.Minute))
 	}
-	if r.w.fleet != nil && r.w.chance(0.2) {
-		m.addressedAt = r.w.time.now.Add(r.w.upTo(time.Minute))
+	if r.w.fleet != nil && r.w.Chance(0.2) {
+		m.addressedAt = r.w.Time.Now.Add(r.w.UpTo(time.Minute))
 	}
 	r.byID[m.id] = m
 	r.live = append(r.live, m)
 	m.change()
 	r.w.checkSecrets(spec)
 	r.w.checkLaunch(m)
-	if r.w.chance(r.w.plan.strangers) {
-		r.w.time.after(r.w.upTo(r.w.longest), func() { r.stopByStranger(m) })
+	if r.w.Chance(r.w.Plan.Strangers) {
+		r.w.Time.After(r.w.UpTo(r.w.Longest), func() { r.stopByStranger(m) })
 	}
-	r.w.note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	r.w.Note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	return m
 }
 
@@ -210,8 +212,8 @@ func (r *provider) create(spec port.LaunchSpec) *machine {
 // may be accepted, admitted and launched in one event. It is zero if a late call creates a
 // machine for a run that cannot be read.
 func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
-	r.w.observe(func() {
-		if stored, err := r.w.process.store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
+	r.w.Observe(func() {
+		if stored, err := r.w.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
 			by = stored.Attempt.StartBy
 		}
 	})
@@ -232,7 +234,7 @@ func (r *provider) Inspect(ctx context.Context, of port.Machine) (port.MachineSt
 		return port.MachineStatus{}, err
 	}
 	m := r.own(of)
-	if m == nil || m.erased && !m.alive() || r.w.time.now.Before(m.visibleAt) {
+	if m == nil || m.erased && !m.alive() || r.w.Time.Now.Before(m.visibleAt) {
 		return port.MachineStatus{}, port.ErrNotFound
 	}
 	return m.view(), nil
@@ -246,10 +248,10 @@ func (r *provider) Wait(ctx context.Context, of port.Machine, phase port.Machine
 
 // await waits until a machine is in the phase, cannot reach it, or limit has passed.
 func (r *provider) await(ctx context.Context, m *machine, phase port.MachinePhase, limit time.Duration) {
-	until := r.w.time.now.Add(limit)
+	until := r.w.Time.Now.Add(limit)
 	for m != nil && (m.phase == port.MachineCreating && m.view().StartFault == nil || phase == port.MachineGone && m.alive()) &&
-		until.After(r.w.time.now) && ctx.Err() == nil {
-		r.w.time.await(until.Sub(r.w.time.now), &m.changed)
+		until.After(r.w.Time.Now) && ctx.Err() == nil {
+		r.w.Time.Await(until.Sub(r.w.Time.Now), &m.changed)
 	}
 }
 
@@ -259,7 +261,7 @@ func (r *provider) List(ctx context.Context, each func(port.MachineStatus) bool)
 		return err
 	}
 	for _, m := range r.live {
-		if m.on == r && !r.w.time.now.Before(m.visibleAt) && !each(m.view()) {
+		if m.on == r && !r.w.Time.Now.Before(m.visibleAt) && !each(m.view()) {
 			break
 		}
 	}
@@ -288,15 +290,15 @@ func (r *machines) stop(m *machine, grace time.Duration) {
 	m.stopping = true
 	facts := r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	if facts.noticedAt.IsZero() {
-		facts.noticedAt = r.w.time.now
+		facts.noticedAt = r.w.Time.Now
 	}
 	for _, p := range m.workers {
-		p.later(r.w.upTo(2*time.Second), p.terminate)
+		p.later(r.w.UpTo(2*time.Second), p.terminate)
 	}
 	if m.phase == port.MachineCreating {
-		grace = r.w.upTo(2 * time.Second)
+		grace = r.w.UpTo(2 * time.Second)
 	}
-	r.w.time.after(grace, func() {
+	r.w.Time.After(grace, func() {
 		r.w.checkKill(m)
 		r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 	})
@@ -307,10 +309,10 @@ func (r *machines) stopByStranger(m *machine) {
 	if !m.alive() {
 		return
 	}
-	r.w.note("a stranger stops %s", m.id)
+	r.w.Note("a stranger stops %s", m.id)
 	r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
-	if r.w.chance(0.5) {
-		r.stop(m, r.w.upTo(10*time.Second))
+	if r.w.Chance(0.5) {
+		r.stop(m, r.w.UpTo(10*time.Second))
 		return
 	}
 	m.removed = true
@@ -338,7 +340,7 @@ func (r *provider) Destroy(ctx context.Context, of port.Machine) error {
 
 func (r *machines) destroy(m *machine) {
 	m.destroyed = true
-	r.w.time.after(r.w.upTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
+	r.w.Time.After(r.w.UpTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
 // end ends a machine. If the machine is stuck, it schedules the end.
@@ -346,15 +348,15 @@ func (r *machines) end(m *machine, exit port.Exit) {
 	if !m.alive() {
 		return
 	}
-	if wait := m.stuckUntil.Sub(r.w.time.now); wait > 0 {
+	if wait := m.stuckUntil.Sub(r.w.Time.Now); wait > 0 {
 		m.enter(port.MachineEnding)
-		r.w.time.after(wait, func() { r.end(m, exit) })
+		r.w.Time.After(wait, func() { r.end(m, exit) })
 		return
 	}
-	m.phase, m.endedAt = port.MachineGone, r.w.time.now
+	m.phase, m.endedAt = port.MachineGone, r.w.Time.Now
 	r.live = slices.DeleteFunc(slices.Clone(r.live), func(one *machine) bool { return one == m })
-	if !r.w.chance(r.w.plan.lostExits) {
-		exit.At = r.w.time.now
+	if !r.w.Chance(r.w.Plan.LostExits) {
+		exit.At = r.w.Time.Now
 		m.exit = &exit
 	}
 	if m.spec.Reuse.ID != "" && !m.destroyed && !m.removed {
@@ -365,7 +367,7 @@ func (r *machines) end(m *machine, exit port.Exit) {
 	if exit.Code == 0 {
 		r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).exitedZero = true
 	}
-	r.w.note("%s is gone, code %d", m.id, exit.Code)
+	r.w.Note("%s is gone, code %d", m.id, exit.Code)
 }
 
 // clamp limits at to latest, and then to earliest.

@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -10,12 +12,12 @@ import (
 // drawMissed draws the job's rule for missed times.
 func (w *world) drawMissed(d, constraints map[string]any) {
 	switch {
-	case w.chance(0.4):
+	case w.Chance(0.4):
 		constraints["catchUp"] = true
-	case w.chance(0.7):
-		d["missed"] = []job.Missed{job.MissedLatest, job.MissedAll, job.MissedNone}[w.random.IntN(3)]
-		if w.chance(0.5) {
-			d["startingDeadline"] = w.between(90*time.Second, w.horizon+2*time.Minute).String()
+	case w.Chance(0.7):
+		d["missed"] = []job.Missed{job.MissedLatest, job.MissedAll, job.MissedNone}[w.Random.IntN(3)]
+		if w.Chance(0.5) {
+			d["startingDeadline"] = w.Between(90*time.Second, w.horizon+2*time.Minute).String()
 		}
 	}
 }
@@ -41,12 +43,12 @@ func (w *world) checkFiring(m *jobModel, r *run.Run) {
 	}
 	since, first := m.epoch.since, r.ScheduledAt
 	if at, ok := times.next(first.Add(-1), since); !ok || !at.Equal(first) {
-		w.fail("%s fired for %s, which its schedule %q does not name", r.JobID, first.Sub(start), d.ScheduleText())
+		w.Fail("%s fired for %s, which its schedule %q does not name", r.JobID, first.Sub(harness.Start), d.ScheduleText())
 		return
 	}
 	late := r.FiredAt.Sub(first)
 	if late < 0 {
-		w.fail("%s fired %s early", r.ID, -late)
+		w.Fail("%s fired %s early", r.ID, -late)
 	}
 	if r.Missed == nil {
 		w.checkStartedTime(d, times, since, r)
@@ -54,7 +56,7 @@ func (w *world) checkFiring(m *jobModel, r *run.Run) {
 	}
 	last := r.Missed.Until
 	if n := times.between(first, last, since); n != r.Missed.Count {
-		w.fail("%s counts %d skipped times, want %d", r.ID, r.Missed.Count, n)
+		w.Fail("%s counts %d skipped times, want %d", r.ID, r.Missed.Count, n)
 	}
 	w.checkSkippedTimes(d, times, since, r)
 }
@@ -65,13 +67,13 @@ func (w *world) checkStartedTime(d job.Definition, times nominal, since time.Tim
 	late, jitter, window := r.FiredAt.Sub(r.ScheduledAt), jitterOf(d), windowOf(d)
 	switch {
 	case catchesUp(d) && window > 0 && late > window:
-		w.fail("%s fired %s late, want at most %s", r.ID, late, window)
+		w.Fail("%s fired %s late, want at most %s", r.ID, late, window)
 	case catchesUp(d):
 	case late > deadlineOf(d)+jitter:
-		w.fail("%s fired %s late, want it to be skipped", r.ID, late)
-	case d.Missed != job.MissedAll && late > jitter+w.precision():
+		w.Fail("%s fired %s late, want it to be skipped", r.ID, late)
+	case d.Missed != job.MissedAll && late > jitter+w.Precision():
 		if next, ok := times.next(r.ScheduledAt, since); ok && !next.Add(jitter).After(r.FiredAt) {
-			w.fail("%s fired %s late with missed %q, and the later time %s was due", r.ID, late, d.Missed, next.Sub(start))
+			w.Fail("%s fired %s late with missed %q, and the later time %s was due", r.ID, late, d.Missed, next.Sub(harness.Start))
 		}
 	}
 }
@@ -90,7 +92,7 @@ func (w *world) checkSkippedTimes(d job.Definition, times nominal, since time.Ti
 	case reason == run.SkipWindow && catchesUp(d) && window > 0 && late > window:
 	case reason == run.SkipLimit && (catchesUp(d) || d.Missed == job.MissedAll) && times.between(last, r.FiredAt, since) > maxCatchUp:
 	default:
-		w.fail("%s was skipped (%s) %s after its time with missed %q, later time due: %t", r.ID, reason, late, d.Missed, passed)
+		w.Fail("%s was skipped (%s) %s after its time with missed %q, later time due: %t", r.ID, reason, late, d.Missed, passed)
 	}
 }
 

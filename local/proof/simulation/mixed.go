@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/adapter/runner"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
@@ -30,22 +32,22 @@ type pool struct {
 
 // drawPools draws the pools of a mixed world: the default one on Fly, and others.
 func (w *world) drawPools() {
-	w.pools = []*pool{{id: w.config.Pool, definition: pools.Definition{Limit: w.config.MaxMachines, QueueLimit: new(0)}}}
-	if !w.mixed() {
+	w.pools = []*pool{{id: w.Config.Pool, definition: pools.Definition{Limit: w.Config.MaxMachines, QueueLimit: new(0)}}}
+	if !w.Mixed() {
 		return
 	}
 	w.ways = w.drawWays()
-	w.requests = 2 + w.random.IntN(8)
-	w.config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerKubernetes, platform.RunnerContainer}}
-	for i := range 2 + w.random.IntN(3) {
+	w.Requests = 2 + w.Random.IntN(8)
+	w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerKubernetes, platform.RunnerContainer}}
+	for i := range 2 + w.Random.IntN(3) {
 		p := &pool{id: fmt.Sprintf("pool-%d", i+1), definition: pools.Definition{QueueLimit: new(0)}}
-		if w.chance(0.5) {
-			p.definition.Limit = 1 + w.random.IntN(4)
+		if w.Chance(0.5) {
+			p.definition.Limit = 1 + w.Random.IntN(4)
 		}
 		w.pools = append(w.pools, p)
 	}
 	for i, p := range w.pools {
-		p.definition.Placement = platform.Placement{Runner: w.config.Runners.Runners[w.random.IntN(3)]}
+		p.definition.Placement = platform.Placement{Runner: w.Config.Runners.Runners[w.Random.IntN(3)]}
 		for _, other := range w.pools[i+1:] {
 			p.further = append(p.further, other.id)
 		}
@@ -59,10 +61,10 @@ func (w *world) drawFallbacks(p *pool) {
 	for _, to := range p.further {
 		f := platform.Fallback{Pool: to}
 		for _, reason := range platform.FallbackReasons() {
-			if w.chance(0.6) {
+			if w.Chance(0.6) {
 				f.On = append(f.On, reason)
 				if reason == platform.FallbackThrottled {
-					f.ThrottledFor = w.between(time.Second, max(w.longest/8, 2*time.Second))
+					f.ThrottledFor = w.Between(time.Second, max(w.Longest/8, 2*time.Second))
 				}
 			}
 		}
@@ -75,8 +77,8 @@ func (w *world) drawFallbacks(p *pool) {
 
 // definePools creates the pools of a mixed world, those without fallbacks first.
 func (w *world) definePools(ctx context.Context) error {
-	for i := len(w.pools) - 1; i >= 0 && w.severalPools(); i-- {
-		var err error = errUnreachable
+	for i := len(w.pools) - 1; i >= 0 && w.SeveralPools(); i-- {
+		var err error = harness.ErrUnreachable
 		for tries := 0; err != nil && tries < 100; tries++ {
 			err = w.putPool(ctx, w.pools[i])
 		}
@@ -84,14 +86,14 @@ func (w *world) definePools(ctx context.Context) error {
 			return fmt.Errorf("pool %s: %w", w.pools[i].id, err)
 		}
 		for n := range w.pools[i].settings {
-			w.pools[i].settings[n].doneAt = w.time.now
+			w.pools[i].settings[n].doneAt = w.Time.Now
 		}
 	}
 	return nil
 }
 
 func (w *world) putPool(ctx context.Context, p *pool) error {
-	_, _, err := w.system.Pools.Put(ctx, client, p.id, p.definition, change.Precondition{})
+	_, _, err := w.System.Pools.Put(ctx, harness.Client, p.id, p.definition, change.Precondition{})
 	return err
 }
 
@@ -108,19 +110,19 @@ func (w *world) poolOf(id string) *pool {
 // newRunner returns the runner of the world: one platform, or a runner that dispatches to the
 // platforms of a mixed world.
 func (w *world) newRunner() (port.Runner, error) {
-	if w.warmed() && !w.mixed() {
-		return flyMachines{newProvider(w, platform.RunnerFly, runnerOutage)}, nil
+	if w.Warmed() && !w.Mixed() {
+		return flyMachines{newProvider(w, platform.RunnerFly, harness.RunnerOutage)}, nil
 	}
-	if !w.mixed() {
-		return newProvider(w, platform.RunnerFly, runnerOutage), nil
+	if !w.Mixed() {
+		return newProvider(w, platform.RunnerFly, harness.RunnerOutage), nil
 	}
 	w.engine = newContainers(w, platform.RunnerContainer)
-	platforms := []port.Runner{newProvider(w, platform.RunnerFly, runnerOutage), newCluster(w, platform.RunnerKubernetes), w.engine}
-	if w.warmed() {
-		platforms[0] = flyMachines{newProvider(w, platform.RunnerFly, runnerOutage)}
+	platforms := []port.Runner{newProvider(w, platform.RunnerFly, harness.RunnerOutage), newCluster(w, platform.RunnerKubernetes), w.engine}
+	if w.Warmed() {
+		platforms[0] = flyMachines{newProvider(w, platform.RunnerFly, harness.RunnerOutage)}
 	}
 	byName := map[string]port.Runner{}
-	for i, name := range w.config.Runners.Runners {
+	for i, name := range w.Config.Runners.Runners {
 		byName[name] = platforms[i]
 	}
 	dispatcher, err := runner.New(platform.RunnerFly, byName)
@@ -158,25 +160,25 @@ func (d dispatched) List(ctx context.Context, each func(port.MachineStatus) bool
 // operateMixed changes and drains the pools.
 func (w *world) operateMixed() {
 	defer w.warmOperated()
-	for range w.random.IntN(6) {
-		w.time.sleep(w.upTo(w.longest / 2))
-		p := w.pools[w.random.IntN(len(w.pools))]
+	for range w.Random.IntN(6) {
+		w.Time.Sleep(w.UpTo(w.Longest / 2))
+		p := w.pools[w.Random.IntN(len(w.pools))]
 		switch {
-		case w.warmed() && p.keepsWarm() && w.chance(0.5):
+		case w.Warmed() && p.keepsWarm() && w.Chance(0.5):
 			w.changeWarm(p, w.drawSetting())
-		case w.chance(0.6):
+		case w.Chance(0.6):
 			w.drawFallbacks(p)
 			w.jobCall(fmt.Sprintf("fallbacks of %s: %+v", p.id, p.definition.Fallbacks), func(ctx context.Context) error { return w.putPool(ctx, p) })
-		case p.id != w.config.Pool:
+		case p.id != w.Config.Pool:
 			w.jobCall("drain of "+p.id, func(ctx context.Context) error {
-				_, err := w.system.Pools.Drain(ctx, client, p.id, nil, change.Precondition{})
+				_, err := w.System.Pools.Drain(ctx, harness.Client, p.id, nil, change.Precondition{})
 				return err
 			})
-			p.drainedAt = w.time.now
-			w.time.sleep(w.upTo(w.longest / 4))
+			p.drainedAt = w.Time.Now
+			w.Time.Sleep(w.UpTo(w.Longest / 4))
 			p.drainedAt = time.Time{}
 			w.jobCall("resume of "+p.id, func(ctx context.Context) error {
-				_, err := w.system.Pools.Resume(ctx, client, p.id, change.Precondition{})
+				_, err := w.System.Pools.Resume(ctx, harness.Client, p.id, change.Precondition{})
 				return err
 			})
 		}

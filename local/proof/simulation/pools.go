@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -35,49 +37,49 @@ type resize struct {
 // startOperator schedules, in some worlds, an operator who drains the pool or changes its
 // limits.
 func (w *world) startOperator() {
-	w.resizes = []resize{{limit: w.config.MaxMachines, doneAt: start}}
-	if w.mixed() {
-		w.time.after(0, w.operateMixed)
+	w.resizes = []resize{{limit: w.Config.MaxMachines, doneAt: harness.Start}}
+	if w.Mixed() {
+		w.Time.After(0, w.operateMixed)
 		return
 	}
-	if w.warmed() {
-		w.time.after(0, w.operateWarm)
+	if w.Warmed() {
+		w.Time.After(0, w.operateWarm)
 		return
 	}
-	if w.contended() {
-		w.time.after(0, w.operateContended)
+	if w.Contended() {
+		w.Time.After(0, w.operateContended)
 		return
 	}
-	if !w.chance(0.4) {
+	if !w.Chance(0.4) {
 		return
 	}
-	resizes := w.config.MaxMachines > 0 && w.chance(0.6)
-	w.time.after(w.upTo(w.longest/2), func() {
-		for range 1 + w.random.IntN(4) {
-			if resizes && w.chance(0.7) {
+	resizes := w.Config.MaxMachines > 0 && w.Chance(0.6)
+	w.Time.After(w.UpTo(w.Longest/2), func() {
+		for range 1 + w.Random.IntN(4) {
+			if resizes && w.Chance(0.7) {
 				w.resize()
 			} else {
 				w.drain()
-				w.time.sleep(w.upTo(w.longest / 2))
+				w.Time.Sleep(w.UpTo(w.Longest / 2))
 				w.undrain()
 			}
-			w.time.sleep(w.upTo(w.longest / 2))
+			w.Time.Sleep(w.UpTo(w.Longest / 2))
 		}
 	})
 }
 
 // resize changes the limit of the pool, and sometimes that of its queue.
 func (w *world) resize() {
-	r := resize{limit: 1 + w.random.IntN(2*w.config.MaxMachines)}
-	if w.chance(0.3) || w.contended() && w.chance(0.5) {
-		r.queueLimit = 1 + w.random.IntN(3)
+	r := resize{limit: 1 + w.Random.IntN(2*w.Config.MaxMachines)}
+	if w.Chance(0.3) || w.Contended() && w.Chance(0.5) {
+		r.queueLimit = 1 + w.Random.IntN(3)
 	}
 	w.resizes = append(w.resizes, r)
 	w.jobCall(fmt.Sprintf("limits of the pool: %+v", r), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, w.config.Pool, pools.Definition{Limit: r.limit, QueueLimit: &r.queueLimit}, change.Precondition{})
+		_, _, err := w.System.Pools.Put(ctx, harness.Client, w.Config.Pool, pools.Definition{Limit: r.limit, QueueLimit: &r.queueLimit}, change.Precondition{})
 		return err
 	})
-	w.resizes[len(w.resizes)-1].doneAt = w.time.now
+	w.resizes[len(w.resizes)-1].doneAt = w.Time.Now
 }
 
 // inForce returns the limits of the pool that a call may use now: the last acknowledged limits,
@@ -85,7 +87,7 @@ func (w *world) resize() {
 func (w *world) inForce() []resize {
 	first := 0
 	for i, r := range w.resizes {
-		if !r.doneAt.IsZero() && r.doneAt.Add(w.lookupSlack()).Before(w.time.now) {
+		if !r.doneAt.IsZero() && r.doneAt.Add(w.lookupSlack()).Before(w.Time.Now) {
 			first = i
 		}
 	}
@@ -107,13 +109,13 @@ func (w *world) limits() (least, most int) {
 func (w *world) checkLimit(r *run.Run) {
 	if p := w.poolOf(r.Slot.Pool); p != w.pools[0] {
 		if held := w.poolUse()[p.id].held; p.definition.Limit > 0 && held > p.definition.Limit {
-			w.fail("%s got one of %d held slots of %s, want at most %d", r.ID, held, p.id, p.definition.Limit)
+			w.Fail("%s got one of %d held slots of %s, want at most %d", r.ID, held, p.id, p.definition.Limit)
 		}
 		return
 	}
 	if _, most := w.limits(); most > 0 {
-		if held := w.poolUse()[w.config.Pool].held; held > most {
-			w.fail("%s got one of %d held slots, want at most %d", r.ID, held, most)
+		if held := w.poolUse()[w.Config.Pool].held; held > most {
+			w.Fail("%s got one of %d held slots, want at most %d", r.ID, held, most)
 		}
 	}
 }
@@ -121,7 +123,7 @@ func (w *world) checkLimit(r *run.Run) {
 // checkRoom checks that the pool accepts no new run after its queue has been full long enough
 // for every process to know.
 func (w *world) checkRoom(r *run.Run) {
-	if r.Slot.Pool != w.config.Pool {
+	if r.Slot.Pool != w.Config.Pool {
 		return // the run of a replica
 	}
 	most := 0
@@ -131,14 +133,14 @@ func (w *world) checkRoom(r *run.Run) {
 		}
 		most = max(most, one.queueLimit)
 	}
-	queued, since := 0, w.time.now.Add(-w.lookupSlack()-countAge-w.lag)
-	for _, other := range w.records.ordered {
-		if other.ID != r.ID && other.Slot.Pool == w.config.Pool && w.waitsLong(other, since) {
+	queued, since := 0, w.Time.Now.Add(-w.lookupSlack()-countAge-w.Lag)
+	for _, other := range w.Records.Ordered {
+		if other.ID != r.ID && other.Slot.Pool == w.Config.Pool && w.waitsLong(other, since) {
 			queued++
 		}
 	}
 	if r.Missed == nil && r.Slot.State == "" && queued >= most {
-		w.fail("%s was accepted with %d runs in the queue of its pool, want at most %d", r.ID, queued, most)
+		w.Fail("%s was accepted with %d runs in the queue of its pool, want at most %d", r.ID, queued, most)
 	}
 }
 
@@ -152,9 +154,9 @@ const countAge = 2 * time.Second
 
 // lookupSlack is how long after a change of the pool a grant may still use the older record.
 func (w *world) lookupSlack() time.Duration {
-	slack := lookupAge + 2*w.plan.skew
-	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
-		slack += 2 * slowest
+	slack := lookupAge + 2*w.Plan.Skew
+	if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 {
+		slack += 2 * harness.Slowest
 	}
 	return slack
 }
@@ -162,25 +164,25 @@ func (w *world) lookupSlack() time.Duration {
 // drain drains the pool, sometimes with a deadline.
 func (w *world) drain() {
 	var deadline *int
-	if w.chance(0.4) {
-		deadline = new(w.random.IntN(600))
+	if w.Chance(0.4) {
+		deadline = new(w.Random.IntN(600))
 	}
-	w.drains = drains{beganAt: w.time.now}
+	w.drains = drains{beganAt: w.Time.Now}
 	w.jobCall("drain of the pool", func(ctx context.Context) error {
-		_, err := w.system.Pools.Drain(ctx, client, w.config.Pool, deadline, change.Precondition{})
+		_, err := w.System.Pools.Drain(ctx, harness.Client, w.Config.Pool, deadline, change.Precondition{})
 		return err
 	})
-	w.drains.drainedAt = w.time.now
+	w.drains.drainedAt = w.Time.Now
 }
 
 // undrain resumes the pool.
 func (w *world) undrain() {
-	w.drains.resumedAt = w.time.now
+	w.drains.resumedAt = w.Time.Now
 	w.jobCall("resume of the pool", func(ctx context.Context) error {
-		_, err := w.system.Pools.Resume(ctx, client, w.config.Pool, change.Precondition{})
+		_, err := w.System.Pools.Resume(ctx, harness.Client, w.Config.Pool, change.Precondition{})
 		return err
 	})
-	w.drains.doneAt = w.time.now
+	w.drains.doneAt = w.Time.Now
 }
 
 // draining reports whether the pool may be draining now.
@@ -191,8 +193,8 @@ func (w *world) draining() bool {
 // checkDrained checks that a draining pool grants no slot. A grant may have used an older
 // record of the pool.
 func (w *world) checkDrained(r *run.Run) {
-	if at := w.drains.drainedAt; r.Slot.Pool == w.config.Pool && !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.time.now) {
-		w.fail("%s got a slot of the pool, which drains since %s", r.ID, at.Sub(start))
+	if at := w.drains.drainedAt; r.Slot.Pool == w.Config.Pool && !at.IsZero() && w.drains.resumedAt.IsZero() && at.Add(w.lookupSlack()).Before(w.Time.Now) {
+		w.Fail("%s got a slot of the pool, which drains since %s", r.ID, at.Sub(harness.Start))
 	}
 }
 
@@ -202,12 +204,12 @@ func (w *world) checkEviction(before, r *run.Run) {
 	if was := before.Attempt.Eviction; was == nil {
 		w.attempt(r.TaskID, r.Attempt.Number).evicted = true
 		if w.drains.beganAt.IsZero() {
-			w.fail("attempt %d of %s is asked to end, and its pool does not drain", r.Attempt.Number, r.ID)
+			w.Fail("attempt %d of %s is asked to end, and its pool does not drain", r.Attempt.Number, r.ID)
 		}
 	} else if *was != *r.Attempt.Eviction {
-		w.fail("the request that attempt %d of %s ends changed", r.Attempt.Number, r.ID)
+		w.Fail("the request that attempt %d of %s ends changed", r.Attempt.Number, r.ID)
 	}
 	if r.State == run.Failed && r.Fault != nil && r.Fault.Code == fault.PoolDrained {
-		w.fail("%s failed, because its pool drains", r.ID)
+		w.Fail("%s failed, because its pool drains", r.ID)
 	}
 }

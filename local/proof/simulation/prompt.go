@@ -3,17 +3,19 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // calm reports whether only workers and the runner can fail.
-func (w *world) calm() bool { return w.plan.reliable() && w.plan.interrupts == 0 }
+func (w *world) calm() bool { return w.Plan.Reliable() && w.Plan.Interrupts == 0 }
 
 // patience is the additional bound of a wait if calls fail: steps are retried after up to a
 // minute, repairs of the sweep after up to ten.
-func (w *world) patience() time.Duration { return 2*time.Hour + 20*w.config.SweepInterval }
+func (w *world) patience() time.Duration { return 2*time.Hour + 20*w.Config.SweepInterval }
 
 // overdue returns how long a wait has exceeded its bound, counted from end or from the last
 // outage. It returns 0 during an outage or before the bound. kind is the bound in calm worlds,
@@ -23,19 +25,19 @@ func (w *world) overdue(end time.Time, kind, mean time.Duration) time.Duration {
 	if !w.calm() {
 		bound = mean
 	}
-	if end.IsZero() || w.anyDown() {
+	if end.IsZero() || w.AnyDown() {
 		return 0
 	}
-	if w.upSince.After(end) {
-		end = w.upSince
+	if w.UpSince.After(end) {
+		end = w.UpSince
 	}
-	late := w.time.now.Sub(end) - bound - 2*w.plan.skew
+	late := w.Time.Now.Sub(end) - bound - 2*w.Plan.Skew
 	return max(late, 0)
 }
 
 // checkPrompt checks that no run waits longer than its limits allow.
 func (w *world) checkPrompt() {
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		w.checkExecution(r)
 		if r.State.Terminal() {
 			w.checkEndActions(r)
@@ -46,7 +48,7 @@ func (w *world) checkPrompt() {
 		w.checkWait(r)
 		what, end, kind := w.limitOf(r)
 		if late := w.overdue(end, kind, kind+w.patience()); late > 0 {
-			w.fail("%s waits %s too long for the end of %s", r.ID, late, what)
+			w.Fail("%s waits %s too long for the end of %s", r.ID, late, what)
 		}
 		w.checkCancel(r)
 		w.checkSilence(r)
@@ -57,8 +59,8 @@ func (w *world) checkPrompt() {
 					lost = hidden
 				}
 			}
-			if late := w.overdue(lost, 2*w.config.SweepInterval+w.config.LaunchWait+5*time.Second, w.patience()); late > 0 {
-				w.fail("%s is in %s %s after its machine was lost", r.ID, r.State, late)
+			if late := w.overdue(lost, 2*w.Config.SweepInterval+w.Config.LaunchWait+5*time.Second, w.patience()); late > 0 {
+				w.Fail("%s is in %s %s after its machine was lost", r.ID, r.State, late)
 			}
 		}
 	}
@@ -75,13 +77,13 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
 		if r.Slot.State == platform.SlotHeld {
-			return "its constraints", r.Slot.Since, hookTime + 2*time.Second
+			return "its constraints", r.Slot.Since, harness.HookTime + 2*time.Second
 		}
 		return "its admission", r.EnteredAt, 2 * time.Second
 	case run.PreRun:
 		return "the time that it is for", r.ScheduledAt, 3 * time.Second
 	case run.ConditionPending, run.ConditionRunning:
-		return "its constraints", w.factsOf(r).enteredAt, hookTime + 2*time.Second
+		return "its constraints", w.factsOf(r).enteredAt, harness.HookTime + 2*time.Second
 	case run.ActionPending, run.ActionRunning:
 		return w.actionLimitOf(r)
 	case run.ContainerCreating:
@@ -91,22 +93,22 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		// A refused creation is retried after a delay.
 		if w.attempt(r.TaskID, r.Attempt.Number).longStart || r.Attempt.StuckWarm > 0 {
-			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.config.LaunchWait + 3*time.Second
+			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.Config.LaunchWait + 3*time.Second
 		}
 		end := r.Attempt.IntentAt.Add(w.permitDelay(r) + r.Policy.StartTimeout)
 		if w.calm() {
-			return "the start limit", end, w.config.LaunchWait + 3*time.Second
+			return "the start limit", end, w.Config.LaunchWait + 3*time.Second
 		}
-		return "the start limit", end, w.config.LaunchWait + r.Policy.Retry.MaxDelay
+		return "the start limit", end, w.Config.LaunchWait + r.Policy.Retry.MaxDelay
 	case run.Running:
 		return "the time limit", r.RunBy(), 3 * time.Second
 	case run.Terminating:
-		cleanup := w.config.ExitWait + 2*w.config.DestroyWait + 70*time.Second
-		if w.plan.stuck+w.plan.invisible > 0 {
+		cleanup := w.Config.ExitWait + 2*w.Config.DestroyWait + 70*time.Second
+		if w.Plan.Stuck+w.Plan.Invisible > 0 {
 			cleanup += unreachable + 2*time.Minute
 		}
 		if r.Constraints != nil && r.Constraints.PostRunHook != nil {
-			cleanup += hookTime
+			cleanup += harness.HookTime
 		}
 		begun := w.factsOf(r).terminatingAt
 		if r.FallsBack() && r.Attempt.MaybeCreated && r.Attempt.StartBy.After(begun) {
@@ -132,8 +134,8 @@ const permittedAhead = 5 * time.Second
 // from the permitted start.
 func (w *world) permitDelay(r *run.Run) time.Duration {
 	at := r.Attempt.StartAt
-	if ahead := at.Sub(r.Slot.Since); !at.IsZero() && ahead > permittedAhead+2*w.plan.skew {
-		w.fail("%s is permitted to start %s after it got its slot", r.ID, ahead)
+	if ahead := at.Sub(r.Slot.Since); !at.IsZero() && ahead > permittedAhead+2*w.Plan.Skew {
+		w.Fail("%s is permitted to start %s after it got its slot", r.ID, ahead)
 	}
 	return max(at.Sub(r.Attempt.IntentAt), 0)
 }
@@ -163,10 +165,10 @@ func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time
 		if facts.actedAt.After(since) {
 			since = facts.actedAt
 		}
-		return "its action", since, 2*hookTime + 2*time.Second
+		return "its action", since, 2*harness.HookTime + 2*time.Second
 	}
 	_, most := waitLimits(r)
-	return "the wait of its action", facts.actingAt.Add(most), hookTime + 3*time.Second
+	return "the wait of its action", facts.actingAt.Add(most), harness.HookTime + 3*time.Second
 }
 
 // checkEndActions checks that the actions after the end of a run are carried out in time.
@@ -175,16 +177,16 @@ func (w *world) checkEndActions(r *run.Run) {
 	if pending == "" {
 		return
 	}
-	bound := 4*hookTime + 2*w.config.SweepInterval + 2*time.Minute
+	bound := 4*harness.HookTime + 2*w.Config.SweepInterval + 2*time.Minute
 	if late := w.overdue(w.factsOf(r).endedAt, bound, bound+w.patience()); late > 0 {
-		w.fail("%s has ended, and %s is pending %s too long", r.ID, pending, late)
+		w.Fail("%s has ended, and %s is pending %s too long", r.ID, pending, late)
 	}
 }
 
 // checkExecution checks that the execution of a run is in the state that its record requires.
 func (w *world) checkExecution(r *run.Run) {
 	name := w.factsOf(r).execution(r)
-	at := w.positions[name]
+	at := w.Positions[name]
 	behind := ""
 	switch {
 	case at == nil && !r.State.Terminal():
@@ -192,32 +194,32 @@ func (w *world) checkExecution(r *run.Run) {
 		behind = "has not started"
 	case at == nil:
 		return
-	case r.State.Terminal() && !at.ended && tokenState(at.state) && !w.hasEnded(name):
+	case r.State.Terminal() && !at.Ended && tokenState(at.State) && !w.hasEnded(name):
 		behind = "waits after the end of its run"
-	case !r.State.Terminal() && !at.ended && tokenState(at.state) && at.generation > 0 && at.generation != r.Wait.Generation:
+	case !r.State.Terminal() && !at.Ended && tokenState(at.State) && at.Generation > 0 && at.Generation != r.Wait.Generation:
 		behind = "waits in an earlier state"
 	}
 	if behind == "" {
-		at.behindSince = time.Time{}
+		at.BehindSince = time.Time{}
 		return
 	}
-	if at.behindSince.IsZero() {
-		at.behindSince = w.time.now
+	if at.BehindSince.IsZero() {
+		at.BehindSince = w.Time.Now
 	}
 	bound := time.Second
-	if !w.plan.reliable() {
+	if !w.Plan.Reliable() {
 		bound = w.patience()
 	}
-	if late := w.overdue(at.behindSince, bound, bound); late > 0 {
-		w.fail("the execution %s %s since %s: it is in %q, the run in %s", name, behind, at.behindSince.Sub(start), at.state, r.State)
+	if late := w.overdue(at.BehindSince, bound, bound); late > 0 {
+		w.Fail("the execution %s %s since %s: it is in %q, the run in %s", name, behind, at.BehindSince.Sub(harness.Start), at.State, r.State)
 	}
-	if !w.mayLoseExecutions() && at.ended && !r.State.Terminal() {
-		w.fail("the execution of %s has ended in %s, and the run is in %s", r.ID, at.state, r.State)
+	if !w.mayLoseExecutions() && at.Ended && !r.State.Terminal() {
+		w.Fail("the execution of %s has ended in %s, and the run is in %s", r.ID, at.State, r.State)
 	}
 }
 
 // mayLoseExecutions reports whether an execution can end before its run.
-func (w *world) mayLoseExecutions() bool { return w.plan.unforeseen+w.plan.aborts > 0 }
+func (w *world) mayLoseExecutions() bool { return w.Plan.Unforeseen+w.Plan.Aborts > 0 }
 
 // execution returns the name of the run's execution. It caches the name, which is slow to
 // derive.
@@ -230,9 +232,9 @@ func (f *runFacts) execution(r *run.Run) string {
 
 // notStarted returns the position of the run's execution with the start number, which has not
 // started.
-func (f *runFacts) notStarted(start int) *position {
+func (f *runFacts) notStarted(start int) *harness.Position {
 	if f.missingStart != start {
-		f.missing, f.missingStart = position{}, start
+		f.missing, f.missingStart = harness.Position{}, start
 	}
 	return &f.missing
 }
@@ -248,10 +250,10 @@ func tokenState(state string) bool {
 // checkCancel checks that a cancel request reaches the worker within an interval and ends the
 // run within the grace period.
 func (w *world) checkCancel(r *run.Run) {
-	if r.Cancel == nil || w.plan.stuck+w.plan.invisible > 0 {
+	if r.Cancel == nil || w.Plan.Stuck+w.Plan.Invisible > 0 {
 		return
 	}
-	most := r.Policy.HeartbeatInterval + r.Policy.CancelGrace + w.config.ExitWait + 2*w.config.DestroyWait + 75*time.Second
+	most := r.Policy.HeartbeatInterval + r.Policy.CancelGrace + w.Config.ExitWait + 2*w.Config.DestroyWait + 75*time.Second
 	if w.attempt(r.TaskID, r.Attempt.Number).longStart {
 		most += r.Policy.Retry.MaxDelay
 	}
@@ -259,7 +261,7 @@ func (w *world) checkCancel(r *run.Run) {
 		most += 2 * time.Minute
 	}
 	if late := w.overdue(r.Cancel.At, most, most+w.patience()); late > 0 {
-		w.fail("cancel of %s takes %s longer than its grace", r.ID, late)
+		w.Fail("cancel of %s takes %s longer than its grace", r.ID, late)
 	}
 }
 
@@ -271,19 +273,19 @@ func (w *world) checkSilence(r *run.Run) {
 	}
 	limit := r.Policy.HeartbeatTimeout
 	kind, mean := 2*limit+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.patience()
-	if w.plan.skew > 0 { // by this clock, another host's contact seems late
+	if w.Plan.Skew > 0 { // by this clock, another host's contact seems late
 		kind = mean
 	}
 	if late := w.overdue(of.lastCallAt, kind, mean); late > 0 {
-		w.fail("no heartbeat timeout of %s of %s %s after the limit", of.worker, r.ID, late)
+		w.Fail("no heartbeat timeout of %s of %s %s after the limit", of.worker, r.ID, late)
 	}
 }
 
 // checkIdle checks that no slot stays free while a run is queued.
 func (w *world) checkIdle() {
 	held, queued := 0, 0
-	for _, r := range w.records.ordered {
-		if r.Slot.Pool != w.config.Pool && w.severalPools() {
+	for _, r := range w.Records.Ordered {
+		if r.Slot.Pool != w.Config.Pool && w.SeveralPools() {
 			continue
 		}
 		switch r.PoolState() {
@@ -294,15 +296,15 @@ func (w *world) checkIdle() {
 		}
 	}
 	limit, _ := w.limits()
-	if queued == 0 || held >= limit || w.draining() || w.plan.throttles+w.ways.tooMany > 0 || w.down(throttling) { // a throttled start is queued, too
+	if queued == 0 || held >= limit || w.draining() || w.Plan.Throttles+w.ways.tooMany > 0 || w.Down(harness.Throttling) { // a throttled start is queued, too
 		w.idleSince = time.Time{}
 		return
 	}
 	if w.idleSince.IsZero() {
-		w.idleSince = w.time.now
+		w.idleSince = w.Time.Now
 	}
-	if late := w.overdue(w.idleSince, time.Second, 2*time.Minute+20*w.config.SweepInterval); late > 0 {
-		w.fail("%d runs are queued with %d of %d slots held", queued, held, limit)
+	if late := w.overdue(w.idleSince, time.Second, 2*time.Minute+20*w.Config.SweepInterval); late > 0 {
+		w.Fail("%d runs are queued with %d of %d slots held", queued, held, limit)
 	}
 }
 
@@ -313,7 +315,7 @@ func (w *world) checkMachines() {
 		if m.idle() {
 			continue
 		}
-		r, ok := w.records.byID[m.spec.Owner.RunID]
+		r, ok := w.Records.ByID[m.spec.Owner.RunID]
 		if ok && r.Attempt.Machine.ID == m.id {
 			m.known = true
 		}
@@ -323,14 +325,14 @@ func (w *world) checkMachines() {
 			continue
 		}
 		if m.unwantedAt.IsZero() {
-			m.unwantedAt = w.time.now
+			m.unwantedAt = w.Time.Now
 		}
 		if m.phase == port.MachineEnding {
 			continue
 		}
-		bound := 2*w.config.SweepInterval + w.config.ExitWait + w.config.DestroyWait + 4*time.Minute
+		bound := 2*w.Config.SweepInterval + w.Config.ExitWait + w.Config.DestroyWait + 4*time.Minute
 		if late := w.overdue(m.unwantedAt, bound, bound+w.patience()); late > 0 {
-			w.fail("%s of attempt %d of %s runs %s after its attempt", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, late)
+			w.Fail("%s of attempt %d of %s runs %s after its attempt", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, late)
 		}
 	}
 }

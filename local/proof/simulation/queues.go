@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -52,7 +54,7 @@ func (w *world) checkKey(before, r *run.Run) {
 		now = before.KeySlot.State
 	}
 	held, queued := 0, 0
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		switch {
 		case other.Concurrency == nil || other.Concurrency.Key != c.Key || other.State.Terminal():
 		case other.KeySlot.State == platform.SlotHeld && w.tookKeyAfter(other, r.KeySlot.Limit):
@@ -65,12 +67,12 @@ func (w *world) checkKey(before, r *run.Run) {
 	}
 	if !r.State.Terminal() && r.KeySlot.State == platform.SlotHeld && now != platform.SlotHeld {
 		if most := min(r.KeySlot.Limit, w.keyLimitOf(r)); held > most {
-			w.fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, most)
+			w.Fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, most)
 		}
 		w.checkKeyGrant(before, r)
 	}
 	if r.KeySlot.State == platform.SlotQueued && now == "" && c.QueueLimit > 0 && queued > c.QueueLimit && r.KeySlot.QueueLimit > 0 {
-		w.fail("%s joined the queue of key %s with %d others, want at most %d in all", r.ID, c.Key, queued-1, c.QueueLimit)
+		w.Fail("%s joined the queue of key %s with %d others, want at most %d in all", r.ID, c.Key, queued-1, c.QueueLimit)
 	}
 	if r.KeySlot.State == platform.SlotQueued && now == "" && c.QueueLimit > 0 && r.KeySlot.QueueLimit == 0 {
 		w.checkReplaces(r)
@@ -99,7 +101,7 @@ func (w *world) joinedKeyAfter(r *run.Run, limit int) bool {
 // checkKeyGrant checks that a run does not take a slot of its key before a queued run that is
 // more urgent, or older at the same priority.
 func (w *world) checkKeyGrant(before, r *run.Run) {
-	place := w.time.now
+	place := w.Time.Now
 	switch {
 	case before == nil:
 	case before.KeySlot.State == platform.SlotQueued:
@@ -107,18 +109,18 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 	case before.State == run.Pending:
 		place = before.EnteredAt
 	}
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		was := w.last[other.ID]
 		if other.ID == r.ID || other.KeySlot.Pool != r.KeySlot.Pool || other.KeySlot.State != platform.SlotQueued || was == nil || was.KeySlot.State != platform.SlotQueued {
 			continue
 		}
-		if w.plan.slowCommits+w.plan.serviceFaults > 0 && w.time.now.Sub(w.factsOf(other).keyQueuedAt) < 2*slowest {
+		if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 && w.Time.Now.Sub(w.factsOf(other).keyQueuedAt) < 2*harness.Slowest {
 			continue
 		}
 		theirs, mine := urgency(other), urgency(r)
-		older := other.KeySlot.Since.Before(place.Add(-2 * w.plan.skew))
+		older := other.KeySlot.Since.Before(place.Add(-2 * w.Plan.Skew))
 		if theirs < mine || theirs == mine && older {
-			w.fail("%s got a slot of key %s before %s, which is queued since %s", r.ID, r.Concurrency.Key, other.ID, other.KeySlot.Since.Sub(start))
+			w.Fail("%s got a slot of key %s before %s, which is queued since %s", r.ID, r.Concurrency.Key, other.ID, other.KeySlot.Since.Sub(harness.Start))
 		}
 	}
 }
@@ -127,49 +129,49 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 // queue and replaced it (keep_newest), or one that was queued before it.
 func (w *world) checkOverflow(before, r *run.Run) {
 	o, c := r.Overflowed, r.Concurrency
-	by := w.records.byID[o.By]
+	by := w.Records.ByID[o.By]
 	joins := before == nil || before.KeySlot.State != platform.SlotQueued
 	switch {
 	case !r.Skipped || o.Key != c.Key:
-		w.fail("%s was skipped for key %s in %s, want Completed, skipped for %s", r.ID, o.Key, r.State, c.Key)
+		w.Fail("%s was skipped for key %s in %s, want Completed, skipped for %s", r.ID, o.Key, r.State, c.Key)
 	case o.By == "" && o.Rule != spec.OverflowKeepNewest: // the queue was empty when it was read
 	case by == nil || by.Concurrency == nil || by.Concurrency.Key != c.Key || by.ID == r.ID:
-		w.fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
+		w.Fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
 	case o.Rule == spec.OverflowKeepNewest && w.last[by.ID] != nil && w.last[by.ID].KeySlot.State == platform.SlotQueued:
-		w.fail("%s was replaced by %s, which was queued before", r.ID, by.ID)
+		w.Fail("%s was replaced by %s, which was queued before", r.ID, by.ID)
 	case o.Rule == spec.OverflowKeepNewest && by.Concurrency.Overflow != spec.OverflowKeepNewest:
-		w.fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
+		w.Fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
 	case o.Rule != spec.OverflowKeepNewest && (!joins || c.Overflow != o.Rule && c.Overflow != ""):
-		w.fail("%s was skipped by the rule %s in the queue of key %s, want %s for one that joins", r.ID, o.Rule, c.Key, c.Overflow)
+		w.Fail("%s was skipped by the rule %s in the queue of key %s, want %s for one that joins", r.ID, o.Rule, c.Key, c.Overflow)
 	}
 	if o.Rule == spec.OverflowKeepNewest && !joins {
 		w.checkFirst(before, r)
 	}
 	if c.QueueLimit == 0 && o.Rule != spec.OverflowKeepNewest || o.Queued < 1 {
-		w.fail("%s was skipped with %d runs in the queue of key %s, whose limit is %d", r.ID, o.Queued, c.Key, c.QueueLimit)
+		w.Fail("%s was skipped with %d runs in the queue of key %s, whose limit is %d", r.ID, o.Queued, c.Key, c.QueueLimit)
 	}
 }
 
 // checkReplaces checks that a run that joined a full queue of its key replaced another run.
 func (w *world) checkReplaces(r *run.Run) {
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		if other.Overflowed != nil && other.Overflowed.By == r.ID {
 			return
 		}
 	}
-	w.fail("%s joined the full queue of key %s and replaced no run", r.ID, r.Concurrency.Key)
+	w.Fail("%s joined the full queue of key %s and replaced no run", r.ID, r.Concurrency.Key)
 }
 
 // checkFirst checks that a replaced run was the first in the queue of its key.
 func (w *world) checkFirst(before, r *run.Run) {
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		was := w.last[other.ID]
 		if other.KeySlot.Pool != before.KeySlot.Pool || other.KeySlot.State != platform.SlotQueued || was == nil || was.KeySlot.State != platform.SlotQueued {
 			continue
 		}
-		older := urgency(other) == urgency(r) && other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.plan.skew))
-		if (older || urgency(other) < urgency(r)) && !w.factsOf(other).keyQueuedAt.Add(w.grantSlack()).After(w.time.now) {
-			w.fail("%s was replaced before %s, which comes first in the queue of key %s", r.ID, other.ID, r.Concurrency.Key)
+		older := urgency(other) == urgency(r) && other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.Plan.Skew))
+		if (older || urgency(other) < urgency(r)) && !w.factsOf(other).keyQueuedAt.Add(w.grantSlack()).After(w.Time.Now) {
+			w.Fail("%s was replaced before %s, which comes first in the queue of key %s", r.ID, other.ID, r.Concurrency.Key)
 		}
 	}
 }
@@ -189,8 +191,8 @@ func (w *world) waitsLong(r *run.Run, at time.Time) bool {
 
 // grantSlack is how long after its decision a grant may still be committed.
 func (w *world) grantSlack() time.Duration {
-	if w.plan.slowCommits+w.plan.serviceFaults > 0 {
-		return 2 * slowest
+	if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 {
+		return 2 * harness.Slowest
 	}
 	return 0
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -39,7 +41,7 @@ func (m *machine) gaveUp(r *run.Run) bool {
 
 // drop removes a kept machine.
 func (r *machines) drop(m *machine) {
-	r.w.note("%s, which was kept, is destroyed", m.id)
+	r.w.Note("%s, which was kept, is destroyed", m.id)
 	r.kept = slices.DeleteFunc(slices.Clone(r.kept), func(one *machine) bool { return one == m })
 	m.change()
 }
@@ -51,8 +53,8 @@ func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.War
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.chance(w.warm.ways.slow) {
-		w.time.sleep(w.upTo(slowest))
+	if w.Chance(w.warm.ways.slow) {
+		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.own(of)
 	switch {
@@ -62,7 +64,7 @@ func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.War
 		return f.warmAnswer(m)
 	case !m.isKept() || of.Version != m.warm.versionName():
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s in version %s", m.phase, m.warm.versionName())
-	case w.chance(w.plan.throttles * 0.2):
+	case w.Chance(w.Plan.Throttles * 0.2):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
 	}
 	w.checkRecycle(m, spec)
@@ -74,7 +76,7 @@ func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.War
 	f.byID[m.id] = next
 	f.live = append(f.live, next)
 	w.warm.recycled++
-	w.note("%s is recycled for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
+	w.Note("%s is recycled for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
 	return f.warmAnswer(next)
 }
 
@@ -82,16 +84,16 @@ func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.War
 // Its attempt is over, and its program exited with code 0. The record said so before the call.
 func (w *world) checkRecycle(m *machine, spec port.WarmSpec) {
 	if m.warm.spec.Warm != spec.Warm || m.warm.spec.WarmKey != spec.WarmKey || spec.Warm.Tenant != m.spec.Owner.Tenant {
-		w.fail("warm machine %s of %+v is recycled for %+v", m.id, m.warm.spec, spec)
+		w.Fail("warm machine %s of %+v is recycled for %+v", m.id, m.warm.spec, spec)
 	}
 	if m.exit == nil || m.exit.Code != 0 || m.exit.Requested || m.exit.OOM {
-		w.fail("warm machine %s is recycled after exit %+v", m.id, m.exit)
+		w.Fail("warm machine %s is recycled after exit %+v", m.id, m.exit)
 	}
 	if r, ok := w.storedRun(m.spec.Owner); ok && !r.State.Terminal() && r.Attempt.Number == m.spec.Owner.Attempt {
-		w.fail("warm machine %s is recycled while attempt %d of %s is %s", m.id, r.Attempt.Number, r.ID, r.State)
+		w.Fail("warm machine %s is recycled while attempt %d of %s is %s", m.id, r.Attempt.Number, r.ID, r.State)
 	}
 	if record, ok := w.storedWarm(spec.Warm); !ok || record.Phase != platform.WarmRecycling {
-		w.fail("warm machine %s is recycled while its record is %q", m.id, record.Phase)
+		w.Fail("warm machine %s is recycled while its record is %q", m.id, record.Phase)
 	}
 }
 
@@ -104,18 +106,18 @@ func (w *world) checkReuse(m *machine, spec port.LaunchSpec) {
 	for _, earlier := range m.warm.earlier {
 		of := earlier.spec.Owner
 		if of.Tenant != spec.Owner.Tenant || of == spec.Owner {
-			w.fail("machine %s of %+v is started for %+v", m.id, of, spec.Owner)
+			w.Fail("machine %s of %+v is started for %+v", m.id, of, spec.Owner)
 		}
 		if r, ok := w.storedRun(of); earlier.alive() || ok && r.IsCurrent(of.Attempt) {
-			w.fail("machine %s is started for %+v while it has %+v", m.id, spec.Owner, of)
+			w.Fail("machine %s is started for %+v while it has %+v", m.id, spec.Owner, of)
 		}
 	}
 }
 
 // storedWarm reads the stored record of a warm machine.
 func (w *world) storedWarm(of platform.WarmRef) (found platform.WarmMachine, ok bool) {
-	w.observe(func() {
-		have, err := w.process.store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
+	w.Observe(func() {
+		have, err := w.Process.Store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
 		i := slices.IndexFunc(have, func(one platform.WarmMachine) bool { return one.ID == of.ID })
 		if err == nil && i >= 0 {
 			found, ok = have[i], true
@@ -130,7 +132,7 @@ func (w *world) checkEndsRecord(m *machine) {
 		return
 	}
 	if record, ok := w.storedWarm(m.spec.Reuse); ok && record.Phase != platform.WarmEnding {
-		w.fail("kept machine %s of %+v is destroyed while its record is %s by attempt %d of %s", m.id, m.spec.Owner, record.Phase, record.Attempt, record.Run)
+		w.Fail("kept machine %s of %+v is destroyed while its record is %s by attempt %d of %s", m.id, m.spec.Owner, record.Phase, record.Attempt, record.Run)
 	}
 }
 
@@ -140,7 +142,7 @@ func (w *world) checkKeptMachine(m *machine) {
 	since := m.endedAt
 	switch r, ok := w.storedRun(m.spec.Owner); {
 	case ok && r.Attempt.Number == m.spec.Owner.Attempt && !r.State.Terminal():
-		m.neededAt = w.time.now
+		m.neededAt = w.Time.Now
 		return
 	case ok && r.Attempt.Number == m.spec.Owner.Attempt:
 		since = w.factsOf(&r).endedAt
@@ -149,6 +151,6 @@ func (w *world) checkKeptMachine(m *machine) {
 	}
 	bound := w.sweepBound() + time.Minute
 	if late := w.overdue(since, bound, bound+w.patience()); late > 0 {
-		w.fail("machine %s is kept %s too long after attempt %d of %s", m.id, late, m.spec.Owner.Attempt, m.spec.Owner.RunID)
+		w.Fail("machine %s is kept %s too long after attempt %d of %s", m.id, late, m.spec.Owner.Attempt, m.spec.Owner.RunID)
 	}
 }

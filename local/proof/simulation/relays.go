@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/functions/relay"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
@@ -28,8 +30,8 @@ type relays struct {
 	start              int
 	// handled is the number of stream records that each lane has relayed. busy reports whether
 	// the relay of a lane is running.
-	handled [lanes]int
-	busy    [lanes]bool
+	handled [harness.Lanes]int
+	busy    [harness.Lanes]bool
 	swept   time.Time
 	// hosts are idle processes. In the local home one host serves all calls.
 	hosts []*host
@@ -40,9 +42,9 @@ type relays struct {
 
 // startEvents schedules the relay and the first event sweep of a new process.
 func (w *world) startEvents() {
-	w.events.relays = relays{start: w.starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
-	w.events.relayAfter(w.upTo(time.Second))
-	w.time.push(0, true, func() { w.time.spawn(true, func() { w.sweepEvents(webhook.LeaseTime + webhook.LeaseSlack) }) })
+	w.events.relays = relays{start: w.Starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
+	w.events.relayAfter(w.UpTo(time.Second))
+	w.Time.Push(0, true, func() { w.Time.Spawn(true, func() { w.sweepEvents(webhook.LeaseTime + webhook.LeaseSlack) }) })
 }
 
 // relayAfter schedules the relay, unless it is already scheduled.
@@ -52,7 +54,7 @@ func (m *streamModel) relayAfter(d time.Duration) {
 	}
 	w, start := m.w, m.start
 	m.scheduled = true
-	w.time.push(d, true, func() {
+	w.Time.Push(d, true, func() {
 		if m.start != start {
 			return
 		}
@@ -61,20 +63,20 @@ func (m *streamModel) relayAfter(d time.Duration) {
 			m.relayAfter(time.Second)
 			return
 		}
-		w.time.spawn(true, w.relay)
+		w.Time.Spawn(true, w.relay)
 	})
 }
 
 // relay relays committed changes. After a failure it schedules itself again.
 func (w *world) relay() {
 	m := w.events
-	if w.process.crashed {
+	if w.Process.Crashed {
 		return
 	}
 	start := m.start
 	m.running = true
 	call := w.relayOutbox
-	if w.home.survivesCrash() {
+	if w.Home.SurvivesCrash() {
 		call = w.invokeRelays
 	}
 	again := call()
@@ -84,7 +86,7 @@ func (w *world) relay() {
 	if m.running = false; again {
 		m.relayAfter(time.Second)
 	}
-	w.time.push(w.upTo(time.Second), true, func() { w.time.spawn(true, w.dispatch) })
+	w.Time.Push(w.UpTo(time.Second), true, func() { w.Time.Spawn(true, w.dispatch) })
 }
 
 // relayOutbox relays the outbox of the local process. It returns true if it must run again.
@@ -92,7 +94,7 @@ func (w *world) relayOutbox() (again bool) {
 	drain := func() bool {
 		left := true
 		w.onHost(func(ctx context.Context, h *host) {
-			drained, err := h.relay.Drain(ctx, w.process.store, func(c port.StoredChange) delivery.Change {
+			drained, err := h.relay.Drain(ctx, w.Process.Store, func(c port.StoredChange) delivery.Change {
 				change := delivery.Change{ID: c.ID, At: c.At}
 				change.Change, change.Err = sqlite.ChangeOf(c.Record)
 				return change
@@ -101,8 +103,8 @@ func (w *world) relayOutbox() (again bool) {
 		})
 		return left
 	}
-	if w.chance(twins) {
-		w.time.push(w.upTo(time.Second), true, func() { w.time.spawn(true, func() { drain() }) })
+	if w.Chance(twins) {
+		w.Time.Push(w.UpTo(time.Second), true, func() { w.Time.Spawn(true, func() { drain() }) })
 	}
 	return drain()
 }
@@ -111,14 +113,14 @@ func (w *world) relayOutbox() (again bool) {
 // stream. A failed batch is delivered again, and sometimes a successful one, too.
 func (w *world) invokeRelays() (again bool) {
 	m := w.events
-	for lane := range lanes {
+	for lane := range harness.Lanes {
 		if m.busy[lane] {
 			again = true
 			continue
 		}
-		records, all, err := w.home.changes(lane, m.handled[lane])
+		records, all, err := w.Home.Changes(lane, m.handled[lane])
 		if err != nil {
-			w.broken = err
+			w.Broken = err
 			return false
 		}
 		if len(records) == 0 {
@@ -128,8 +130,8 @@ func (w *world) invokeRelays() (again bool) {
 		again = true
 		start := m.start
 		m.busy[lane] = true
-		w.time.push(0, true, func() {
-			w.time.spawn(true, func() {
+		w.Time.Push(0, true, func() {
+			w.Time.Spawn(true, func() {
 				w.invokeLane(lane, records)
 				if m.start == start {
 					m.busy[lane] = false
@@ -141,26 +143,26 @@ func (w *world) invokeRelays() (again bool) {
 }
 
 // invokeLane calls the function with one batch of a lane.
-func (w *world) invokeLane(lane int, changes []streamed) {
+func (w *world) invokeLane(lane int, changes []harness.Streamed) {
 	m, start := w.events, w.events.start
-	changes = changes[:min(len(changes), 1+w.random.IntN(40))]
+	changes = changes[:min(len(changes), 1+w.Random.IntN(40))]
 	records := make([]json.RawMessage, len(changes))
 	for i, c := range changes {
-		records[i] = c.record
+		records[i] = c.Record
 	}
-	if w.chance(twins) {
-		pause := w.upTo([]time.Duration{2 * time.Second, time.Minute}[w.random.IntN(2)])
-		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.invokeWith(relay.Batch{Records: records}) }) })
+	if w.Chance(twins) {
+		pause := w.UpTo([]time.Duration{2 * time.Second, time.Minute}[w.Random.IntN(2)])
+		w.Time.Push(pause, true, func() { w.Time.Spawn(true, func() { w.invokeWith(relay.Batch{Records: records}) }) })
 	}
 	answer, ok := w.invokeWith(relay.Batch{Records: records})
 	if !ok || m.start != start {
 		return
 	}
-	m.handled[lane] = changes[len(changes)-1].number
+	m.handled[lane] = changes[len(changes)-1].Number
 	for _, failed := range answer.Failures {
 		for _, c := range changes {
-			if failed.Number == sequence(c.record) {
-				m.handled[lane] = min(m.handled[lane], c.number-1)
+			if failed.Number == harness.Sequence(c.Record) {
+				m.handled[lane] = min(m.handled[lane], c.Number-1)
 			}
 		}
 	}
@@ -170,7 +172,7 @@ func (w *world) invokeLane(lane int, changes []streamed) {
 func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 	payload, err := json.Marshal(batch)
 	if err != nil {
-		w.broken = err
+		w.Broken = err
 		return answer, false
 	}
 	var out json.RawMessage
@@ -179,7 +181,7 @@ func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 		return answer, false
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
-		w.fail("cannot decode the answer of the relay: %v", err)
+		w.Fail("cannot decode the answer of the relay: %v", err)
 		return answer, false
 	}
 	return answer, true
@@ -188,8 +190,8 @@ func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 // dispatch wakes the webhooks that have new events.
 func (w *world) dispatch() {
 	w.onHost(func(ctx context.Context, h *host) {
-		if err := h.dispatch.Dispatch(ctx, client.Tenant); err != nil {
-			w.note("dispatch: %v", err)
+		if err := h.dispatch.Dispatch(ctx, harness.Client.Tenant); err != nil {
+			w.Note("dispatch: %v", err)
 		}
 	})
 }
@@ -197,17 +199,17 @@ func (w *world) dispatch() {
 // sweepEvents writes the last checkpoints, publishes the events that the bus lacks, and wakes
 // webhooks.
 func (w *world) sweepEvents(ahead time.Duration) {
-	w.events.swept = w.time.now
-	if w.home.survivesCrash() {
+	w.events.swept = w.Time.Now
+	if w.Home.SurvivesCrash() {
 		w.invokeWith(relay.Batch{DetailType: "Scheduled Event"})
 	}
 	w.onHost(func(ctx context.Context, h *host) {
 		waking := h.dispatch.WakeDue(ctx, ahead)
 		var err error
-		if !w.home.survivesCrash() {
+		if !w.Home.SurvivesCrash() {
 			err = errors.Join(h.sweep.Sweep(ctx), h.relay.Trim(ctx))
 		}
-		w.note("sweep of events: %v, %v", waking, err)
+		w.Note("sweep of events: %v, %v", waking, err)
 	})
 }
 
@@ -215,19 +217,19 @@ func (w *world) sweepEvents(ahead time.Duration) {
 // memory of the process.
 func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 	w, start := m.w, m.start
-	if w.home.survivesCrash() && w.chance(w.plan.lostCalls) {
+	if w.Home.SurvivesCrash() && w.Chance(w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	for _, wake := range wakes {
 		ref := webhook.Ref{Tenant: wake.Tenant, ID: wake.Webhook}
 		deliver := func() {
 			if m.start == start {
-				w.time.spawn(true, func() { w.deliver(ref) })
+				w.Time.Spawn(true, func() { w.deliver(ref) })
 			}
 		}
-		w.time.push(wake.Delay, true, deliver)
-		if w.home.survivesCrash() && w.chance(twins/2) {
-			w.time.push(wake.Delay+w.upTo(time.Minute), true, deliver)
+		w.Time.Push(wake.Delay, true, deliver)
+		if w.Home.SurvivesCrash() && w.Chance(twins/2) {
+			w.Time.Push(wake.Delay+w.UpTo(time.Minute), true, deliver)
 		}
 	}
 	return nil
@@ -237,7 +239,7 @@ func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 // queue of AWS repeats a failed call.
 func (w *world) deliver(ref webhook.Ref) {
 	m, start := w.events, w.events.start
-	local := !w.home.survivesCrash()
+	local := !w.Home.SurvivesCrash()
 	if _, running := m.turns[ref]; local && running {
 		m.turns[ref] = true
 		return
@@ -255,6 +257,6 @@ func (w *world) deliver(ref webhook.Ref) {
 		if !again {
 			pause = eventSweep
 		}
-		w.time.push(pause, true, func() { w.time.spawn(true, func() { w.deliver(ref) }) })
+		w.Time.Push(pause, true, func() { w.Time.Spawn(true, func() { w.deliver(ref) }) })
 	}
 }

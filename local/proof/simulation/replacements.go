@@ -17,7 +17,7 @@ func (w *world) checkReplaced(r *run.Run) {
 	}
 	if w.fan != nil {
 		if r.Child == nil {
-			w.fail("%s was cancelled by %s", r.ID, job)
+			w.Fail("%s was cancelled by %s", r.ID, job)
 		}
 		return
 	}
@@ -25,21 +25,21 @@ func (w *world) checkReplaced(r *run.Run) {
 		w.checkRestCancelled(r, job)
 		return
 	}
-	newer := w.records.byID[r.Cancel.Reason[strings.LastIndex(r.Cancel.Reason, " ")+1:]]
+	newer := w.Records.ByID[r.Cancel.Reason[strings.LastIndex(r.Cancel.Reason, " ")+1:]]
 	switch {
 	case newer == nil || newer.JobID != r.JobID || job != r.JobID:
-		w.fail("%s of job %s was replaced by %s: %s", r.ID, r.JobID, r.Cancel.By, r.Cancel.Reason)
+		w.Fail("%s of job %s was replaced by %s: %s", r.ID, r.JobID, r.Cancel.By, r.Cancel.Reason)
 		return
 	case !older(r, newer):
-		w.fail("%s was replaced by %s, which is older", r.ID, newer.ID)
+		w.Fail("%s was replaced by %s, which is older", r.ID, newer.ID)
 	case !slices.ContainsFunc(actionsOf(newer), func(a run.Action) bool { return a.Type == run.ActionKillOld }):
-		w.fail("%s was replaced by %s, which has no kill_old", r.ID, newer.ID)
+		w.Fail("%s was replaced by %s, which has no kill_old", r.ID, newer.ID)
 	}
 	if !w.calm() {
 		return
 	}
 	newest := 0
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		was := w.last[other.ID]
 		if was == nil {
 			was = &run.Run{}
@@ -57,7 +57,7 @@ func (w *world) checkReplaced(r *run.Run) {
 		least = 1
 	}
 	if newest < least {
-		w.fail("%s was replaced with %d newer runs of its job, want at least %d", r.ID, newest, least)
+		w.Fail("%s was replaced with %d newer runs of its job, want at least %d", r.ID, newest, least)
 	}
 }
 
@@ -73,7 +73,7 @@ func (w *world) checkReplacing(r *run.Run) {
 	if r.Constraints.RequirePreviousSuccess {
 		most = 1
 	}
-	for _, other := range slices.Backward(w.records.ordered) {
+	for _, other := range slices.Backward(w.Records.Ordered) {
 		if other.JobID != r.JobID || other.ID == r.ID || !contends(other) || other.Cancel != nil {
 			continue
 		}
@@ -85,6 +85,6 @@ func (w *world) checkReplacing(r *run.Run) {
 		}
 	}
 	if most > 0 && inTheWay != "" {
-		w.fail("%s waits by kill_old for %s, whose end was not requested", r.ID, inTheWay)
+		w.Fail("%s waits by kill_old for %s, whose end was not requested", r.ID, inTheWay)
 	}
 }

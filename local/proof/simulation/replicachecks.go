@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -37,7 +39,7 @@ func (w *world) SetsWritten(err error, saved, removed []port.Resource) {
 		}
 		var after fleet.ReplicaSet
 		if err := json.Unmarshal(saved[i].Document, &after); err != nil {
-			w.fail("cannot read the replicas of %s: %v", p.id, err)
+			w.Fail("cannot read the replicas of %s: %v", p.id, err)
 		}
 		w.checkSet(p, after)
 		p.set = after
@@ -50,7 +52,7 @@ func (w *world) checkFleet() {
 		return
 	}
 	for _, p := range w.fleet.pools {
-		if p.touched && !w.process.crashed {
+		if p.touched && !w.Process.Crashed {
 			p.set, _ = w.storedSet(p)
 			p.touched = false
 		}
@@ -62,7 +64,7 @@ func (w *world) checkFleet() {
 func (w *world) numberOf(r fleet.Replica) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(r.ID, "r"))
 	if err != nil {
-		w.fail("replica %q has no number", r.ID)
+		w.Fail("replica %q has no number", r.ID)
 	}
 	return n
 }
@@ -70,7 +72,7 @@ func (w *world) numberOf(r fleet.Replica) int {
 // checkSet checks a change of a pool's replica set. It has no more replicas than the permitted
 // settings allow, and replicas with old settings are replaced one after another.
 func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
-	least, most := p.counts(w.time.now.Add(-w.lookupSlack()))
+	least, most := p.counts(w.Time.Now.Add(-w.lookupSlack()))
 	before := map[string]fleet.Replica{}
 	for _, r := range p.set.Replicas {
 		before[r.ID] = r
@@ -79,20 +81,20 @@ func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
 		n, was := w.numberOf(r), before[r.ID]
 		changes := was.Phase != r.Phase || was.Number != r.Number // a replica left by a deleted pool has not ended yet
 		if leaves := r.Phase == fleet.ReplicaDraining || r.Phase == fleet.ReplicaEnding; n > most && !leaves && changes {
-			w.fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.id, r.Phase, most)
+			w.Fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.id, r.Phase, most)
 		}
 		if was.Number > r.Number {
-			w.fail("replica %s of %s went back from run %d to %d", r.ID, p.id, was.Number, r.Number)
+			w.Fail("replica %s of %s went back from run %d to %d", r.ID, p.id, was.Number, r.Number)
 		}
 		if was.Phase != fleet.ReplicaServing || r.Phase != fleet.ReplicaDraining || n > least {
 			continue
 		}
-		if of, ok := w.storedRun(port.MachineOwner{Tenant: client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
+		if of, ok := w.storedRun(port.MachineOwner{Tenant: harness.Client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
 			continue // an ended run serves nothing
 		}
 		for _, other := range after.Replicas {
 			if other.ID != r.ID && w.numberOf(other) <= least && other.Phase != fleet.ReplicaServing {
-				w.fail("replica %s of %s drains while %s is %s, want one after the other", r.ID, p.id, other.ID, other.Phase)
+				w.Fail("replica %s of %s drains while %s is %s, want one after the other", r.ID, p.id, other.ID, other.Phase)
 			}
 		}
 	}
@@ -106,10 +108,10 @@ func (w *world) checkReplica(before, r *run.Run) {
 	}
 	if before == nil {
 		w.fleet.started++
-		for _, other := range w.records.ordered {
+		for _, other := range w.Records.Ordered {
 			// A run that has already ended may have ended before the other was created.
 			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() && !r.State.Terminal() {
-				w.fail("%s of replica %s of %s is created while %s of it is %s", r.ID, r.Serves.Replica, r.Serves.Pool, other.ID, other.State)
+				w.Fail("%s of replica %s of %s is created while %s of it is %s", r.ID, r.Serves.Replica, r.Serves.Pool, other.ID, other.State)
 			}
 		}
 	}
@@ -117,15 +119,15 @@ func (w *world) checkReplica(before, r *run.Run) {
 		return
 	}
 	w.fleet.drained++
-	if w.plan.skew > 0 { // by another host's clock it may have drained for longer
+	if w.Plan.Skew > 0 { // by another host's clock it may have drained for longer
 		return
 	}
 	if w.endedByDeletion(r) {
 		return
 	}
-	for _, t := range w.tasks {
-		if t.pool == r.Serves.Pool && t.of == r.ID && w.time.now.Before(t.until) {
-			w.fail("%s of replica %s of %s is ended while %s has a slot of it", r.ID, t.replica, t.pool, t.ref.ID)
+	for _, t := range w.Tasks {
+		if t.Pool == r.Serves.Pool && t.Of == r.ID && w.Time.Now.Before(t.Until) {
+			w.Fail("%s of replica %s of %s is ended while %s has a slot of it", r.ID, t.Replica, t.Pool, t.Ref.ID)
 		}
 	}
 }
@@ -150,13 +152,13 @@ func (w *world) endedByDeletion(r *run.Run) bool {
 // remains of a replica that the pool does not have.
 func (w *world) checkOwed(p *enginePool) {
 	now := map[string]string{}
-	least, most := p.counts(w.time.now)
+	least, most := p.counts(w.Time.Now)
 	for _, r := range p.set.Replicas {
 		if what := w.owedTo(p, r, least == most && w.numberOf(r) > most); what != "" {
 			now[r.ID] = what
 		}
 	}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		if r.Serves == nil || r.Serves.Pool != p.id || r.State.Terminal() || r.Cancel != nil {
 			continue
 		}
@@ -176,13 +178,13 @@ func (w *world) checkOwed(p *enginePool) {
 			delete(p.owed, id)
 		}
 	}
-	bound := 2*w.config.SweepInterval + drainTime + 10*time.Second
+	bound := 2*w.Config.SweepInterval + drainTime + 10*time.Second
 	for id, what := range now {
 		if _, known := p.owed[id]; !known {
-			p.owed[id] = owed{what, w.time.now}
+			p.owed[id] = owed{what, w.Time.Now}
 		}
 		if late := w.overdue(p.owed[id].since, bound, bound+w.patience()); late > 0 {
-			w.fail("%s of %s waits %s too long for %s", id, p.id, late, what)
+			w.Fail("%s of %s waits %s too long for %s", id, p.id, late, what)
 		}
 	}
 }
@@ -193,20 +195,20 @@ const drainTime = 5 * time.Second
 // owedTo returns the action that a replica awaits from a keeper; empty if there is no such
 // action. spare means that the pool does not need the replica.
 func (w *world) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
-	of := w.records.byID[r.Run]
+	of := w.Records.ByID[r.Run]
 	over := of != nil && of.State.Terminal()
 	switch {
 	case r.Run != "" && over:
 		return "what follows the end of " + r.Run
 	case spare && r.Phase != fleet.ReplicaDraining && r.Phase != fleet.ReplicaEnding:
 		return "its end"
-	case r.Phase == fleet.ReplicaWaiting && !w.time.now.Before(r.RetryAt.Add(2*w.plan.skew)):
+	case r.Phase == fleet.ReplicaWaiting && !w.Time.Now.Before(r.RetryAt.Add(2*w.Plan.Skew)):
 		return fmt.Sprintf("its run %d", r.Number+1)
 	case r.Phase == fleet.ReplicaStarting && r.Run == "":
 		return fmt.Sprintf("the creation of its run %d", r.Number)
 	case r.Phase == fleet.ReplicaStarting && of != nil && of.State == run.Running && of.EndRequest() == nil && w.addressed(of):
 		return "its address"
-	case r.Phase == fleet.ReplicaDraining && w.tasksOf(p.id, r.ID) == 0:
+	case r.Phase == fleet.ReplicaDraining && w.TasksOf(p.id, r.ID) == 0:
 		return "the end of " + r.Run
 	case r.Phase == fleet.ReplicaEnding && of != nil && of.Cancel == nil:
 		return "the request that " + r.Run + " ends"
@@ -216,11 +218,11 @@ func (w *world) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
 
 // addressed reports whether the platform shows the machine of a run with its address.
 func (w *world) addressed(r *run.Run) bool {
-	if w.config.Runners.Shares(platform.Placement{}) {
+	if w.Config.Runners.Shares(platform.Placement{}) {
 		return true
 	}
 	m := w.machines.byID[r.Attempt.Machine.ID]
-	return m != nil && m.alive() && !w.time.now.Before(m.addressedAt) && !w.time.now.Before(m.visibleAt)
+	return m != nil && m.alive() && !w.Time.Now.Before(m.addressedAt) && !w.Time.Now.Before(m.visibleAt)
 }
 
 // missing describes a pool without its number of replicas with the current settings, each on a
@@ -232,7 +234,7 @@ func (w *world) missing() string {
 			return fmt.Sprintf("%s has %d replicas, want those of %+v", p.id, len(set.Replicas), p.place)
 		}
 		for _, r := range set.Replicas {
-			of := w.records.byID[r.Run]
+			of := w.Records.ByID[r.Run]
 			if r.Phase != fleet.ReplicaServing || r.URL == "" || of == nil || of.State != run.Running || r.Model != p.place.Model || r.AskedPort != p.place.Machines.Port {
 				return fmt.Sprintf("replica %s of %s is %+v", r.ID, p.id, r)
 			}

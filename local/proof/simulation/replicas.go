@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
@@ -65,16 +67,16 @@ type replicaSetting struct {
 // drawFleet draws the engine pools.
 func (w *world) drawFleet() {
 	w.fleet = &replicaFleet{}
-	w.config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}, Addressed: []string{platform.RunnerFly}}
-	if !w.onAWS() && w.chance(0.5) { // all machines run on the host of the process
-		w.config.Runners.Hosted = w.config.Runners.Runners
-		w.config.FreePort = func() (int, error) {
+	w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}, Addressed: []string{platform.RunnerFly}}
+	if !w.OnAWS() && w.Chance(0.5) { // all machines run on the host of the process
+		w.Config.Runners.Hosted = w.Config.Runners.Runners
+		w.Config.FreePort = func() (int, error) {
 			w.fleet.ports++
 			return 20000 + w.fleet.ports, nil
 		}
 	}
 	w.pools = append(w.pools, &pool{id: servers, definition: pools.Definition{QueueLimit: new(0)}})
-	for i := range 1 + w.random.IntN(2) {
+	for i := range 1 + w.Random.IntN(2) {
 		w.fleet.pools = append(w.fleet.pools, &enginePool{id: fmt.Sprintf("engine-%d", i+1), owed: map[string]owed{}})
 	}
 }
@@ -85,30 +87,30 @@ func (w *world) startFleet() {
 	if w.fleet == nil {
 		return
 	}
-	limit := int((w.longest + 30*time.Minute) / time.Second)
+	limit := int((w.Longest + 30*time.Minute) / time.Second)
 	document := fmt.Sprintf(`{"id":%q,"image":"worker","command":["serve"],"pool":%q,"completion":"exit","policy":{"timeLimitSeconds":%d}}`, serverJob, servers, limit)
 	left := len(w.fleet.pools)
-	w.time.after(0, func() {
+	w.Time.After(0, func() {
 		w.jobCall("definition of the job of replicas", func(ctx context.Context) error {
-			_, _, err := w.system.Jobs.Put(ctx, client, serverJob, []byte(document), change.Precondition{})
+			_, _, err := w.System.Jobs.Put(ctx, harness.Client, serverJob, []byte(document), change.Precondition{})
 			return err
 		})
 		for i := range 2 {
 			w.jobCall("model", func(ctx context.Context) error {
-				_, _, err := w.system.Models.Create(ctx, client, modelName(i), catalog.Definition{
+				_, _, err := w.System.Models.Create(ctx, harness.Client, modelName(i), catalog.Definition{
 					Engines: []platform.EngineKind{platform.EngineLlamaCpp}, Workloads: []port.Workload{port.WorkloadCompletion},
 				}, false)
 				return err
 			})
 		}
 		for _, p := range w.fleet.pools {
-			w.time.after(w.upTo(10*time.Second), func() {
+			w.Time.After(w.UpTo(10*time.Second), func() {
 				w.operateReplicas(p)
 				if left--; left == 0 {
 					w.fleet.operated = true
 				}
 			})
-			w.time.after(0, func() { w.takeTasks(p) })
+			w.Time.After(0, func() { w.takeTasks(p) })
 		}
 	})
 }
@@ -118,26 +120,26 @@ func modelName(i int) string { return fmt.Sprintf("model-%d", i+1) }
 // operateReplicas changes a pool: the number of its replicas, their port, whether Sortie runs
 // them, the model, and whether the pool exists.
 func (w *world) operateReplicas(p *enginePool) {
-	w.setCount(p, 1+w.random.IntN(3))
-	for range 2 + w.random.IntN(5) {
-		w.time.sleep(w.upTo(w.longest / 2))
-		switch draw := w.random.IntN(10); {
+	w.setCount(p, 1+w.Random.IntN(3))
+	for range 2 + w.Random.IntN(5) {
+		w.Time.Sleep(w.UpTo(w.Longest / 2))
+		switch draw := w.Random.IntN(10); {
 		case p.place == nil, draw < 3:
-			w.setCount(p, 1+w.random.IntN(4))
+			w.setCount(p, 1+w.Random.IntN(4))
 		case draw < 6 && p.place.Machines != nil:
 			w.reload(p, p.place.Model)
 		case draw == 6:
-			w.quiesce(p, func() { w.reload(p, modelName(w.random.IntN(2))) })
+			w.quiesce(p, func() { w.reload(p, modelName(w.Random.IntN(2))) })
 		case draw == 7:
 			w.setCount(p, 0)
 		case draw == 8:
 			w.quiesce(p, func() { w.deleteEngine(p) })
 		case p.place.Machines != nil:
-			w.putEngine(p, w.place(p.place.Machines.Count, 8000+w.random.IntN(2), p.place.Model))
+			w.putEngine(p, w.place(p.place.Machines.Count, 8000+w.Random.IntN(2), p.place.Model))
 		}
 	}
 	if p.place == nil || p.place.Machines == nil {
-		w.setCount(p, 1+w.random.IntN(3))
+		w.setCount(p, 1+w.Random.IntN(3))
 	}
 }
 
@@ -172,19 +174,19 @@ func (w *world) putEngine(p *enginePool, place *platform.EnginePlace) {
 	}
 	done := p.change(count)
 	w.jobCall(fmt.Sprintf("%d replicas of %s with %s: %+v", count, p.id, place.Model, place.Replicas), func(ctx context.Context) error {
-		_, _, err := w.system.Pools.Put(ctx, client, p.id, pools.Definition{Limit: place.Limit(), Engine: place}, change.Precondition{})
+		_, _, err := w.System.Pools.Put(ctx, harness.Client, p.id, pools.Definition{Limit: place.Limit(), Engine: place}, change.Precondition{})
 		return err
 	})
 	if created {
-		p.createdAt = w.time.now
+		p.createdAt = w.Time.Now
 	}
-	done(w.time.now)
+	done(w.Time.Now)
 }
 
 // reload makes the replicas of a pool load a model.
 func (w *world) reload(p *enginePool, model string) {
 	w.jobCall(fmt.Sprintf("reload of %s with %s", p.id, model), func(ctx context.Context) error {
-		_, err := w.system.Pools.Reload(ctx, client, p.id, model, 0, change.Precondition{})
+		_, err := w.System.Pools.Reload(ctx, harness.Client, p.id, model, 0, change.Precondition{})
 		return err
 	})
 	p.place.Model = model
@@ -193,19 +195,19 @@ func (w *world) reload(p *enginePool, model string) {
 // deleteEngine deletes a pool.
 func (w *world) deleteEngine(p *enginePool) {
 	done := p.change(0)
-	p.deletedFrom = w.time.now
+	p.deletedFrom = w.Time.Now
 	w.jobCall("deletion of "+p.id, func(ctx context.Context) error {
-		return w.system.Pools.Delete(ctx, client, p.id, change.Precondition{})
+		return w.System.Pools.Delete(ctx, harness.Client, p.id, change.Precondition{})
 	})
 	p.place = nil
-	done(w.time.now)
+	done(w.Time.Now)
 }
 
 // quiesce makes a change while the pool has no tasks.
 func (w *world) quiesce(p *enginePool, change func()) {
 	p.paused = true
-	for w.tasksOf(p.id, "") > 0 {
-		w.time.sleep(5 * time.Second)
+	for w.TasksOf(p.id, "") > 0 {
+		w.Time.Sleep(5 * time.Second)
 	}
 	change()
 	p.paused = false
@@ -236,8 +238,8 @@ func (p *enginePool) counts(since time.Time) (least, most int) {
 
 // heal ends all faults. From then on each set must reach its number.
 func (w *world) heal() {
-	w.note("nothing fails any more")
-	w.healed, w.fleet.healedAt, w.tasks = true, w.time.now, nil
+	w.Note("nothing fails any more")
+	w.Healed, w.fleet.healedAt, w.Tasks = true, w.Time.Now, nil
 }
 
 // fleetQuiet reports whether no replica is left. After the last other run it ends all faults,
@@ -247,10 +249,10 @@ func (w *world) fleetQuiet() bool {
 	switch {
 	case f == nil:
 		return true
-	case !f.operated || w.anyDown():
+	case !f.operated || w.AnyDown():
 		return false
-	case !w.healed:
-		for _, r := range w.records.ordered {
+	case !w.Healed:
+		for _, r := range w.Records.Ordered {
 			if r.Serves == nil && (!r.State.Terminal() || actionsPending(r) != "") {
 				return false
 			}
@@ -259,13 +261,13 @@ func (w *world) fleetQuiet() bool {
 		return false
 	case !f.closing:
 		if missing := w.missing(); missing != "" {
-			if late := w.time.now.Sub(f.healedAt) - 2*w.patience() - 4*w.longest; late > 0 {
-				w.fail("%s, %s after the last fault", missing, w.time.now.Sub(f.healedAt))
+			if late := w.Time.Now.Sub(f.healedAt) - 2*w.patience() - 4*w.Longest; late > 0 {
+				w.Fail("%s, %s after the last fault", missing, w.Time.Now.Sub(f.healedAt))
 			}
 			return false
 		}
 		f.closing = true
-		w.time.after(0, w.closeFleet)
+		w.Time.After(0, w.closeFleet)
 		return false
 	case !f.closed:
 		return false
@@ -281,7 +283,7 @@ func (w *world) fleetQuiet() bool {
 // closeFleet ends the replicas of all pools.
 func (w *world) closeFleet() {
 	for _, p := range w.fleet.pools {
-		if w.random.IntN(2) == 0 {
+		if w.Random.IntN(2) == 0 {
 			w.deleteEngine(p)
 		} else {
 			w.setCount(p, 0)
@@ -292,16 +294,16 @@ func (w *world) closeFleet() {
 
 // storedSet reads the replica set of a pool. It returns false if there is no such set.
 func (w *world) storedSet(p *enginePool) (set fleet.ReplicaSet, ok bool) {
-	if w.process.crashed {
+	if w.Process.Crashed {
 		return set, false
 	}
-	w.observe(func() {
-		r, err := w.process.store.LoadResource(context.Background(), port.ResourceRef{Tenant: client.Tenant, Kind: "replicas", ID: p.id})
+	w.Observe(func() {
+		r, err := w.Process.Store.LoadResource(context.Background(), port.ResourceRef{Tenant: harness.Client.Tenant, Kind: "replicas", ID: p.id})
 		if err == nil {
 			err = json.Unmarshal(r.Document, &set)
 		}
 		if err != nil && !errors.Is(err, port.ErrNotFound) {
-			w.fail("cannot read the replicas of %s: %v", p.id, err)
+			w.Fail("cannot read the replicas of %s: %v", p.id, err)
 		}
 		ok = err == nil
 	})

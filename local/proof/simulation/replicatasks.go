@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -15,8 +17,8 @@ const dispatchTime = 4 * time.Second
 // takeTasks simulates the dispatchers of a pool, which give slots of replicas to tasks.
 func (w *world) takeTasks(p *enginePool) {
 	for n := 1; !w.fleet.closing; n++ {
-		w.time.sleep(w.upTo(20 * time.Second))
-		if p.paused || w.healed || p.place == nil || p.place.Machines == nil {
+		w.Time.Sleep(w.UpTo(20 * time.Second))
+		if p.paused || w.Healed || p.place == nil || p.place.Machines == nil {
 			continue
 		}
 		var serving []platform.EngineReplica
@@ -27,15 +29,15 @@ func (w *world) takeTasks(p *enginePool) {
 		if len(serving) == 0 {
 			continue
 		}
-		of := serving[w.random.IntN(len(serving))]
-		w.time.sleep(w.upTo(dispatchTime))
-		if p.paused || w.healed || w.tasksOf(p.id, of.ID) >= 2 {
+		of := serving[w.Random.IntN(len(serving))]
+		w.Time.Sleep(w.UpTo(dispatchTime))
+		if p.paused || w.Healed || w.TasksOf(p.id, of.ID) >= 2 {
 			continue
 		}
-		t := &replicaTask{ref: run.Ref{Tenant: client.Tenant, ID: fmt.Sprintf("task-%s-%d", p.id, n)}, pool: p.id, replica: of.ID, of: of.Run}
-		t.until = w.time.now.Add(w.upTo(w.longest / 4))
-		w.tasks = append(w.tasks, t)
+		t := &harness.ReplicaTask{Ref: run.Ref{Tenant: harness.Client.Tenant, ID: fmt.Sprintf("task-%s-%d", p.id, n)}, Pool: p.id, Replica: of.ID, Of: of.Run}
+		t.Until = w.Time.Now.Add(w.UpTo(w.Longest / 4))
+		w.Tasks = append(w.Tasks, t)
 		w.fleet.taken++
-		w.note("%s has a slot of replica %s until %s", t.ref.ID, t.replica, t.until.Sub(start))
+		w.Note("%s has a slot of replica %s until %s", t.Ref.ID, t.Replica, t.Until.Sub(harness.Start))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -18,26 +20,26 @@ const settleTime = 12 * 24 * time.Hour
 // settleEvents ends all faults except those of dead receivers, and delivers the remaining
 // events.
 func (w *world) settleEvents() {
-	before := w.plan
-	w.plan.lostCalls, w.plan.lostCommits, w.plan.crashes, w.plan.interrupts, w.plan.slowCommits, w.plan.serviceFaults = 0, 0, 0, 0, 0, 0
-	w.settling, w.outages = true, [outageKinds]time.Time{}
-	defer func() { w.plan = before }()
-	until, done := w.time.now.Add(settleTime), false
+	before := w.Plan
+	w.Plan.LostCalls, w.Plan.LostCommits, w.Plan.Crashes, w.Plan.Interrupts, w.Plan.SlowCommits, w.Plan.ServiceFaults = 0, 0, 0, 0, 0, 0
+	w.Settling, w.Outages = true, [harness.OutageKinds]time.Time{}
+	defer func() { w.Plan = before }()
+	until, done := w.Time.Now.Add(settleTime), false
 	var look func()
 	look = func() {
 		w.sweepEvents(0)
 		w.events.relayAfter(0)
 		var next time.Time
 		if next, done = w.eventsSettled(); !done {
-			w.time.push(max(next.Sub(w.time.now), time.Second), true, func() { w.time.spawn(true, look) })
+			w.Time.Push(max(next.Sub(w.Time.Now), time.Second), true, func() { w.Time.Spawn(true, look) })
 		}
 	}
-	w.time.push(0, true, func() { w.time.spawn(true, look) })
-	for ; !done && len(w.problems) == 0 && w.broken == nil; w.steps++ {
-		w.time.step()
+	w.Time.Push(0, true, func() { w.Time.Spawn(true, look) })
+	for ; !done && len(w.Problems) == 0 && w.Broken == nil; w.steps++ {
+		w.Time.Step()
 		w.checkChanges() // an earlier sweep may still end
-		if w.time.now.After(until) {
-			w.fail("events are not delivered after %s", settleTime)
+		if w.Time.Now.After(until) {
+			w.Fail("events are not delivered after %s", settleTime)
 		}
 	}
 }
@@ -45,23 +47,23 @@ func (w *world) settleEvents() {
 // eventsSettled reports whether all events are relayed and delivered. Otherwise it returns the
 // time of the next check.
 func (w *world) eventsSettled() (next time.Time, done bool) {
-	done, next = true, w.time.now.Add(webhook.Housekeeping)
-	w.observe(func() {
+	done, next = true, w.Time.Now.Add(webhook.Housekeeping)
+	w.Observe(func() {
 		ctx := context.Background()
-		if left, _, err := w.process.store.Stored(ctx, "", 1); err != nil || len(left) > 0 {
-			done, next = false, w.time.now
+		if left, _, err := w.Process.Store.Stored(ctx, "", 1); err != nil || len(left) > 0 {
+			done, next = false, w.Time.Now
 		}
-		for lane := range lanes {
-			if left, _, err := w.home.changes(lane, w.events.handled[lane]); err != nil || len(left) > 0 {
-				done, next = false, w.time.now
+		for lane := range harness.Lanes {
+			if left, _, err := w.Home.Changes(lane, w.events.handled[lane]); err != nil || len(left) > 0 {
+				done, next = false, w.Time.Now
 			}
 		}
 		for _, s := range w.subscribers {
-			hook, err := w.process.store.LoadWebhook(ctx, s.ref)
+			hook, err := w.Process.Store.LoadWebhook(ctx, s.ref)
 			if err != nil || !hook.Live() {
 				continue
 			}
-			p, err := w.process.store.Progress(ctx, s.ref)
+			p, err := w.Process.Store.Progress(ctx, s.ref)
 			if err != nil || p.Cursor < w.events.newest || p.Pending > 0 {
 				done = false
 			}
@@ -75,16 +77,16 @@ func (w *world) eventsSettled() (next time.Time, done bool) {
 
 // sealed reports whether the last checkpoint covers all events and the bus has received them.
 func (m *streamModel) sealed() bool {
-	feed, err := m.w.home.feed(context.Background())
+	feed, err := m.w.Home.Feed(context.Background())
 	if err != nil || m.newest == 0 {
 		return m.newest == 0
 	}
 	sealed := false
-	m.w.observe(func() {
+	m.w.Observe(func() {
 		marks, err := feed.Marks(context.Background(), streamName, m.newest-1, 1)
 		sealed = err == nil && len(marks) > 0
 	})
-	return sealed && (!m.w.home.survivesCrash() || len(m.published) == int(m.newest))
+	return sealed && (!m.w.Home.SurvivesCrash() || len(m.published) == int(m.newest))
 }
 
 // checkEvents checks that the stream has each event of each run once, that signatures and
@@ -92,19 +94,19 @@ func (m *streamModel) sealed() bool {
 func (w *world) checkEvents(ctx context.Context) {
 	m := w.events
 	known := map[string]bool{}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		w.checkRunEvents(ctx, r, known)
 	}
 	for id, committed := range m.notes {
 		if _, has := m.positions[id]; has {
 			known[id] = true
 		} else if committed {
-			w.fail("the stream misses the note %s", id)
+			w.Fail("the stream misses the note %s", id)
 		}
 	}
 	for id, position := range m.positions {
 		if !known[id] {
-			w.fail("the stream has event %s at %d, which was not committed: %s", id, position, m.all[position-1].IdempotencyKey)
+			w.Fail("the stream has event %s at %d, which was not committed: %s", id, position, m.all[position-1].IdempotencyKey)
 		}
 	}
 	if m.newest > 0 {
@@ -119,13 +121,13 @@ func (w *world) checkEvents(ctx context.Context) {
 // them.
 func (w *world) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
 	m := w.events
-	all, err := w.process.store.Events(ctx, r.Ref(), 0, 1000)
+	all, err := w.Process.Store.Events(ctx, r.Ref(), 0, 1000)
 	if err != nil {
-		w.fail("cannot read the events of %s: %v", r.ID, err)
+		w.Fail("cannot read the events of %s: %v", r.ID, err)
 	}
 	for _, e := range all {
 		if known[e.ID] = true; m.positions[e.ID] == 0 {
-			w.fail("the stream misses event %d of %s, %s", e.Seq, r.ID, e.Type)
+			w.Fail("the stream misses event %d of %s, %s", e.Seq, r.ID, e.Type)
 		}
 	}
 	fired, outputs := 0, 0
@@ -147,7 +149,7 @@ func (w *world) checkRunEvents(ctx context.Context, r *run.Run, known map[string
 		wantOutputs = 1
 	}
 	if fired != wantFired || outputs != wantOutputs {
-		w.fail("the stream has %d firings and %d outputs of %s, want %d and %d", fired, outputs, r.ID, wantFired, wantOutputs)
+		w.Fail("the stream has %d firings and %d outputs of %s, want %d and %d", fired, outputs, r.ID, wantFired, wantOutputs)
 	}
 }
 
@@ -156,47 +158,47 @@ func (w *world) checkProof(ctx context.Context) {
 	m := w.events
 	file, err := m.file(ctx)
 	if err != nil {
-		w.fail("cannot export the stream: %v", err)
+		w.Fail("cannot export the stream: %v", err)
 		return
 	}
 	keys, err := m.verifiers(ctx)
 	if err != nil {
-		w.broken = err
+		w.Broken = err
 		return
 	}
 	proof, err := events.Verify(ctx, bytes.NewReader(file), keys)
 	if err != nil || proof.From != 0 || proof.To != m.newest || proof.Events != m.newest {
-		w.fail("the stream of %d events is proved as %+v, %v", m.newest, proof, err)
+		w.Fail("the stream of %d events is proved as %+v, %v", m.newest, proof, err)
 	}
 }
 
 // checkDelivered checks that a receiver accepted each event of its webhook, unless all attempts
 // failed or the webhook was paused or disabled.
 func (w *world) checkDelivered(ctx context.Context, s *subscriber) {
-	hook, err := w.process.store.LoadWebhook(ctx, s.ref)
+	hook, err := w.Process.Store.LoadWebhook(ctx, s.ref)
 	if err != nil {
-		w.fail("%s has no webhook: %v", s.name, err)
+		w.Fail("%s has no webhook: %v", s.name, err)
 		return
 	}
 	if hook.Disabled != nil && !s.gone && !s.dead && s.failures < 1 {
-		w.fail("%s is disabled: %s", s.name, hook.Disabled.Reason)
+		w.Fail("%s is disabled: %s", s.name, hook.Disabled.Reason)
 	}
-	p, err := w.process.store.Progress(ctx, s.ref)
+	p, err := w.Process.Store.Progress(ctx, s.ref)
 	if err != nil {
-		w.fail("%s has no progress: %v", s.name, err)
+		w.Fail("%s has no progress: %v", s.name, err)
 	}
 	for i, e := range w.events.all[max(s.begin, 0):] {
 		position := max(s.begin, 0) + int64(i) + 1
 		missed := slices.ContainsFunc(p.Missed, func(r webhook.Range) bool { return r.From <= position && position <= r.To })
-		switch delivery, err := w.process.store.Delivery(ctx, s.ref, position); {
+		switch delivery, err := w.Process.Store.Delivery(ctx, s.ref, position); {
 		case !s.settings.Filter.Matches(e):
 		case err == nil && delivery.State == webhook.Delivered && s.accepted[position] == 0:
-			w.fail("the event at %d is Delivered to %s, which did not accept it", position, s.name)
+			w.Fail("the event at %d is Delivered to %s, which did not accept it", position, s.name)
 		case s.accepted[position] > 0, missed && s.paused:
 		case hook.Disabled != nil && (position > p.Cursor || err == nil && delivery.State == webhook.Pending):
 		case err == nil && delivery.State == webhook.Failed && s.ended(position):
 		default:
-			w.fail("%s did not get the event at %d after %d attempts: delivery %+v, %v; progress %+v", s.name, position, s.tries[position], delivery, err, p)
+			w.Fail("%s did not get the event at %d after %d attempts: delivery %+v, %v; progress %+v", s.name, position, s.tries[position], delivery, err, p)
 		}
 	}
 }

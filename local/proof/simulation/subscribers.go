@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
@@ -46,23 +48,23 @@ type subscriber struct {
 
 // drawSubscribers draws the webhooks of the world.
 func (w *world) drawSubscribers() {
-	for i := range w.random.IntN(4) {
+	for i := range w.Random.IntN(4) {
 		s := &subscriber{w: w, name: fmt.Sprintf("subscriber-%d", i+1), begin: -1, tries: map[int64]int{}, accepted: map[int64]int{}, refused: map[int64]bool{}}
-		s.ref = webhook.Ref{Tenant: client.Tenant, ID: webhook.ID(time.Time{}, "key", client.Tenant, s.name)}
-		s.settings = delivery.WebhookSettings{URL: "https://hooks.example.org/" + s.name, Ordered: w.chance(0.5)}
-		if w.chance(0.3) {
-			s.settings.RateLimit = 1 + w.random.IntN(5)
+		s.ref = webhook.Ref{Tenant: harness.Client.Tenant, ID: webhook.ID(time.Time{}, "key", harness.Client.Tenant, s.name)}
+		s.settings = delivery.WebhookSettings{URL: "https://hooks.example.org/" + s.name, Ordered: w.Chance(0.5)}
+		if w.Chance(0.3) {
+			s.settings.RateLimit = 1 + w.Random.IntN(5)
 		}
-		s.failures = []float64{0, 0.1, 0.5, 1}[w.random.IntN(4)]
-		s.working = start.Add(w.upTo(3 * time.Hour))
-		s.settings.Filter.Types = [][]string{nil, nil, {"job.*"}, {"policy.updated", "schedule.*"}}[w.random.IntN(4)]
-		switch w.random.IntN(10) {
+		s.failures = []float64{0, 0.1, 0.5, 1}[w.Random.IntN(4)]
+		s.working = harness.Start.Add(w.UpTo(3 * time.Hour))
+		s.settings.Filter.Types = [][]string{nil, nil, {"job.*"}, {"policy.updated", "schedule.*"}}[w.Random.IntN(4)]
+		switch w.Random.IntN(10) {
 		case 0:
 			s.dead, s.failures, s.settings.Filter.Types = true, 1, []string{"job.completed", "job.failed"}
 		case 1:
 			s.gone = true
 		}
-		s.paused = w.chance(0.3)
+		s.paused = w.Chance(0.3)
 		w.subscribers = append(w.subscribers, s)
 	}
 }
@@ -70,28 +72,28 @@ func (w *world) drawSubscribers() {
 // startSubscribers schedules the clients with webhooks.
 func (w *world) startSubscribers() {
 	for _, s := range w.subscribers {
-		w.time.after(w.upTo(time.Minute), func() {
+		w.Time.After(w.UpTo(time.Minute), func() {
 			s.call("create", func(ctx context.Context, h *host) error {
-				_, _, _, err := h.webhooks.Create(ctx, client, s.settings, s.name, "digest")
+				_, _, _, err := h.webhooks.Create(ctx, harness.Client, s.settings, s.name, "digest")
 				return err
 			})
 			if s.paused {
-				w.time.sleep(w.upTo(w.longest))
+				w.Time.Sleep(w.UpTo(w.Longest))
 				s.pause(true)
-				w.time.sleep(w.upTo(w.longest))
+				w.Time.Sleep(w.UpTo(w.Longest))
 				s.pause(false)
 			}
 			s.done = true
 		})
 	}
-	for range w.random.IntN(3) {
-		w.time.push(0, true, func() { w.time.spawn(true, w.follow) })
+	for range w.Random.IntN(3) {
+		w.Time.Push(0, true, func() { w.Time.Spawn(true, w.follow) })
 	}
 }
 
 func (s *subscriber) pause(pause bool) {
 	s.call(fmt.Sprintf("pause %t", pause), func(ctx context.Context, h *host) error {
-		_, err := h.webhooks.Change(ctx, client, s.ref.ID, change.Precondition{},
+		_, err := h.webhooks.Change(ctx, harness.Client, s.ref.ID, change.Precondition{},
 			func(in delivery.WebhookSettings) (delivery.WebhookSettings, bool, error) {
 				in.Paused = pause
 				return in, true, nil
@@ -103,19 +105,19 @@ func (s *subscriber) pause(pause bool) {
 // call repeats a call of the client until it is answered.
 func (s *subscriber) call(what string, do func(context.Context, *host) error) {
 	for {
-		var err error = errUnreachable
-		if !s.w.down(networkOutage) && s.w.onHost(func(ctx context.Context, h *host) { err = do(ctx, h) }) && s.w.chance(s.w.plan.lostCalls) {
-			err = errUnreachable
+		var err error = harness.ErrUnreachable
+		if !s.w.Down(harness.NetworkOutage) && s.w.onHost(func(ctx context.Context, h *host) { err = do(ctx, h) }) && s.w.Chance(s.w.Plan.LostCalls) {
+			err = harness.ErrUnreachable
 		}
-		s.w.note("%s: %s: %v", s.name, what, err)
+		s.w.Note("%s: %s: %v", s.name, what, err)
 		if err == nil {
 			return
 		}
 		if f, known := errors.AsType[*fault.Fault](err); known && (f.Code == fault.InvalidRequest || f.Code == fault.Unprocessable || f.Code == fault.NotFound) {
-			s.w.broken = fmt.Errorf("%s: %w", what, err)
+			s.w.Broken = fmt.Errorf("%s: %w", what, err)
 			return
 		}
-		s.w.time.sleep(s.w.upTo(5 * time.Second))
+		s.w.Time.Sleep(s.w.UpTo(5 * time.Second))
 	}
 }
 
@@ -198,14 +200,14 @@ func (s *subscriber) ended(position int64) bool {
 // event.
 func (s *subscriber) answer(id string, position int64) (reply hook.Reply, taken bool) {
 	hash := fnv.New64a()
-	fmt.Fprintf(hash, "%d %s %s %d", s.w.seed, s.name, id, s.tries[position])
-	draw := rand.New(rand.NewPCG(hash.Sum64(), s.w.seed)) //nolint:gosec // the seed must determine everything
+	fmt.Fprintf(hash, "%d %s %s %d", s.w.Seed, s.name, id, s.tries[position])
+	draw := rand.New(rand.NewPCG(hash.Sum64(), s.w.Seed)) //nolint:gosec // the seed must determine everything
 	latency := time.Duration(draw.IntN(3000)) * time.Millisecond
 	switch {
 	case s.gone && draw.IntN(20) == 0:
 		s.refused[position] = true
 		return hook.Reply{Status: http.StatusGone, Latency: latency}, false
-	case !s.dead && (s.w.settling || s.w.time.now.After(s.working) || draw.Float64() >= s.failures):
+	case !s.dead && (s.w.Settling || s.w.Time.Now.After(s.working) || draw.Float64() >= s.failures):
 		return hook.Reply{Status: http.StatusNoContent, Latency: latency}, true
 	}
 	switch draw.IntN(5) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -54,12 +56,12 @@ func (w *world) noteTurns(changed []*run.Run) {
 			turned = rejoined(before, r)
 		}
 		if f := w.turnsOf(of); turned {
-			f.at = append(f.at, w.time.now)
+			f.at = append(f.at, w.Time.Now)
 			f.at = f.at[max(len(f.at)-3, 0):]
 		}
 	}
 	for of, f := range w.turns {
-		if f.forfeited && !slices.ContainsFunc(w.records.ordered, func(r *run.Run) bool { return r.Slot.State == platform.SlotQueued && turnOf(r) == of }) {
+		if f.forfeited && !slices.ContainsFunc(w.Records.Ordered, func(r *run.Run) bool { return r.Slot.State == platform.SlotQueued && turnOf(r) == of }) {
 			f.forfeited = false
 		}
 	}
@@ -71,38 +73,38 @@ func (w *world) noteTurns(changed []*run.Run) {
 // the first of the next can belong to one key, so two are in order. A run without a key has its
 // own turn, after the next turn of each key that was queued when it joined.
 func (w *world) checkGrant(before, r *run.Run) {
-	if w.throttled || w.mixed() {
+	if w.throttled || w.Mixed() {
 		return // a throttled start returns to its earlier place
 	}
-	mine, joined := turnOf(r), w.time.now
+	mine, joined := turnOf(r), w.Time.Now
 	if before.Slot.State == platform.SlotQueued {
 		joined = w.factsOf(r).queuedAt
 	}
-	for _, other := range w.records.ordered {
+	for _, other := range w.Records.Ordered {
 		theirs := turnOf(other)
-		if other.ID == r.ID || theirs.pool != mine.pool || theirs.urgency > mine.urgency || !w.waitsLong(other, w.time.now) {
+		if other.ID == r.ID || theirs.pool != mine.pool || theirs.urgency > mine.urgency || !w.waitsLong(other, w.Time.Now) {
 			continue
 		}
 		at, keys := w.turnsOf(mine).at, w.turnsOf(theirs)
 		switch {
 		case theirs.urgency < mine.urgency:
-			w.fail("%s got a slot before the more urgent %s", r.ID, other.ID)
+			w.Fail("%s got a slot before the more urgent %s", r.ID, other.ID)
 		case theirs == mine && mine.key != "":
 			if w.waitedBefore(other, joined) {
-				w.fail("%s of %q got a slot before %s, which joined the queue at %s", r.ID, mine.key, other.ID, w.factsOf(other).queuedAt.Sub(start))
+				w.Fail("%s of %q got a slot before %s, which joined the queue at %s", r.ID, mine.key, other.ID, w.factsOf(other).queuedAt.Sub(harness.Start))
 			}
 		case theirs == mine:
-			if asked := other.Slot.Since; asked.Before(r.Slot.RequestedAt.Add(-2*w.plan.skew)) && w.waitedBefore(other, joined) {
-				w.fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, asked.Sub(start))
+			if asked := other.Slot.Since; asked.Before(r.Slot.RequestedAt.Add(-2*w.Plan.Skew)) && w.waitedBefore(other, joined) {
+				w.Fail("%s got a slot before %s, which is queued since %s", r.ID, other.ID, asked.Sub(harness.Start))
 			}
 		case keys.forfeited: // it has lost the turns of the runs that left
 		case mine.key == "":
 			// Within one round both are ordered by age, according to the clocks of two hosts.
-			if w.waitedBefore(other, joined.Add(-2*w.plan.skew)) && !keys.since(joined) {
-				w.fail("%s got a slot before %s of %q, which has waited for its turn since %s", r.ID, other.ID, theirs.key, w.factsOf(other).queuedAt.Sub(start))
+			if w.waitedBefore(other, joined.Add(-2*w.Plan.Skew)) && !keys.since(joined) {
+				w.Fail("%s got a slot before %s of %q, which has waited for its turn since %s", r.ID, other.ID, theirs.key, w.factsOf(other).queuedAt.Sub(harness.Start))
 			}
 		case len(at) == 3 && w.waitedBefore(other, at[0]) && (theirs.key == "" || !keys.since(at[0])):
-			w.fail("%s got a slot, the third of %q since %s, before %s", r.ID, mine.key, at[0].Sub(start), other.ID)
+			w.Fail("%s got a slot, the third of %q since %s, before %s", r.ID, mine.key, at[0].Sub(harness.Start), other.ID)
 		}
 	}
 }

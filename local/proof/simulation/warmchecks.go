@@ -46,9 +46,9 @@ func (w *world) TouchWarm(m platform.WarmMachine) {
 func (w *world) refreshWarm() {
 	known := w.warm
 	for ref := range known.touched {
-		have, err := w.process.store.WarmMachines(context.Background(), ref)
+		have, err := w.Process.Store.WarmMachines(context.Background(), ref)
 		if err != nil {
-			w.fail("cannot read the warm machines of %s: %v", ref.ID, err)
+			w.Fail("cannot read the warm machines of %s: %v", ref.ID, err)
 		}
 		before := known.records
 		known.records = map[platform.WarmRef]warmRecord{}
@@ -58,7 +58,7 @@ func (w *world) refreshWarm() {
 			}
 		}
 		for _, m := range have {
-			r := warmRecord{m, w.time.now}
+			r := warmRecord{m, w.Time.Now}
 			if was, ok := before[m.Ref()]; ok {
 				w.checkRecord(was.WarmMachine, m)
 				if was.Phase == m.Phase {
@@ -74,10 +74,10 @@ func (w *world) refreshWarm() {
 // checkRecord checks a change of a record.
 func (w *world) checkRecord(was, is platform.WarmMachine) {
 	if was.Phase == platform.WarmClaimed && is.Phase == platform.WarmClaimed && is.Recycled == was.Recycled && (was.Run != is.Run || was.Attempt != is.Attempt) {
-		w.fail("warm machine %s of attempt %d of %s is claimed by attempt %d of %s", is.ID, was.Attempt, was.Run, is.Attempt, is.Run)
+		w.Fail("warm machine %s of attempt %d of %s is claimed by attempt %d of %s", is.ID, was.Attempt, was.Run, is.Attempt, is.Run)
 	}
 	if was.Phase == platform.WarmEnding && is.Phase != platform.WarmEnding || was.Machine.Known() && was.Machine.Key() != is.Machine.Key() {
-		w.fail("the record of warm machine %s went from %+v to %+v", is.ID, was, is)
+		w.Fail("the record of warm machine %s went from %+v to %+v", is.ID, was, is)
 	}
 }
 
@@ -98,7 +98,7 @@ func (w *world) checkWarm() {
 	for _, m := range w.machines.kept {
 		w.checkKeptMachine(m)
 	}
-	for _, r := range w.records.ordered {
+	for _, r := range w.Records.Ordered {
 		w.checkClaimDeadline(r)
 	}
 }
@@ -106,8 +106,8 @@ func (w *world) checkWarm() {
 // sweepBound limits the time of a repair by a sweep if nothing fails: two sweeps, each of which
 // waits for permits and for ending machines.
 func (w *world) sweepBound() time.Duration {
-	bound := 2*w.config.SweepInterval + 2*time.Minute
-	if w.plan.stuck+w.plan.invisible > 0 {
+	bound := 2*w.Config.SweepInterval + 2*time.Minute
+	if w.Plan.Stuck+w.Plan.Invisible > 0 {
 		bound += 3 * time.Minute
 	}
 	return bound
@@ -116,11 +116,11 @@ func (w *world) sweepBound() time.Duration {
 // settledSince returns the latest time of a pool change that sweeps must have applied by now.
 // Later changes may not be applied yet.
 func (w *world) settledSince() time.Time {
-	bound := w.sweepBound() + 2*w.plan.skew
+	bound := w.sweepBound() + 2*w.Plan.Skew
 	if !w.calm() {
 		bound += w.patience()
 	}
-	return w.time.now.Add(-bound)
+	return w.Time.Now.Add(-bound)
 }
 
 // checkWarmCount checks that a pool has at most its maximum of unclaimed warm machines.
@@ -136,7 +136,7 @@ func (w *world) checkWarmCount(p *pool) {
 		}
 	}
 	if have > most && w.calm() {
-		w.fail("pool %s has %d warm machines, want at most %d", p.id, have, most)
+		w.Fail("pool %s has %d warm machines, want at most %d", p.id, have, most)
 	}
 }
 
@@ -149,26 +149,26 @@ func (w *world) checkIdleMachine(m *machine) {
 	case ok:
 		m.warm.strayAt = time.Time{}
 	case m.warm.strayAt.IsZero():
-		m.warm.strayAt = w.time.now
+		m.warm.strayAt = w.Time.Now
 	}
 	bound := w.sweepBound()
 	late := func(since time.Time) time.Duration { return w.overdue(since, bound, bound+w.patience()) }
 	if d := late(m.warm.strayAt); d > 0 {
-		w.fail("warm machine %s has no record and exists %s too long", m.id, d)
+		w.Fail("warm machine %s has no record and exists %s too long", m.id, d)
 	}
 	if ok && record.Phase == platform.WarmClaimed { // its attempt starts or abandons it
 		return
 	}
 	p := w.poolOf(of.Pool)
 	if d := late(p.warmOff()); d > 0 {
-		w.fail("warm machine %s outlives those of pool %s by %s", m.id, p.id, d)
+		w.Fail("warm machine %s outlives those of pool %s by %s", m.id, p.id, d)
 	}
 	_, age := p.warmLimits(w.settledSince())
 	if d := late(m.warm.createdAt.Add(age)); d > 0 && age > 0 {
-		w.fail("warm machine %s is %s older than %s", m.id, d, age)
+		w.Fail("warm machine %s is %s older than %s", m.id, d, age)
 	}
 	if d := late(m.warm.createdAt.Add(5 * time.Minute)); d > 0 && m.phase == port.MachineCreating {
-		w.fail("warm machine %s is not ready and exists %s too long", m.id, d)
+		w.Fail("warm machine %s is not ready and exists %s too long", m.id, d)
 	}
 }
 
@@ -188,7 +188,7 @@ func (w *world) checkClaims(before, r *run.Run) {
 			w.warm.claims[id] = owner
 			w.warm.claimed++
 		case by != owner:
-			w.fail("warm machine %s is claimed by attempt %d of %s, and by attempt %d of %s", claim.Machine.ID, by.Attempt, by.RunID, r.Attempt.Number, r.ID)
+			w.Fail("warm machine %s is claimed by attempt %d of %s, and by attempt %d of %s", claim.Machine.ID, by.Attempt, by.RunID, r.Attempt.Number, r.ID)
 		}
 	}
 	if before == nil || before.Attempt.Number != r.Attempt.Number {
@@ -199,14 +199,14 @@ func (w *world) checkClaims(before, r *run.Run) {
 	}
 	if given := before.Attempt.Warm; given != nil && (r.Attempt.Warm == nil || r.Attempt.Warm.ID != given.ID) {
 		if m := w.machines.byID[given.Machine.ID]; m.alive() || !m.ranAt.IsZero() {
-			w.fail("attempt %d of %s gives up warm machine %s, which is %s and ran at %s", r.Attempt.Number, r.ID, m.id, m.phase, m.ranAt)
+			w.Fail("attempt %d of %s gives up warm machine %s, which is %s and ran at %s", r.Attempt.Number, r.ID, m.id, m.phase, m.ranAt)
 		}
 		if r.Attempt.StuckWarm <= before.Attempt.StuckWarm {
-			w.fail("attempt %d of %s has lost its claim on %s", r.Attempt.Number, r.ID, given.Machine.ID)
+			w.Fail("attempt %d of %s has lost its claim on %s", r.Attempt.Number, r.ID, given.Machine.ID)
 		}
 	}
 	if r.Attempt.StuckWarm > mostStuck {
-		w.fail("attempt %d of %s has given up %d warm machines, want at most %d", r.Attempt.Number, r.ID, r.Attempt.StuckWarm, mostStuck)
+		w.Fail("attempt %d of %s has given up %d warm machines, want at most %d", r.Attempt.Number, r.ID, r.Attempt.StuckWarm, mostStuck)
 	}
 }
 
@@ -228,38 +228,38 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 		by = r.Attempt.BackoffUntil
 	}
 	// Within a minute the launch decides how to continue; later a sweep does.
-	bound := time.Minute + w.config.DestroyWait + w.sweepBound()
-	if w.plan.stuck+w.plan.invisible+w.warm.ways.slow == 0 && w.plan.throttles == 0 {
-		bound = w.config.DestroyWait + 5*time.Second
+	bound := time.Minute + w.Config.DestroyWait + w.sweepBound()
+	if w.Plan.Stuck+w.Plan.Invisible+w.warm.ways.slow == 0 && w.Plan.Throttles == 0 {
+		bound = w.Config.DestroyWait + 5*time.Second
 	}
 	if late := w.overdue(by, bound, bound+w.patience()); late > 0 {
-		w.fail("attempt %d of %s waits %s too long for warm machine %s", r.Attempt.Number, r.ID, late, claim.Machine.ID)
+		w.Fail("attempt %d of %s waits %s too long for warm machine %s", r.Attempt.Number, r.ID, late, claim.Machine.ID)
 	}
 }
 
 // checkStartWarm checks that a machine is started for the attempt that claimed it.
 func (w *world) checkStartWarm(m *machine, spec port.LaunchSpec) {
 	if m.warm.owned {
-		w.fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
+		w.Fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
 	}
 	r, ok := w.storedRun(spec.Owner)
 	of := m.warm.spec.Warm
 	if of.Tenant != spec.Owner.Tenant || ok && r.Attempt.Number == spec.Owner.Attempt && r.Slot.Pool != of.Pool && r.IsCurrent(spec.Owner.Attempt) {
-		w.fail("warm machine %s of pool %s of %s is started for %+v", m.id, of.Pool, of.Tenant, spec.Owner)
+		w.Fail("warm machine %s of pool %s of %s is started for %+v", m.id, of.Pool, of.Tenant, spec.Owner)
 	}
 	if ok && r.IsCurrent(spec.Owner.Attempt) && !r.HasClaimed(port.Machine{Runner: m.on.runner, ID: m.id}) {
-		w.fail("warm machine %s is started for attempt %d of %s, which has not claimed it", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+		w.Fail("warm machine %s is started for attempt %d of %s, which has not claimed it", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	}
 	if spec.Image != m.warm.spec.Image || spec.CPUs != m.warm.spec.CPUs || spec.MemoryMB != m.warm.spec.MemoryMB {
-		w.fail("warm machine %s with %+v is started for %s with %d CPUs and %d MB", m.id, m.warm.spec.WarmKey, spec.Image, spec.CPUs, spec.MemoryMB)
+		w.Fail("warm machine %s with %+v is started for %s with %d CPUs and %d MB", m.id, m.warm.spec.WarmKey, spec.Image, spec.CPUs, spec.MemoryMB)
 	}
 }
 
 // storedRun reads the stored run of an owner.
 func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
 	var err error
-	w.observe(func() {
-		r, err = w.process.store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID})
+	w.Observe(func() {
+		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID})
 	})
 	return r, err == nil
 }
@@ -272,18 +272,18 @@ func (w *world) mayGiveUp(r run.Run, m *machine) bool {
 	if m.warm == nil || claim == nil || claim.Machine.ID != m.id {
 		return false
 	}
-	if r.State != run.ContainerCreating && r.Attempt.StartedAt.Add(2*w.plan.skew).Before(claim.StartBy) { // the clocks of two hosts
+	if r.State != run.ContainerCreating && r.Attempt.StartedAt.Add(2*w.Plan.Skew).Before(claim.StartBy) { // the clocks of two hosts
 		return false
 	}
-	return m.warm.refused || !w.time.now.Add(2*w.plan.skew).Before(claim.StartBy)
+	return m.warm.refused || !w.Time.Now.Add(2*w.Plan.Skew).Before(claim.StartBy)
 }
 
 // checkDestroyIdle checks that no attempt needs a machine on which no attempt was started.
 func (w *world) checkDestroyIdle(m *machine) {
 	var stored []platform.WarmMachine
 	of := m.warm.spec.Warm
-	w.observe(func() {
-		stored, _ = w.process.store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
+	w.Observe(func() {
+		stored, _ = w.Process.Store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
 	})
 	for _, record := range stored {
 		if record.ID != of.ID || record.Machine.ID != m.id {
@@ -291,7 +291,7 @@ func (w *world) checkDestroyIdle(m *machine) {
 		}
 		r, ok := w.storedRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
 		if record.Phase == platform.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
-			w.fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
+			w.Fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
 		}
 	}
 }
@@ -306,9 +306,9 @@ func (w *world) checkCold(spec port.LaunchSpec) {
 	key := platform.WarmKey{Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB, Region: spec.Region}
 	for of, record := range w.warm.records {
 		m := w.machines.byID[record.Machine.ID]
-		long := w.time.now.Sub(record.since) > 30*time.Second+2*w.plan.skew
+		long := w.Time.Now.Sub(record.since) > 30*time.Second+2*w.Plan.Skew
 		if of.Pool == r.Slot.Pool && record.Claimable(key, spec.Placement) && long && m.alive() && w.poolOf(of.Pool).warmOff().IsZero() {
-			w.fail("attempt %d of %s gets a new machine while warm machine %s is ready", r.Attempt.Number, r.ID, m.id)
+			w.Fail("attempt %d of %s gets a new machine while warm machine %s is ready", r.Attempt.Number, r.ID, m.id)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -45,17 +47,17 @@ func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.Mach
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.chance(w.warm.ways.slow) {
-		w.time.sleep(w.upTo(slowest))
+	if w.Chance(w.warm.ways.slow) {
+		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.named(spec.Name)
 	switch {
 	case m != nil && (m.warm == nil || m.warm.owned || m.warm.spec.Warm != spec.Warm):
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the name belongs to another machine")
 	case m != nil:
-	case w.down(throttling), w.chance(w.plan.throttles):
+	case w.Down(harness.Throttling), w.Chance(w.Plan.Throttles):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines created at once")
-	case w.chance(w.plan.noCapacity):
+	case w.Chance(w.Plan.NoCapacity):
 		return port.MachineStatus{}, fault.New(fault.Capacity, "no capacity")
 	default:
 		m = f.prepare(spec)
@@ -67,33 +69,33 @@ func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.Mach
 func (f flyMachines) prepare(spec port.WarmSpec) *machine {
 	w := f.w
 	f.created++
-	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.provider, phase: port.MachineCreating, visibleAt: w.time.now}
+	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.provider, phase: port.MachineCreating, visibleAt: w.Time.Now}
 	m.spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
-	m.warm = &warmFacts{spec: spec, createdAt: w.time.now}
-	if w.chance(w.plan.invisible) {
-		m.visibleAt = m.visibleAt.Add(w.upTo(20 * time.Second))
+	m.warm = &warmFacts{spec: spec, createdAt: w.Time.Now}
+	if w.Chance(w.Plan.Invisible) {
+		m.visibleAt = m.visibleAt.Add(w.UpTo(20 * time.Second))
 	}
-	if w.chance(w.plan.stuck) {
-		m.stuckUntil = w.time.now.Add(w.upTo(3 * time.Minute))
+	if w.Chance(w.Plan.Stuck) {
+		m.stuckUntil = w.Time.Now.Add(w.UpTo(3 * time.Minute))
 	}
 	f.byID[m.id] = m
 	f.live = append(f.live, m)
-	w.note("%s is prepared for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
-	if w.chance(w.plan.strangers) {
-		w.time.push(w.upTo(w.longest), true, func() {
+	w.Note("%s is prepared for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
+	if w.Chance(w.Plan.Strangers) {
+		w.Time.Push(w.UpTo(w.Longest), true, func() {
 			if m.isKept() {
 				f.drop(m)
 			}
 			if m.alive() {
-				w.note("a stranger destroys %s", m.id)
+				w.Note("a stranger destroys %s", m.id)
 				w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
 				m.removed = true
 				f.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 			}
 		})
 	}
-	if !w.chance(w.warm.ways.stuckCreated) {
-		w.soon(w.upTo(5*time.Second), func() {
+	if !w.Chance(w.warm.ways.stuckCreated) {
+		w.soon(w.UpTo(5*time.Second), func() {
 			if m.phase == port.MachineCreating && m.idle() && !m.destroyed {
 				m.enter(port.MachineEnding)
 			}
@@ -109,15 +111,15 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.chance(w.warm.ways.slow) {
-		w.time.sleep(w.upTo(slowest))
+	if w.Chance(w.warm.ways.slow) {
+		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.own(of)
 	switch {
 	case m == nil, !m.alive(), m.destroyed:
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "no such machine")
 	case m.warm == nil:
-		w.fail("%s is started for attempt %d of %s and was not created stopped", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+		w.Fail("%s is started for attempt %d of %s and was not created stopped", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine runs")
 	case m.warm.owned && m.spec.Owner == spec.Owner:
 		return f.warmAnswer(m)
@@ -128,9 +130,9 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 	switch {
 	case m.warm.owned || m.phase != port.MachineEnding:
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.phase)
-	case w.chance(w.plan.throttles * 0.2):
+	case w.Chance(w.Plan.Throttles * 0.2):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
-	case w.chance(w.warm.ways.noRoom):
+	case w.Chance(w.warm.ways.noRoom):
 		m.warm.refused = true
 		return port.MachineStatus{}, fault.New(fault.Capacity, "the host has no room")
 	}
@@ -141,7 +143,7 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 	m.enter(port.MachineCreating)
 	w.checkSecrets(spec)
 	w.checkLaunch(m)
-	w.note("%s is started for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	w.Note("%s is started for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	f.startLater(m)
 	return f.warmAnswer(m)
 }
@@ -149,15 +151,15 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 // startLater draws whether and when a warm machine starts.
 func (f flyMachines) startLater(m *machine) {
 	w := f.w
-	if w.chance(w.plan.neverStart) {
+	if w.Chance(w.Plan.NeverStart) {
 		return
 	}
 	w.addWorkers(m)
-	begin := w.upTo(2 * time.Second)
+	begin := w.UpTo(2 * time.Second)
 	switch {
-	case w.chance(w.warm.ways.late):
-		begin = 8*time.Second + w.upTo(20*time.Second)
-	case w.chance(w.plan.immediate):
+	case w.Chance(w.warm.ways.late):
+		begin = 8*time.Second + w.UpTo(20*time.Second)
+	case w.Chance(w.Plan.Immediate):
 		begin = 0
 	}
 	w.soon(begin, m.start)
@@ -165,10 +167,10 @@ func (f flyMachines) startLater(m *machine) {
 
 // warmAnswer is like answer for a warm machine.
 func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
-	if !f.w.chance(f.w.plan.lostCalls) {
+	if !f.w.Chance(f.w.Plan.LostCalls) {
 		return m.view(), nil
 	}
-	f.w.note("response about %s is lost", m.id)
+	f.w.Note("response about %s is lost", m.id)
 	if m.warm.owned {
 		f.w.unknownMachines++
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -19,8 +21,8 @@ const spare = "spare"
 // spread is the time over which clients submit their requests. With warm machines it is long
 // enough for some to become ready.
 func (w *world) spread() time.Duration {
-	if w.warmed() {
-		return max(w.longest/2, 5*time.Minute)
+	if w.Warmed() {
+		return max(w.Longest/2, 5*time.Minute)
 	}
 	return time.Minute
 }
@@ -43,22 +45,22 @@ type warmSetting struct {
 // drawWarm draws the pools with warm machines.
 func (w *world) drawWarm() {
 	some := func(most float64) float64 {
-		if w.random.IntN(2) == 0 {
+		if w.Random.IntN(2) == 0 {
 			return 0
 		}
-		return w.random.Float64() * most
+		return w.Random.Float64() * most
 	}
-	w.requests = 4 + w.random.IntN(10)
+	w.Requests = 4 + w.Random.IntN(10)
 	w.warm = &warmth{ways: warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}}
-	if !w.mixed() {
-		w.config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}}
-		if w.chance(0.5) {
-			w.pools = append(w.pools, &pool{id: "pool-1", definition: pools.Definition{Limit: w.random.IntN(4), QueueLimit: new(0)}})
+	if !w.Mixed() {
+		w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}}
+		if w.Chance(0.5) {
+			w.pools = append(w.pools, &pool{id: "pool-1", definition: pools.Definition{Limit: w.Random.IntN(4), QueueLimit: new(0)}})
 		}
 	}
 	w.pools = append(w.pools, &pool{id: spare, definition: pools.Definition{Placement: platform.Placement{Runner: platform.RunnerFly}, QueueLimit: new(0)}})
 	for _, p := range w.pools {
-		if p.keepsWarm() && (p.id == w.config.Pool || w.chance(0.8)) {
+		if p.keepsWarm() && (p.id == w.Config.Pool || w.Chance(0.8)) {
 			p.definition.Warm = w.drawSetting()
 			p.settings = []warmSetting{{warm: p.definition.Warm}}
 		}
@@ -72,18 +74,18 @@ func (p *pool) keepsWarm() bool {
 
 // drawSetting draws the setting of warm machines.
 func (w *world) drawSetting() *platform.Warm {
-	s := &platform.Warm{Max: 1 + w.random.IntN(5)}
-	if w.chance(0.6) {
-		s.After, s.Max = platform.WarmRecycle, 1+w.random.IntN(2) // few machines, so that they are claimed again
+	s := &platform.Warm{Max: 1 + w.Random.IntN(5)}
+	if w.Chance(0.6) {
+		s.After, s.Max = platform.WarmRecycle, 1+w.Random.IntN(2) // few machines, so that they are claimed again
 	}
-	s.Min = s.Max - w.random.IntN(s.Max+1)*w.random.IntN(2)
-	if w.chance(0.7) {
-		s.Ahead = w.between(time.Second, w.longest)
+	s.Min = s.Max - w.Random.IntN(s.Max+1)*w.Random.IntN(2)
+	if w.Chance(0.7) {
+		s.Ahead = w.Between(time.Second, w.Longest)
 	}
-	if w.chance(0.5) && (s.After == "" || w.chance(0.3)) {
-		s.MaxAge = w.between(10*time.Second, w.longest)
+	if w.Chance(0.5) && (s.After == "" || w.Chance(0.3)) {
+		s.MaxAge = w.Between(10*time.Second, w.Longest)
 	}
-	if w.chance(0.2) {
+	if w.Chance(0.2) {
 		s.MemoryMB = 512
 	}
 	return s
@@ -101,7 +103,7 @@ func (p *pool) setWarm(s *platform.Warm) (done func(at time.Time)) {
 // if they are on.
 func (p *pool) warmOff() time.Time {
 	if len(p.settings) == 0 {
-		return start
+		return harness.Start
 	}
 	if last := p.settings[len(p.settings)-1]; last.warm == nil {
 		return last.doneAt
@@ -128,25 +130,25 @@ func (p *pool) warmLimits(since time.Time) (most int, age time.Duration) {
 
 // operateWarm changes the settings of warm machines, and drains and deletes pools.
 func (w *world) operateWarm() {
-	for range w.random.IntN(6) {
-		w.time.sleep(w.upTo(w.longest / 2))
-		p := w.pools[w.random.IntN(len(w.pools))]
+	for range w.Random.IntN(6) {
+		w.Time.Sleep(w.UpTo(w.Longest / 2))
+		p := w.pools[w.Random.IntN(len(w.pools))]
 		switch {
 		case !p.keepsWarm():
-		case p.id == spare && w.chance(0.5):
+		case p.id == spare && w.Chance(0.5):
 			w.deletePool(p)
-			w.time.sleep(w.upTo(w.longest / 4))
+			w.Time.Sleep(w.UpTo(w.Longest / 4))
 			w.changeWarm(p, w.drawSetting())
-		case w.chance(0.25):
+		case w.Chance(0.25):
 			w.changeWarm(p, nil)
-		case p.id == w.config.Pool && w.chance(0.3) && !w.mixed():
+		case p.id == w.Config.Pool && w.Chance(0.3) && !w.Mixed():
 			done := p.setWarm(nil)
 			w.drain()
-			done(w.time.now)
-			w.time.sleep(w.upTo(w.longest / 4))
+			done(w.Time.Now)
+			w.Time.Sleep(w.UpTo(w.Longest / 4))
 			done = p.setWarm(p.definition.Warm)
 			w.undrain()
-			done(w.time.now)
+			done(w.Time.Now)
 		default:
 			w.changeWarm(p, w.drawSetting())
 		}
@@ -166,27 +168,27 @@ func (w *world) changeWarm(p *pool, s *platform.Warm) {
 	p.definition.Warm = s
 	done := p.setWarm(s)
 	w.jobCall(fmt.Sprintf("warm machines of %s: %+v", p.id, s), func(ctx context.Context) error { return w.putPool(ctx, p) })
-	done(w.time.now)
+	done(w.Time.Now)
 }
 
 // deletePool deletes a pool. The deletion is refused while a run of the pool has not ended.
 func (w *world) deletePool(p *pool) {
 	done := p.setWarm(nil)
 	for {
-		err := w.clientCall(func(ctx context.Context) error {
-			return w.system.Pools.Delete(ctx, client, p.id, change.Precondition{})
+		err := w.ClientCall(func(ctx context.Context) error {
+			return w.System.Pools.Delete(ctx, harness.Client, p.id, change.Precondition{})
 		})
-		w.note("deletion of %s: %v", p.id, err)
+		w.Note("deletion of %s: %v", p.id, err)
 		f, known := errors.AsType[*fault.Fault](err)
 		if err == nil || known && f.Code == fault.NotFound {
-			done(w.time.now)
+			done(w.Time.Now)
 			return
 		}
 		if known && f.Code == fault.PoolInUse {
 			p.settings = slices.Delete(p.settings, len(p.settings)-1, len(p.settings))
 			return
 		}
-		w.time.sleep(w.upTo(5 * time.Second))
+		w.Time.Sleep(w.UpTo(5 * time.Second))
 	}
 }
 
@@ -222,7 +224,7 @@ func (w *world) warmQuiet() bool {
 func (w *world) endWarm() {
 	if w.warm != nil && !w.warm.closing && w.warm.operated {
 		w.warm.closing = true
-		w.time.after(0, w.closeWarm)
+		w.Time.After(0, w.closeWarm)
 	}
 }
 
@@ -230,9 +232,9 @@ func (w *world) endWarm() {
 // which may be deleted.
 func (w *world) drawWarmJob(d map[string]any) {
 	if d["pool"] == spare {
-		d["pool"] = w.config.Pool
+		d["pool"] = w.Config.Pool
 	}
-	if w.chance(0.3) {
+	if w.Chance(0.3) {
 		d["resources"] = map[string]any{"memoryMB": 512}
 	}
 }

@@ -1,8 +1,11 @@
 package simulation
 
-import "github.com/sortie-dev/sortie/shared/port"
+import (
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+	"github.com/sortie-dev/sortie/shared/port"
+)
 
-var _ watch = (*world)(nil)
+var _ harness.Watch = (*world)(nil)
 
 // Started implements watch.
 func (w *world) Started() { w.startEvents() }

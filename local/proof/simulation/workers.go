@@ -44,12 +44,12 @@ type worker struct {
 
 // startWorkers schedules the start of a machine and draws the behaviour of its workers.
 func (w *world) startWorkers(m *machine) {
-	if w.chance(w.plan.neverStart) {
+	if w.Chance(w.Plan.NeverStart) {
 		return
 	}
 	w.addWorkers(m)
-	begin := w.upTo(5 * time.Second)
-	if w.chance(w.plan.immediate) {
+	begin := w.UpTo(5 * time.Second)
+	if w.Chance(w.Plan.Immediate) {
 		begin = 0
 	}
 	w.soon(begin, m.start)
@@ -58,17 +58,17 @@ func (w *world) startWorkers(m *machine) {
 // addWorkers draws the behaviour of the workers of a machine.
 func (w *world) addWorkers(m *machine) {
 	count := 1
-	if w.chance(w.plan.clones) {
+	if w.Chance(w.Plan.Clones) {
 		count = 2
 	}
-	modern := w.chance(w.plan.workerContract)
+	modern := w.Chance(w.Plan.WorkerContract)
 	for i := range count {
-		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.chance(w.plan.ignoreSignals)}
+		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.Chance(w.Plan.IgnoreSignals)}
 		p.exits = !modern && m.spec.Env[contract.CompletionVariable] == string(spec.CompletionExit)
-		p.handlesSigterm = modern && w.chance(0.5)
-		p.obeysDeadline, p.patient = w.chance(0.5), w.chance(0.3)
+		p.handlesSigterm = modern && w.Chance(0.5)
+		p.obeysDeadline, p.patient = w.Chance(0.5), w.Chance(0.3)
 		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {
-			w.fail("cannot decode the envelope of %s: %v", m.id, err)
+			w.Fail("cannot decode the envelope of %s: %v", m.id, err)
 		}
 		p.token = p.envelope.TaskToken
 		m.workers = append(m.workers, p)
@@ -80,7 +80,7 @@ func (m *machine) start() {
 	if m.phase != port.MachineCreating {
 		return
 	}
-	m.ranAt = m.on.w.time.now
+	m.ranAt = m.on.w.Time.Now
 	m.on.w.checkRuns(m)
 	m.enter(port.MachineRunning)
 	for _, p := range m.workers {
@@ -94,14 +94,14 @@ func (w *world) soon(d time.Duration, do func()) {
 		do()
 		return
 	}
-	w.time.after(d, do)
+	w.Time.After(d, do)
 }
 
 // gone reports whether the process has ended.
 func (p *worker) gone() bool { return p.exited || p.m.phase != port.MachineRunning }
 
 // frozen reports whether the process is stopped now.
-func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.time.now) }
+func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.Time.Now) }
 
 // healthy reports whether the process runs and was never frozen or silent.
 func (p *worker) healthy() bool { return !p.gone() && !p.silent && !p.wasFrozen }
@@ -109,14 +109,14 @@ func (p *worker) healthy() bool { return !p.gone() && !p.silent && !p.wasFrozen 
 // later schedules do in the process. The call is dropped if the process has ended by then, and
 // delayed while the process is frozen.
 func (p *worker) later(d time.Duration, do func()) {
-	p.w.time.after(d, func() { p.resume(do) })
+	p.w.Time.After(d, func() { p.resume(do) })
 }
 
 func (p *worker) resume(do func()) {
 	switch {
 	case p.gone():
 	case p.frozen():
-		p.later(p.frozenUntil.Sub(p.w.time.now), do)
+		p.later(p.frozenUntil.Sub(p.w.Time.Now), do)
 	default:
 		do()
 	}
@@ -128,22 +128,22 @@ func (p *worker) start() {
 	if p.gone() {
 		return
 	}
-	if w.chance(w.plan.freezes) {
-		p.later(w.upTo(w.longest/2), func() {
+	if w.Chance(w.Plan.Freezes) {
+		p.later(w.UpTo(w.Longest/2), func() {
 			p.wasFrozen = true
-			p.frozenUntil = w.time.now.Add(w.upTo(w.longest / 2))
-			w.note("%s is frozen for %s", p.name, p.frozenUntil.Sub(w.time.now))
+			p.frozenUntil = w.Time.Now.Add(w.UpTo(w.Longest / 2))
+			w.Note("%s is frozen for %s", p.name, p.frozenUntil.Sub(w.Time.Now))
 		})
 	}
 	if p.workerContract {
 		p.reportStarted()
 		return
 	}
-	pause := w.upTo(min(90*time.Second, w.longestWork()))
+	pause := w.UpTo(min(90*time.Second, w.longestWork()))
 	if p.m.isServer() {
-		pause = w.upTo(w.longest)
+		pause = w.UpTo(w.Longest)
 	}
-	if w.chance(w.plan.immediate) {
+	if w.Chance(w.Plan.Immediate) {
 		pause = 0
 	}
 	w.soon(pause, func() { p.resume(p.endWork) })
@@ -181,26 +181,26 @@ func (p *worker) terminate() {
 // endWork draws the end of the work.
 func (p *worker) endWork() {
 	w := p.w
-	if p.cancelling || p.m.isServer() && w.isHealed() {
+	if p.cancelling || p.m.isServer() && w.IsHealed() {
 		return
 	}
-	switch draw := w.random.Float64(); {
-	case draw < w.plan.lost:
+	switch draw := w.Random.Float64(); {
+	case draw < w.Plan.Lost:
 		p.exit(1)
-	case draw < w.plan.lost+0.03:
+	case draw < w.Plan.Lost+0.03:
 		w.machines.end(p.m, port.Exit{Code: 137, Signal: 9, OOM: true})
-	case draw < w.plan.lost+0.05:
-		w.note("%s makes no more calls", p.name)
+	case draw < w.Plan.Lost+0.05:
+		w.Note("%s makes no more calls", p.name)
 		p.silent = true
-	case draw < w.plan.lost+0.07:
-		w.note("%s does not end", p.name)
+	case draw < w.Plan.Lost+0.07:
+		w.Note("%s does not end", p.name)
 	case p.workerContract:
 		p.complete(p.result())
 	case p.exits:
-		p.exit([]int{0, 0, 0, 0, 1, 2, 75}[w.random.IntN(7)])
-	case draw < w.plan.lost+0.11:
+		p.exit([]int{0, 0, 0, 0, 1, 2, 75}[w.Random.IntN(7)])
+	case draw < w.Plan.Lost+0.11:
 		p.report(contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"})
-	case draw < w.plan.lost+0.14:
+	case draw < w.Plan.Lost+0.14:
 		p.report(contract.Callback{Status: contract.StatusSuccess})
 	default:
 		upload := p.upload(limit.OutputPrefix(p.task()) + "out.xml")
@@ -219,13 +219,13 @@ func (p *worker) attempt() int { return p.m.spec.Owner.Attempt }
 func (p *worker) upload(key string) contract.TaskOutput {
 	w, body := p.w, outputOf(p.task(), p.attempt())
 	size, good := int64(len(body)), true
-	if w.chance(0.04) {
+	if w.Chance(0.04) {
 		size, good = size+1, false
 	}
-	if w.chance(0.04) {
+	if w.Chance(0.04) {
 		good = false
 	} else {
-		w.buckets.buckets[port.Uploads][key] = body
+		w.Buckets.Buckets[port.Uploads][key] = body
 	}
 	if !good {
 		w.attempt(p.task(), p.attempt()).defectiveOutput = true
@@ -243,20 +243,20 @@ func outputOf(task string, attempt int) []byte {
 func (p *worker) report(body contract.Callback) {
 	w := p.w
 	body.TaskID = p.task()
-	if w.chance(w.plan.late) {
-		w.time.after(w.upTo(10*time.Minute), func() { p.post(body) })
-		p.later(w.upTo(2*time.Second), func() { p.exit(0) })
+	if w.Chance(w.Plan.Late) {
+		w.Time.After(w.UpTo(10*time.Minute), func() { p.post(body) })
+		p.later(w.UpTo(2*time.Second), func() { p.exit(0) })
 		return
 	}
 	if !p.post(body).conclusive() {
-		p.later(time.Second+w.upTo(4*time.Second), func() { p.report(body) })
+		p.later(time.Second+w.UpTo(4*time.Second), func() { p.report(body) })
 		return
 	}
-	if w.chance(w.plan.late) {
-		w.time.after(w.upTo(time.Minute), func() { p.post(body) })
+	if w.Chance(w.Plan.Late) {
+		w.Time.After(w.UpTo(time.Minute), func() { p.post(body) })
 	}
-	if !w.chance(0.1) { // otherwise the process stays
-		p.later(w.upTo(3*time.Second), func() { p.exit(0) })
+	if !w.Chance(0.1) { // otherwise the process stays
+		p.later(w.UpTo(3*time.Second), func() { p.exit(0) })
 	}
 }
 

@@ -3,12 +3,14 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // world is the state of one simulation.
 type world struct {
-	*base
+	*harness.Base
 
 	machines *machines
 	// engine is one of the platforms of the machines in a mixed world.
@@ -69,29 +71,29 @@ type world struct {
 
 func newWorld(seed uint64, dir string) *world {
 	w := &world{
-		base: newBase(seed, dir), attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{}, runs: map[string]*runFacts{},
+		Base: harness.NewBase(seed, dir), attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{}, runs: map[string]*runFacts{},
 		last: map[string]*run.Run{}, schedules: map[scheduleKey]nominal{},
 		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{},
 	}
-	w.watch = w
+	w.Watch = w
 	w.machines = &machines{w: w, byID: map[string]*machine{}}
-	w.plan = w.drawPlan()
-	w.config = w.drawConfig()
+	w.Plan = w.DrawPlan()
+	w.Config = w.DrawConfig()
 	w.drawDeadline()
-	if w.contended() {
+	if w.Contended() {
 		w.drawContention()
 	}
-	if w.admitting() {
+	if w.Admitting() {
 		w.drawAdmitting()
 	}
 	w.drawPools()
-	if w.warmed() {
+	if w.Warmed() {
 		w.drawWarm()
 	}
-	if w.serves() {
+	if w.Serves() {
 		w.drawFleet()
 	}
-	w.runner, w.broken = w.newRunner()
+	w.Runner, w.Broken = w.newRunner()
 	w.drawJobs()
 	w.events = newStreamModel(w)
 	w.drawSubscribers()

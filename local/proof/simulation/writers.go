@@ -17,15 +17,15 @@ type turner interface {
 
 // writerTurns returns the turns of a host, with injected faults. The local home has one host.
 func (w *world) writerTurns(c clock.Clock) delivery.TurnTaking {
-	if !w.home.survivesCrash() {
+	if !w.Home.SurvivesCrash() {
 		return delivery.NoTurns{}
 	}
-	of, ok := w.process.store.(turner)
+	of, ok := w.Process.Store.(turner)
 	if !ok {
-		w.fail("the store %T has no turns", w.process.store)
+		w.Fail("the store %T has no turns", w.Process.Store)
 	}
 	faulty := faultyTurns{of, w}
-	return delivery.NewTurns(faulty, faulty, c, w.log, w.random.Float64)
+	return delivery.NewTurns(faulty, faulty, c, w.Log, w.Random.Float64)
 }
 
 // faultyTurns are turns with injected faults. A process can crash while it waits for its turn

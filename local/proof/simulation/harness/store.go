@@ -1,4 +1,4 @@
-package simulation
+package harness
 
 import (
 	"context"
@@ -12,20 +12,20 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// slowest limits the time of a slow commit.
-const slowest = 20 * time.Second
+// Slowest limits the time of a slow commit.
+const Slowest = 20 * time.Second
 
 // crashingStore is a store whose process can crash before and after a commit.
 type crashingStore struct {
 	port.Store
-	w *base
+	W *Base
 }
 
 // Create implements port.Store.
 func (s *crashingStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
-	s.w.maybeCrash()
+	s.W.MaybeCrash()
 	existing, err := s.Store.Create(ctx, first, key, with...)
-	s.w.maybeCrash()
+	s.W.MaybeCrash()
 	return existing, err
 }
 
@@ -46,7 +46,7 @@ func (s *crashingStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.
 
 // WriteResources implements port.Store.
 func (s *crashingStore) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
-	if !s.w.serves() { // no check depends on the platforms' last refusals
+	if !s.W.Serves() { // no check depends on the platforms' last refusals
 		return s.Store.WriteResources(ctx, save, remove, notes...)
 	}
 	return s.around(func() error { return s.Store.WriteResources(ctx, save, remove, notes...) })
@@ -54,12 +54,12 @@ func (s *crashingStore) WriteResources(ctx context.Context, save, remove []port.
 
 // around makes a commit, which may be slow. The process can crash before and after it.
 func (s *crashingStore) around(commit func() error) error {
-	s.w.maybeCrash()
-	if s.w.chance(s.w.plan.slowCommits) {
-		s.w.time.sleep(s.w.upTo(slowest))
+	s.W.MaybeCrash()
+	if s.W.Chance(s.W.Plan.SlowCommits) {
+		s.W.Time.Sleep(s.W.UpTo(Slowest))
 	}
 	err := commit()
-	s.w.maybeCrash()
+	s.W.MaybeCrash()
 	return err
 }
 
@@ -71,67 +71,67 @@ func (s *crashingStore) Commit(ctx context.Context, writes ...port.Write) error 
 // observedStore records which data may have changed.
 type observedStore struct {
 	port.Store
-	w *base
+	W *Base
 }
 
 // Create implements port.Store.
 func (s observedStore) Create(ctx context.Context, first port.Write, key *port.IdempotencyKey, with ...port.Write) (*run.Run, error) {
-	if err := interrupted(ctx); err != nil {
+	if err := Interrupted(ctx); err != nil {
 		return nil, err
 	}
 	existing, err := s.Store.Create(ctx, first, key, with...)
 	for _, each := range append(with, first) {
-		s.w.records.touch(each.Run.Ref())
+		s.W.Records.touch(each.Run.Ref())
 	}
-	s.w.watch.Written(err)
+	s.W.Watch.Written(err)
 	return existing, err
 }
 
 // Commit implements port.Store.
 func (s observedStore) Commit(ctx context.Context, writes ...port.Write) error {
-	if err := interrupted(ctx); err != nil {
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
 	err := s.Store.Commit(ctx, writes...)
 	for _, each := range writes {
-		s.w.records.touch(each.Run.Ref())
+		s.W.Records.touch(each.Run.Ref())
 		if each.Warm != nil {
-			s.w.watch.TouchWarm(*each.Warm)
+			s.W.Watch.TouchWarm(*each.Warm)
 		}
 	}
-	s.w.watch.Written(err)
+	s.W.Watch.Written(err)
 	return err
 }
 
 // SavePool implements port.Store.
 func (s observedStore) SavePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
-	if err := interrupted(ctx); err != nil {
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
 	err := s.Store.SavePool(ctx, p, notes...)
-	s.w.watch.Written(err, notes...)
+	s.W.Watch.Written(err, notes...)
 	return err
 }
 
 // DeletePool implements port.Store.
 func (s observedStore) DeletePool(ctx context.Context, p platform.Pool, notes ...port.Note) error {
-	if err := interrupted(ctx); err != nil {
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
 	err := s.Store.DeletePool(ctx, p, notes...)
-	s.w.watch.Written(err, notes...)
+	s.W.Watch.Written(err, notes...)
 	return err
 }
 
 // WriteResources implements port.Store.
 func (s observedStore) WriteResources(ctx context.Context, save, remove []port.Resource, notes ...port.Note) error {
-	if err := interrupted(ctx); err != nil {
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
 	err := s.Store.WriteResources(ctx, save, remove, notes...)
-	s.w.watch.SetsWritten(err, save, remove)
+	s.W.Watch.SetsWritten(err, save, remove)
 	if len(notes) > 0 {
-		s.w.watch.Written(err, notes...)
+		s.W.Watch.Written(err, notes...)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ func (s observedStore) SaveJob(ctx context.Context, j job.Job, notes ...port.Not
 func (s observedStore) FireJob(ctx context.Context, j job.Job, firings ...port.Write) error {
 	err := s.observeJob(ctx, j, func() error { return s.Store.FireJob(ctx, j, firings...) })
 	for _, each := range firings {
-		s.w.records.touch(each.Run.Ref())
+		s.W.Records.touch(each.Run.Ref())
 	}
 	return err
 }
@@ -156,19 +156,19 @@ func (s observedStore) DeleteJob(ctx context.Context, j job.Job, notes ...port.N
 }
 
 func (s observedStore) observeJob(ctx context.Context, j job.Job, commit func() error, notes ...port.Note) error {
-	if err := interrupted(ctx); err != nil {
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
 	err := commit()
-	s.w.watch.TouchJob(j.ID)
-	s.w.watch.Written(err, notes...)
+	s.W.Watch.TouchJob(j.ID)
+	s.W.Watch.Written(err, notes...)
 	return err
 }
 
 // crashingRunner is a runner whose caller can crash before and after a call.
 type crashingRunner struct {
 	port.Runner
-	w *base
+	W *Base
 }
 
 // ListOf implements port.RunnerLists.
@@ -181,9 +181,9 @@ func (r crashingRunner) ListOf(ctx context.Context, runner string, each func(por
 
 // Launch implements port.Runner.
 func (r crashingRunner) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	m, err := r.Runner.Launch(ctx, spec)
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	return m, err
 }
 
@@ -195,17 +195,17 @@ type crashingWarm struct {
 
 // Prepare implements port.WarmMachines.
 func (r crashingWarm) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	m, err := r.machines.Prepare(ctx, spec)
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	return m, err
 }
 
 // StartWarm implements port.WarmMachines.
 func (r crashingWarm) StartWarm(ctx context.Context, m port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	status, err := r.machines.StartWarm(ctx, m, spec)
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	return status, err
 }
 
@@ -223,10 +223,10 @@ func (s *crashingStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) 
 // the database.
 func (s *crashingStore) Holders(ctx context.Context, tenant, pool string, limit int) ([]run.Ref, error) {
 	found, err := s.Store.Holders(ctx, tenant, pool, limit)
-	if err == nil && s.w.tasksOf(pool, "") > 0 {
-		for _, t := range s.w.tasks {
-			if t.pool == pool {
-				found = append(found, t.ref)
+	if err == nil && s.W.TasksOf(pool, "") > 0 {
+		for _, t := range s.W.Tasks {
+			if t.Pool == pool {
+				found = append(found, t.Ref)
 			}
 		}
 	}
@@ -235,55 +235,55 @@ func (s *crashingStore) Holders(ctx context.Context, tenant, pool string, limit 
 
 // Load implements port.Store.
 func (s *crashingStore) Load(ctx context.Context, ref run.Ref) (run.Run, error) {
-	if !s.w.serves() || !strings.HasPrefix(ref.ID, "task-") {
+	if !s.W.Serves() || !strings.HasPrefix(ref.ID, "task-") {
 		return s.Store.Load(ctx, ref)
 	}
-	for _, t := range s.w.tasks {
-		if t.ref == ref {
-			r := run.Run{Tenant: ref.Tenant, ID: ref.ID, State: run.Running, Slot: platform.Slot{Pool: t.pool, State: platform.SlotHeld}}
-			r.Attempt.Replica = t.replica
+	for _, t := range s.W.Tasks {
+		if t.Ref == ref {
+			r := run.Run{Tenant: ref.Tenant, ID: ref.ID, State: run.Running, Slot: platform.Slot{Pool: t.Pool, State: platform.SlotHeld}}
+			r.Attempt.Replica = t.Replica
 			return r, nil
 		}
 	}
 	return run.Run{}, port.ErrNotFound
 }
 
-// tasksOf counts the tasks of a replica. An empty replica means all of the pool.
-func (w *base) tasksOf(pool, replica string) (n int) {
-	w.tasks = slices.DeleteFunc(w.tasks, func(t *replicaTask) bool { return !w.time.now.Before(t.until) })
-	for _, t := range w.tasks {
-		if t.pool == pool && (replica == "" || t.replica == replica) {
+// TasksOf counts the tasks of a replica. An empty replica means all of the pool.
+func (w *Base) TasksOf(pool, replica string) (n int) {
+	w.Tasks = slices.DeleteFunc(w.Tasks, func(t *ReplicaTask) bool { return !w.Time.Now.Before(t.Until) })
+	for _, t := range w.Tasks {
+		if t.Pool == pool && (replica == "" || t.Replica == replica) {
 			n++
 		}
 	}
 	return n
 }
 
-// replicaTask is a task with a slot of a replica.
-type replicaTask struct {
-	ref           run.Ref
-	pool, replica string
-	// of is the id of the replica's run.
-	of    string
-	until time.Time
+// ReplicaTask is a task with a slot of a replica.
+type ReplicaTask struct {
+	Ref           run.Ref
+	Pool, Replica string
+	// Of is the id of the replica's run.
+	Of    string
+	Until time.Time
 }
 
 // SaveWarm implements port.Store.
 func (s observedStore) SaveWarm(ctx context.Context, m platform.WarmMachine) error {
-	defer s.w.watch.TouchWarm(m)
+	defer s.W.Watch.TouchWarm(m)
 	return s.Store.SaveWarm(ctx, m)
 }
 
 // DeleteWarm implements port.Store.
 func (s observedStore) DeleteWarm(ctx context.Context, m platform.WarmMachine) error {
-	defer s.w.watch.TouchWarm(m)
+	defer s.W.Watch.TouchWarm(m)
 	return s.Store.DeleteWarm(ctx, m)
 }
 
 // Recycle implements port.WarmMachines.
 func (r crashingWarm) Recycle(ctx context.Context, m port.Machine, spec port.WarmSpec) (port.MachineStatus, error) {
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	status, err := r.machines.Recycle(ctx, m, spec)
-	r.w.maybeCrash()
+	r.W.MaybeCrash()
 	return status, err
 }

@@ -1,4 +1,4 @@
-package simulation
+package harness
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // memoryDir is a file system in memory on Linux.
 const memoryDir = "/dev/shm"
 
-// withTempDir calls do with a temporary folder, in memory where possible. Durability on disk
+// WithTempDir calls do with a temporary folder, in memory where possible. Durability on disk
 // does not matter, because processes crash here, but never the host.
-func withTempDir(do func(dir string) error) error {
+func WithTempDir(do func(dir string) error) error {
 	dir, err := os.MkdirTemp(memoryDir, "sortie-simulation-")
 	if err != nil {
 		dir, err = os.MkdirTemp("", "sortie-simulation-")
@@ -41,15 +41,15 @@ func copyTemplate(path string) error {
 // template returns the file of an empty database with the tables of the store
 // and the engine.
 var template = sync.OnceValues(func() (file []byte, err error) {
-	err = withTempDir(func(dir string) error {
+	err = WithTempDir(func(dir string) error {
 		path, ctx := filepath.Join(dir, "template.db"), context.Background()
 		db, err := sqlite.Open(ctx, path)
 		if err != nil {
 			return err
 		}
-		_, err = sqlite.NewStore(ctx, db, clock.NewVirtual(start))
+		_, err = sqlite.NewStore(ctx, db, clock.NewVirtual(Start))
 		if err == nil {
-			_, err = sqlite.NewFeed(ctx, db, sqlite.FeedConfig{Clock: clock.NewVirtual(start), Retention: eventRetention})
+			_, err = sqlite.NewFeed(ctx, db, sqlite.FeedConfig{Clock: clock.NewVirtual(Start), Retention: eventRetention})
 		}
 		// Close checkpoints the write-ahead log.
 		if err = errors.Join(err, engine.Migrate(ctx, db), db.Close()); err == nil {

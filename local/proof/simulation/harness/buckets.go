@@ -1,4 +1,4 @@
-package simulation
+package harness
 
 import (
 	"bytes"
@@ -15,21 +15,21 @@ import (
 
 // buckets is an object store in memory that loses calls.
 type buckets struct {
-	w       *base
-	buckets map[port.Bucket]map[string][]byte
+	W       *Base
+	Buckets map[port.Bucket]map[string][]byte
 }
 
-func newBuckets(w *base) *buckets {
+func newBuckets(w *Base) *buckets {
 	return &buckets{w, map[port.Bucket]map[string][]byte{port.Uploads: {}, port.Accepted: {}}}
 }
 
 func (b *buckets) maybeLost(ctx context.Context, call string) error {
-	b.w.maybeInterrupt()
-	if err := interrupted(ctx); err != nil {
+	b.W.MaybeInterrupt()
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
-	if b.w.down(bucketOutage) || b.w.chance(b.w.plan.lostCalls) {
-		b.w.note("bucket call lost: %s", call)
+	if b.W.Down(bucketOutage) || b.W.Chance(b.W.Plan.LostCalls) {
+		b.W.Note("bucket call lost: %s", call)
 		return fault.New(fault.Unavailable, "no response from the object store")
 	}
 	return nil
@@ -44,13 +44,13 @@ func (b *buckets) Head(ctx context.Context, bucket port.Bucket, key string) (por
 }
 
 func (b *buckets) head(bucket port.Bucket, key string) (port.Object, error) {
-	body, ok := b.buckets[bucket][key]
+	body, ok := b.Buckets[bucket][key]
 	if !ok {
 		return port.Object{}, port.ErrNotFound
 	}
 	return port.Object{
 		Key: key, Size: int64(len(body)), ETag: fmt.Sprintf(`"%x"`, sha256.Sum256(body)), ContentType: "application/xml",
-		ModifiedAt: b.w.time.now,
+		ModifiedAt: b.W.Time.Now,
 	}, nil
 }
 
@@ -66,8 +66,8 @@ func (b *buckets) Accept(ctx context.Context, key, etag string) (port.Object, er
 	if object.ETag != etag {
 		return object, port.ErrChanged
 	}
-	b.w.watch.DuringCall(strings.Split(key, "/")[1])
-	b.buckets[port.Accepted][key] = b.buckets[port.Uploads][key]
+	b.W.Watch.DuringCall(strings.Split(key, "/")[1])
+	b.Buckets[port.Accepted][key] = b.Buckets[port.Uploads][key]
 	return object, b.maybeLost(ctx, "response to accept")
 }
 
@@ -76,7 +76,7 @@ func (b *buckets) Put(ctx context.Context, bucket port.Bucket, key, _ string, co
 	if err := b.maybeLost(ctx, "put"); err != nil {
 		return err
 	}
-	b.buckets[bucket][key] = content
+	b.Buckets[bucket][key] = content
 	return b.maybeLost(ctx, "response to put")
 }
 
@@ -91,7 +91,7 @@ func (b *buckets) Replace(ctx context.Context, bucket port.Bucket, key, kind str
 // Open implements port.Outputs.
 func (b *buckets) Open(_ context.Context, bucket port.Bucket, key string, _ port.Span) (io.ReadCloser, port.Object, error) {
 	object, err := b.head(bucket, key)
-	return io.NopCloser(bytes.NewReader(b.buckets[bucket][key])), object, err
+	return io.NopCloser(bytes.NewReader(b.Buckets[bucket][key])), object, err
 }
 
 // PresignGet implements port.Outputs.
@@ -109,7 +109,7 @@ func (b *buckets) Delete(ctx context.Context, bucket port.Bucket, key string) er
 	if err := b.maybeLost(ctx, "delete"); err != nil {
 		return err
 	}
-	delete(b.buckets[bucket], key)
+	delete(b.Buckets[bucket], key)
 	return nil
 }
 
@@ -118,9 +118,9 @@ func (b *buckets) DeletePrefix(ctx context.Context, bucket port.Bucket, prefix s
 	if err := b.maybeLost(ctx, "delete prefix"); err != nil {
 		return err
 	}
-	for key := range b.buckets[bucket] {
+	for key := range b.Buckets[bucket] {
 		if strings.HasPrefix(key, prefix) {
-			delete(b.buckets[bucket], key)
+			delete(b.Buckets[bucket], key)
 		}
 	}
 	return nil

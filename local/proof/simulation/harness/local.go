@@ -1,4 +1,4 @@
-package simulation
+package harness
 
 import (
 	"context"
@@ -19,26 +19,26 @@ type home interface {
 	// releases everything that a process has opened.
 	open(ctx context.Context) (database, error)
 	start(ctx context.Context) error
-	close() error
-	// feed returns the event streams for a process that relays, delivers or reads.
-	feed(ctx context.Context) (port.Feed, error)
-	// changes returns the records of the table's stream in a lane, after the first handled
+	Close() error
+	// Feed returns the event streams for a process that relays, delivers or reads.
+	Feed(ctx context.Context) (port.Feed, error)
+	// Changes returns the records of the table's stream in a lane, after the first handled
 	// ones, that have events. all is the number of all records. The local home has no such
 	// stream.
-	changes(lane, handled int) (records []streamed, all int, err error)
+	Changes(lane, handled int) (records []Streamed, all int, err error)
 	// executions returns the executions that the processes use. states returns them without
 	// faults and quotas.
 	executions() port.Executions
-	states() port.Executions
-	// step does the work of the executions that is due now. due returns the time of their next
+	States() port.Executions
+	// Step does the work of the executions that is due now. due returns the time of their next
 	// work; false without work.
-	step(ctx context.Context) error
-	due() (time.Time, bool)
-	// settle makes all writes visible to reads that may be stale.
-	settle()
-	// survivesCrash reports whether every call runs in its own process, so that the executions
+	Step(ctx context.Context) error
+	Due() (time.Time, bool)
+	// Settle makes all writes visible to reads that may be stale.
+	Settle()
+	// SurvivesCrash reports whether every call runs in its own process, so that the executions
 	// survive a crash.
-	survivesCrash() bool
+	SurvivesCrash() bool
 }
 
 // database is a store with webhooks and the outbox of changes.
@@ -53,15 +53,15 @@ const eventRetention = 400 * 24 * time.Hour
 
 // localHome is SQLite and the local engine, inside the process.
 type localHome struct {
-	w      *base
+	W      *Base
 	path   string
 	db     *sqlite.DB
 	engine *engine.Engine
 }
 
-// newLocalHome returns a home with an empty database.
-func newLocalHome(w *base) (*localHome, error) {
-	h := &localHome{w: w, path: filepath.Join(w.dir, "sortie.db")}
+// NewLocalHome returns a home with an empty database.
+func NewLocalHome(w *Base) (*localHome, error) {
+	h := &localHome{W: w, path: filepath.Join(w.dir, "sortie.db")}
 	return h, copyTemplate(h.path)
 }
 
@@ -71,7 +71,7 @@ func (h *localHome) open(ctx context.Context) (database, error) {
 	if h.db, err = sqlite.Open(ctx, h.path); err != nil {
 		return nil, err
 	}
-	store, err := sqlite.NewStore(ctx, h.db, hostClock{h.w})
+	store, err := sqlite.NewStore(ctx, h.db, HostClock{h.W})
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +79,13 @@ func (h *localHome) open(ctx context.Context) (database, error) {
 	return store, nil
 }
 
-// feed implements home.
-func (h *localHome) feed(ctx context.Context) (port.Feed, error) {
-	return sqlite.NewFeed(ctx, h.db, sqlite.FeedConfig{Clock: hostClock{h.w}, Retention: eventRetention, Random: h.w.random.Uint64})
+// Feed implements home.
+func (h *localHome) Feed(ctx context.Context) (port.Feed, error) {
+	return sqlite.NewFeed(ctx, h.db, sqlite.FeedConfig{Clock: HostClock{h.W}, Retention: eventRetention, Random: h.W.Random.Uint64})
 }
 
-// changes implements home.
-func (h *localHome) changes(int, int) ([]streamed, int, error) { return nil, 0, nil }
+// Changes implements home.
+func (h *localHome) Changes(int, int) ([]Streamed, int, error) { return nil, 0, nil }
 
 // start implements home.
 func (h *localHome) start(ctx context.Context) error {
@@ -94,14 +94,14 @@ func (h *localHome) start(ctx context.Context) error {
 		return err
 	}
 	h.engine, err = engine.New(ctx, engine.Config{
-		DB: h.db, Clock: hostClock{h.w}, Name: "run", MaxEvents: h.w.config.MaxEvents, Definition: machine, Log: h.w.log, Random: h.w.random.Uint64,
-		Invoke: h.w.invoke, Entered: h.w.entered,
+		DB: h.db, Clock: HostClock{h.W}, Name: "run", MaxEvents: h.W.Config.MaxEvents, Definition: machine, Log: h.W.Log, Random: h.W.Random.Uint64,
+		Invoke: h.W.invoke, Entered: h.W.entered,
 	})
 	return err
 }
 
-// close implements home.
-func (h *localHome) close() error {
+// Close implements home.
+func (h *localHome) Close() error {
 	if err := h.db.Close(); err != nil {
 		return errors.Join(errors.New("cannot close the database"), err)
 	}
@@ -111,25 +111,25 @@ func (h *localHome) close() error {
 // executions implements home.
 func (h *localHome) executions() port.Executions { return h.engine }
 
-// states implements home.
-func (h *localHome) states() port.Executions { return h.engine }
+// States implements home.
+func (h *localHome) States() port.Executions { return h.engine }
 
-// step implements home.
-func (h *localHome) step(ctx context.Context) error {
+// Step implements home.
+func (h *localHome) Step(ctx context.Context) error {
 	if _, err := h.engine.Step(ctx); err != nil {
 		return fmt.Errorf("step of the engine: %w", err)
 	}
 	return nil
 }
 
-// due implements home.
-func (h *localHome) due() (time.Time, bool) {
+// Due implements home.
+func (h *localHome) Due() (time.Time, bool) {
 	at, ok := h.engine.NextDue()
-	return at.Add(-h.w.process.clockOffset), ok
+	return at.Add(-h.W.Process.clockOffset), ok
 }
 
-// settle implements home.
-func (h *localHome) settle() {}
+// Settle implements home.
+func (h *localHome) Settle() {}
 
-// survivesCrash implements home.
-func (h *localHome) survivesCrash() bool { return false }
+// SurvivesCrash implements home.
+func (h *localHome) SurvivesCrash() bool { return false }

@@ -1,4 +1,4 @@
-package simulation
+package harness
 
 import (
 	"container/heap"
@@ -10,12 +10,12 @@ import (
 // that may wait. While it waits, other events run. Only one task runs at a time, so the order
 // of all steps is deterministic.
 type timeline struct {
-	now     time.Time
+	Now     time.Time
 	count   int
 	pending eventQueue
-	// busy counts the pending events of tasks that are not in the background.
-	busy    int
-	current *task
+	// Busy counts the pending events of tasks that are not in the background.
+	Busy    int
+	Current *task
 	parked  map[*task]bool
 	// idle are the goroutines that wait for a task. They are reused because their stacks have
 	// already grown to the depth of the calls.
@@ -30,8 +30,8 @@ type task struct {
 	background bool
 	// abandoned means that the simulation has ended.
 	abandoned bool
-	// call is the current call of Sortie, or nil.
-	call *invocation
+	// Call is the current call of Sortie, or nil.
+	Call *invocation
 }
 
 type event struct {
@@ -41,22 +41,22 @@ type event struct {
 	do         func()
 }
 
-// push schedules do, which must not wait.
-func (t *timeline) push(d time.Duration, background bool, do func()) {
+// Push schedules do, which must not wait.
+func (t *timeline) Push(d time.Duration, background bool, do func()) {
 	t.count++
 	if !background {
-		t.busy++
+		t.Busy++
 	}
-	heap.Push(&t.pending, event{t.now.Add(max(d, 0)), t.count, background, do})
+	heap.Push(&t.pending, event{t.Now.Add(max(d, 0)), t.count, background, do})
 }
 
-// after schedules a task.
-func (t *timeline) after(d time.Duration, do func()) {
-	t.push(d, false, func() { t.spawn(false, do) })
+// After schedules a task.
+func (t *timeline) After(d time.Duration, do func()) {
+	t.Push(d, false, func() { t.Spawn(false, do) })
 }
 
-// spawn runs a task until it ends or waits.
-func (t *timeline) spawn(background bool, do func()) {
+// Spawn runs a task until it ends or waits.
+func (t *timeline) Spawn(background bool, do func()) {
 	one := &task{background: background, resumed: make(chan struct{}), stopped: make(chan struct{})}
 	var next chan func()
 	if last := len(t.idle) - 1; last >= 0 {
@@ -71,7 +71,7 @@ func (t *timeline) spawn(background bool, do func()) {
 	}
 	next <- func() {
 		defer func() {
-			if reason := recover(); reason != (processCrash{}) {
+			if reason := recover(); reason != (ProcessCrash{}) {
 				one.failure = reason
 			}
 			if !one.abandoned { // otherwise the goroutine ends
@@ -87,12 +87,12 @@ func (t *timeline) spawn(background bool, do func()) {
 
 // resume runs a task until it ends or waits again.
 func (t *timeline) resume(one *task) {
-	before := t.current
-	t.current = one
+	before := t.Current
+	t.Current = one
 	delete(t.parked, one)
 	one.resumed <- struct{}{}
 	<-one.stopped
-	t.current = before
+	t.Current = before
 	if one.failure != nil && !one.abandoned {
 		panic(one.failure)
 	}
@@ -101,7 +101,7 @@ func (t *timeline) resume(one *task) {
 // park suspends the current task until it is resumed. The caller may be another goroutine on
 // which the task waits.
 func (t *timeline) park() {
-	one := t.current
+	one := t.Current
 	if !one.abandoned {
 		t.parked[one] = true
 		one.stopped <- struct{}{}
@@ -110,66 +110,66 @@ func (t *timeline) park() {
 	if one.abandoned {
 		runtime.Goexit()
 	}
-	if one.call != nil {
-		one.call.checkCrash()
+	if one.Call != nil {
+		one.Call.checkCrash()
 	}
 }
 
-// sleep suspends the current task for d.
-func (t *timeline) sleep(d time.Duration) { t.await(d, nil) }
+// Sleep suspends the current task for d.
+func (t *timeline) Sleep(d time.Duration) { t.Await(d, nil) }
 
-// signal is a condition. fire resumes the tasks that wait for it.
-type signal struct{ waiting []func() }
+// Signal is a condition. fire resumes the tasks that wait for it.
+type Signal struct{ waiting []func() }
 
-// fire resumes the tasks that wait for the signal.
-func (s *signal) fire() {
+// Fire resumes the tasks that wait for the signal.
+func (s *Signal) Fire() {
 	for _, wake := range s.waiting {
 		wake()
 	}
 	s.waiting = nil
 }
 
-// await suspends the current task until d has passed or the signal fires.
-func (t *timeline) await(d time.Duration, on *signal) {
-	one, woken := t.current, false
+// Await suspends the current task until d has passed or the signal fires.
+func (t *timeline) Await(d time.Duration, on *Signal) {
+	one, woken := t.Current, false
 	wake := func() {
 		if !woken {
 			woken = true
 			t.resume(one)
 		}
 	}
-	t.push(d, one.background, wake)
+	t.Push(d, one.background, wake)
 	if on != nil {
-		on.waiting = append(on.waiting, func() { t.push(0, one.background, wake) })
+		on.waiting = append(on.waiting, func() { t.Push(0, one.background, wake) })
 	}
 	t.park()
 }
 
-// next returns the time of the next event.
-func (t *timeline) next() (time.Time, bool) {
+// Next returns the time of the next event.
+func (t *timeline) Next() (time.Time, bool) {
 	if len(t.pending) == 0 {
 		return time.Time{}, false
 	}
 	return t.pending[0].at, true
 }
 
-// step runs the next event.
-func (t *timeline) step() {
+// Step runs the next event.
+func (t *timeline) Step() {
 	one, ok := heap.Pop(&t.pending).(event)
 	if !ok {
 		return
 	}
 	if !one.background {
-		t.busy--
+		t.Busy--
 	}
-	if one.at.After(t.now) {
-		t.now = one.at
+	if one.at.After(t.Now) {
+		t.Now = one.at
 	}
 	one.do()
 }
 
-// abandon ends the tasks that are still waiting.
-func (t *timeline) abandon() {
+// Abandon ends the tasks that are still waiting.
+func (t *timeline) Abandon() {
 	for one := range t.parked {
 		one.abandoned = true
 		t.resume(one)
@@ -180,17 +180,17 @@ func (t *timeline) abandon() {
 	t.idle = nil
 }
 
-// hostClock is the clock of the host that runs the current call. It differs from the timeline
+// HostClock is the clock of the host that runs the current call. It differs from the timeline
 // by the host's offset.
-type hostClock struct{ w *base }
+type HostClock struct{ W *Base }
 
 // Now implements clock.Clock.
-func (c hostClock) Now() time.Time { return c.w.time.now.Add(c.w.offset()) }
+func (c HostClock) Now() time.Time { return c.W.Time.Now.Add(c.W.offset()) }
 
 // NewTimer implements clock.Clock. It returns a timer that has fired: the time
 // passes during the call.
-func (c hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
-	c.w.time.sleep(d)
+func (c HostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	c.W.Time.Sleep(d)
 	fired := make(chan time.Time, 1)
 	fired <- c.Now()
 	return fired, func() {}
@@ -198,7 +198,7 @@ func (c hostClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
 
 // serverClock is the clock of the HTTP server. Its only timer limits the time for reading a
 // body, and bodies are in memory, so it never fires.
-type serverClock struct{ hostClock }
+type serverClock struct{ HostClock }
 
 // NewTimer implements clock.Clock.
 func (serverClock) NewTimer(time.Duration) (<-chan time.Time, func()) {

@@ -1,4 +1,4 @@
-package simulation
+package harness
 
 import (
 	"context"
@@ -14,21 +14,21 @@ import (
 
 // executions injects faults into calls of the home's executions: requests and responses are
 // lost.
-type executions struct{ w *base }
+type executions struct{ W *Base }
 
-// call makes a call whose request or response can be lost.
-func (e *executions) call(ctx context.Context, do func() error) error {
-	w := e.w
-	w.maybeCrash()
-	w.maybeInterrupt()
-	if err := interrupted(ctx); err != nil {
+// Call makes a call whose request or response can be lost.
+func (e *executions) Call(ctx context.Context, do func() error) error {
+	w := e.W
+	w.MaybeCrash()
+	w.MaybeInterrupt()
+	if err := Interrupted(ctx); err != nil {
 		return err
 	}
-	if w.down(executionsOutage) || w.chance(w.plan.lostCalls) {
+	if w.Down(ExecutionsOutage) || w.Chance(w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	err := do()
-	if w.chance(w.plan.lostCalls) {
+	if w.Chance(w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "response lost")
 	}
 	return err
@@ -37,17 +37,17 @@ func (e *executions) call(ctx context.Context, do func() error) error {
 // Start implements port.Executions.
 func (e *executions) Start(ctx context.Context, name string, input json.RawMessage) error {
 	e.checkStart(name, input)
-	return e.call(ctx, func() error { return e.w.home.executions().Start(ctx, name, input) })
+	return e.Call(ctx, func() error { return e.W.Home.executions().Start(ctx, name, input) })
 }
 
 // Join implements port.JoinedExecutions. Some calls are not joined.
 func (e *executions) Join(ctx context.Context, calls ...port.ExecutionCall) (context.Context, func() []bool) {
-	joined, ok := e.w.home.executions().(port.JoinedExecutions)
+	joined, ok := e.W.Home.executions().(port.JoinedExecutions)
 	none := make([]bool, len(calls))
 	switch {
 	case !ok:
 		return ctx, func() []bool { return none }
-	case e.w.chance(e.w.plan.lostCalls):
+	case e.W.Chance(e.W.Plan.LostCalls):
 		ctx, finish := joined.Join(ctx)
 		return ctx, func() []bool { finish(); return none }
 	}
@@ -70,37 +70,37 @@ func (e *executions) Join(ctx context.Context, calls ...port.ExecutionCall) (con
 // Succeed implements port.Executions.
 func (e *executions) Succeed(ctx context.Context, token string, output json.RawMessage) error {
 	e.checkToken(token)
-	return e.call(ctx, func() error { return e.w.home.executions().Succeed(ctx, token, output) })
+	return e.Call(ctx, func() error { return e.W.Home.executions().Succeed(ctx, token, output) })
 }
 
 // Fail implements port.Executions.
 func (e *executions) Fail(ctx context.Context, token, name, cause string) error {
 	e.checkToken(token)
-	return e.call(ctx, func() error { return e.w.home.executions().Fail(ctx, token, name, cause) })
+	return e.Call(ctx, func() error { return e.W.Home.executions().Fail(ctx, token, name, cause) })
 }
 
 // Heartbeat implements port.Executions.
 func (e *executions) Heartbeat(ctx context.Context, token string) error {
-	return e.call(ctx, func() error { return e.w.home.executions().Heartbeat(ctx, token) })
+	return e.Call(ctx, func() error { return e.W.Home.executions().Heartbeat(ctx, token) })
 }
 
 // Stop implements port.Executions.
 func (e *executions) Stop(ctx context.Context, name, cause string) error {
-	return e.call(ctx, func() error { return e.w.stop(ctx, name, cause) })
+	return e.Call(ctx, func() error { return e.W.Stop(ctx, name, cause) })
 }
 
-// stop stops an execution.
-func (w *base) stop(ctx context.Context, name, cause string) error {
-	err := w.home.executions().Stop(ctx, name, cause)
-	if at := w.positions[name]; at != nil && err == nil {
-		at.ended = true
+// Stop stops an execution.
+func (w *Base) Stop(ctx context.Context, name, cause string) error {
+	err := w.Home.executions().Stop(ctx, name, cause)
+	if at := w.Positions[name]; at != nil && err == nil {
+		at.Ended = true
 	}
 	return err
 }
 
 // Describe implements port.Executions.
 func (e *executions) Describe(ctx context.Context, name string) (x port.Execution, err error) {
-	err = e.call(ctx, func() (err error) { x, err = e.w.home.executions().Describe(ctx, name); return err })
+	err = e.Call(ctx, func() (err error) { x, err = e.W.Home.executions().Describe(ctx, name); return err })
 	return x, err
 }
 
@@ -109,65 +109,65 @@ func (e *executions) checkStart(name string, input json.RawMessage) {
 	var ref run.Ref
 	err := json.Unmarshal(input, &ref)
 	if err == nil {
-		e.w.observe(func() { _, err = e.w.process.store.Load(context.Background(), ref) })
+		e.W.Observe(func() { _, err = e.W.Process.Store.Load(context.Background(), ref) })
 	}
 	if err != nil {
-		e.w.fail("execution %s starts before its run is committed: %v", name, err)
+		e.W.Fail("execution %s starts before its run is committed: %v", name, err)
 	}
 }
 
 // checkToken checks that the token was removed from the record by a commit before it is
 // completed.
 func (e *executions) checkToken(token string) {
-	e.w.observe(func() {
-		for _, r := range e.w.current() {
+	e.W.Observe(func() {
+		for _, r := range e.W.Current() {
 			if r.Wait.Token == token {
-				e.w.fail("token of %s is completed before the commit, in %s", r.ID, r.State)
+				e.W.Fail("token of %s is completed before the commit, in %s", r.ID, r.State)
 			}
 		}
 	})
 }
 
-// position is the current state of an execution.
-type position struct {
-	state string
-	// generation and token belong to a token state whose handler was called.
-	generation int
+// Position is the current state of an execution.
+type Position struct {
+	State string
+	// Generation and token belong to a token state whose handler was called.
+	Generation int
 	token      string
 	// entries counts the states that the execution has entered.
 	entries int
-	ended   bool
-	// behindSince is the time since which the execution and its record disagree; zero while
+	Ended   bool
+	// BehindSince is the time since which the execution and its record disagree; zero while
 	// they agree.
-	behindSince time.Time
+	BehindSince time.Time
 }
 
 // final are the states that end an execution.
 var final = []string{string(run.StepCompleted), string(run.StepFailed), string(run.StepCancelled)}
 
 // entered records that an execution enters a state.
-func (w *base) entered(execution, state string) {
-	at := w.positions[execution]
+func (w *Base) entered(execution, state string) {
+	at := w.Positions[execution]
 	if at == nil {
-		at = &position{}
-		w.positions[execution] = at
+		at = &Position{}
+		w.Positions[execution] = at
 	}
-	*at = position{state: state, entries: at.entries + 1, behindSince: at.behindSince, ended: slices.Contains(final, state)}
+	*at = Position{State: state, entries: at.entries + 1, BehindSince: at.BehindSince, Ended: slices.Contains(final, state)}
 }
 
 // watchCall records the token of a token state. It checks that no state times out whose worker
 // sends heartbeats.
-func (w *base) watchCall(payload json.RawMessage) {
+func (w *Base) watchCall(payload json.RawMessage) {
 	var in runs.StepInput
 	if err := json.Unmarshal(payload, &in); err != nil {
-		w.fail("cannot decode the input of a function: %v", err)
+		w.Fail("cannot decode the input of a function: %v", err)
 		return
 	}
-	if at := w.positions[in.Execution]; at != nil && in.Token != "" {
-		at.generation, at.token = in.Generation, in.Token
-		w.tokens[in.Token] = in.Generation
+	if at := w.Positions[in.Execution]; at != nil && in.Token != "" {
+		at.Generation, at.token = in.Generation, in.Token
+		w.Tokens[in.Token] = in.Generation
 	}
 	if why := in.Carried.Error; why != nil && why.Error == "States.HeartbeatTimeout" {
-		w.watch.HeartbeatTimeout(in.Ref)
+		w.Watch.HeartbeatTimeout(in.Ref)
 	}
 }
