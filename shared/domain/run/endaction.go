@@ -143,12 +143,15 @@ func (f EndActionDone) apply(d *draft) error {
 // effectsDone removes the pending effects on the execution. Actions of the job stay pending
 // until EndActionDone, and EffectFollow until Followed.
 func (d *draft) effectsDone() {
-	onExecution := func(e Effect) bool { return e.Kind != EffectAct && e.Kind != EffectFollow }
-	if slices.ContainsFunc(d.Execution.Pending, onExecution) {
-		d.Execution.Pending = pendingEffects(d.Execution.Pending, onExecution)
+	if slices.ContainsFunc(d.Execution.Pending, Effect.onExecution) {
+		d.Execution.Pending = pendingEffects(d.Execution.Pending, Effect.onExecution)
 		d.changed = true
 	}
 }
+
+// onExecution reports whether the effect is on the execution of the run. The others do not depend
+// on it.
+func (e Effect) onExecution() bool { return e.Kind != EffectAct && e.Kind != EffectFollow }
 
 // pendingEffects returns the effects for which done is false; nil if there is no such effect.
 func pendingEffects(effects []Effect, done func(Effect) bool) (left []Effect) {

@@ -80,11 +80,12 @@ func (f HandedOver) apply(d *draft) error {
 	return nil
 }
 
-// startExecution replaces the run's execution. It completes the token of the replaced one.
+// startExecution replaces the run's execution. It completes the token of the replaced one. Pending
+// actions of the job stay.
 func (d *draft) startExecution() {
 	d.completeToken()
 	d.Execution.Start++
-	d.Execution.Events, d.Execution.Pending = 0, nil
+	d.Execution.Events, d.Execution.Pending = 0, pendingEffects(d.Execution.Pending, Effect.onExecution)
 	d.effects = []Effect{{Kind: EffectStart, Execution: ExecutionName(d.Ref(), d.Execution.Start)}}
 	d.changed = true
 	if d.Slot.State == platform.SlotQueued || d.AwaitsKey() {
