@@ -166,7 +166,7 @@ type Granted struct {
 }
 
 func (f Granted) apply(d *draft) error {
-	if !d.Queued() {
+	if !d.Queued() || d.State != ContainerCreating && d.endAtDeadline("in a queue") {
 		return nil
 	}
 	d.Slot.Limit = f.Limit
@@ -212,8 +212,12 @@ func (d *draft) takeSlot() {
 }
 
 // beginAttempt records the intent: a new attempt number and machine name. It clears Generation,
-// because the work of an engine was charged to the earlier attempt.
+// because the work of an engine was charged to the earlier attempt. After the deadline it ends the
+// run instead.
 func (d *draft) beginAttempt() {
+	if d.endAtDeadline("before its attempt began") {
+		return
+	}
 	number := d.Attempt.Number + 1
 	d.Attempt = Attempt{
 		Number: number, MachineName: MachineName(d.Ref(), number),
