@@ -185,11 +185,11 @@ func TestJobFilesNameProgramsOfTheirFolder(t *testing.T) {
 func TestInitAsksFiveQuestions(t *testing.T) {
 	t.Parallel()
 	folder := folderOf(t, map[string]string{"my report.sh": ""})
-	answers := "sh 'my report.sh' --all\n\nno schedule\n@daily\nEurope/Nowhere\nEurope/Berlin\n3\n"
+	answers := "'my report.sh'\nsh 'my report.sh' --all\n\nno schedule\n@daily\nEurope/Nowhere\nEurope/Berlin\n3\n"
 	got := sortie(t, nil, answers, "jobs", "init", "--folder", folder)
 	file := filepath.Join(folder, "my-report.yaml")
-	if got.code != 0 || got.stdout != file+"\n" || strings.Count(got.stderr, "]: ") != 7 || !strings.Contains(got.stderr, "schedule: ") || !strings.Contains(got.stderr, "timeZone: ") {
-		t.Fatalf("got %+v, want five questions, of which two twice", got)
+	if got.code != 0 || got.stdout != file+"\n" || strings.Count(got.stderr, "]: ") != 8 || !strings.Contains(got.stderr, "my report.sh is not executable, want its interpreter first") || !strings.Contains(got.stderr, "schedule: ") || !strings.Contains(got.stderr, "timeZone: ") {
+		t.Fatalf("got %+v, want five questions, of which three twice", got)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(text), "# yaml-language-server: $schema=./job.schema.json\n") {
@@ -221,6 +221,11 @@ func TestInitAsksFiveQuestions(t *testing.T) {
 	}
 	if got := sortie(t, map[string]string{"TZ": "Asia/Tokyo"}, "", "jobs", "init", "--folder", folder, "--json"); got.code != 0 || !strings.Contains(got.stdout, `"id": "echo"`) || !strings.Contains(got.stderr, "Time zone [Asia/Tokyo]") {
 		t.Errorf("without answers: got %+v, want those in brackets", got)
+	}
+	for _, refused := range []string{"no-such-program\n", "sh\nx\nno schedule\n"} {
+		if got := sortie(t, nil, refused, "jobs", "init", "--folder", t.TempDir()); got.code != 2 || got.stdout != "" {
+			t.Errorf("%q and no more: got %+v, want no file with the answer in brackets", refused, got)
+		}
 	}
 	for _, hostile := range []string{"'\n", "\"unclosed\n", "no-such-program\n", "sh\n../../etc/x\n", "sh\nx\ny\n"} {
 		if got := sortie(t, nil, hostile, "jobs", "init", "--folder", t.TempDir()); got.code == 0 && strings.Contains(got.stdout, "..") {

@@ -42,45 +42,47 @@ type interview struct {
 	lines *bufio.Scanner
 }
 
-// ask repeats a question until check accepts the answer. At the end of the input a refused
-// answer is an error.
+// ask repeats a question until check accepts the answer. It returns an error if the input ends
+// after a refused answer.
 func (i interview) ask(question, fallback string, check func(answer string) error) (string, error) {
-	for {
+	for refused := error(nil); ; i.app.Note("%v", refused) {
 		if _, err := fmt.Fprintf(i.app.Stderr, "%s [%s]: ", question, fallback); err != nil {
 			return "", fmt.Errorf("cannot ask: %w", err)
 		}
 		more := i.lines.Scan()
+		if !more && refused != nil {
+			return "", cli.Wrong("%s: %v", question, errors.Join(refused, i.lines.Err()))
+		}
 		answer := strings.TrimSpace(i.lines.Text())
 		if !more || answer == "" {
 			answer = fallback
 		}
-		refused := check(answer)
-		if refused == nil {
+		if refused = check(answer); refused == nil {
 			return answer, nil
 		}
-		if !more {
-			return "", cli.Wrong("%s: %v", question, errors.Join(refused, i.lines.Err()))
-		}
-		i.app.Note("%v", refused)
 	}
 }
 
 func (a *app) initJob(folder string) error {
 	i := interview{a, bufio.NewScanner(a.Stdin)}
 	var command []string
+	var d, located job.Definition
 	text, err := i.ask("Program with its arguments", "echo hello", func(answer string) (err error) {
-		if command, err = jobfile.SplitWords(answer); err == nil && len(command) == 0 {
-			err = errors.New("want a program, such as python3 report.py")
+		if command, err = jobfile.SplitWords(answer); err != nil {
+			return err
 		}
-		return err
+		if len(command) == 0 {
+			return errors.New("want a program, such as python3 report.py")
+		}
+		d = job.Definition{Image: jobfile.Scheme + command[0], Command: command[1:], ID: "x", RetryConfig: &job.RetryConfig{}}
+		located = d
+		if _, err = jobfile.Absolute(&located, folder); err != nil {
+			return fmt.Errorf("%s: %w", command[0], err)
+		}
+		return nil
 	})
 	if err != nil {
 		return err
-	}
-	d := job.Definition{Image: jobfile.Scheme + command[0], Command: command[1:], ID: "x", RetryConfig: &job.RetryConfig{}}
-	located := d
-	if _, err := jobfile.Absolute(&located, folder); err != nil {
-		return cli.Wrong("%s: %v", command[0], err)
 	}
 	// field returns a check of one field, by the rules of job files.
 	field := func(name string, set func(string)) func(string) error {

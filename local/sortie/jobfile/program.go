@@ -87,6 +87,9 @@ func Absolute(d *job.Definition, folder string) (changed bool, err error) {
 		if local, missing := exec.LookPath(filepath.Join(folder, program)); err != nil && missing == nil || strings.Contains(program, "/") {
 			found, err = local, missing
 		}
+		if info, missing := os.Stat(filepath.Join(folder, program)); err != nil && missing == nil && info.Mode().IsRegular() {
+			return false, fmt.Errorf("%s is not executable, want its interpreter first, such as python3 %[1]s, or its mode changed with chmod +x", program)
+		}
 		if err != nil {
 			return false, fmt.Errorf("cannot find the program in %s and in PATH: %w", folder, errors.Unwrap(err))
 		}
