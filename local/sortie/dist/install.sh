@@ -5,7 +5,7 @@
 #   SORTIE_VERSION=0.1.0 sh install.sh
 #   SORTIE_BIN_DIR=/usr/local/bin sh install.sh
 #
-# SORTIE_RELEASES is the address of the releases, or a folder with their files.
+# SORTIE_RELEASES is the address of the releases (https), or a folder with their files.
 set -eu
 
 fail() {
@@ -60,12 +60,16 @@ fetch() {
 		cp "$releases/$1" "$tmp/$1" || fail "no $1 in $releases"
 		return
 	fi
+	case $releases in
+	https://*) ;;
+	*) fail "SORTIE_RELEASES=$releases: want an address that begins with https://, or a folder" ;;
+	esac
 	place=latest/download
 	[ -z "${SORTIE_VERSION:-}" ] || place=download/v${SORTIE_VERSION#v}
 	if command -v curl >/dev/null; then
 		curl -fsSL --proto '=https' -o "$tmp/$1" "$releases/$place/$1" || fail "cannot fetch $1"
 	elif command -v wget >/dev/null; then
-		wget -q --https-only -O "$tmp/$1" "$releases/$place/$1" || fail "cannot fetch $1"
+		wget -q -O "$tmp/$1" "$releases/$place/$1" || fail "cannot fetch $1"
 	else
 		fail "needs curl or wget"
 	fi

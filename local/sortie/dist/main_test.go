@@ -174,6 +174,7 @@ func TestInstaller(t *testing.T) {
 	}{
 		"the newest version": {func(string) error { return nil }, "", "Installed"},
 		"a version":          {func(string) error { return nil }, "SORTIE_VERSION=v1.0.0", "Installed"},
+		"no encryption":      {func(string) error { return nil }, "SORTIE_RELEASES=http://127.0.0.1:9", "begins with https://"},
 		"another version":    {func(string) error { return nil }, "SORTIE_VERSION=2.0.0", "no line for"},
 		"an archive replaced": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, fmt.Sprintf("sortie_1.0.0_%s_%s.tar.gz", runtime.GOOS, runtime.GOARCH)), []byte("x"), 0o600)

@@ -6,5 +6,6 @@ if command -v systemd-sysusers >/dev/null; then
 fi
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
-	systemctl try-restart sortie.service
+	# A service that does not start must not break the installation of other packages.
+	systemctl try-restart sortie.service || echo 'sortie.service did not restart: see journalctl -u sortie' >&2
 fi

@@ -255,12 +255,12 @@ test("a child process inherits no token", options, async () => {
 
 test("a file is stored, with the URL of a renewal", options, async () => {
   const got = await play(`
-    import { writeFileSync } from "node:fs";
+    import { rmSync, writeFileSync } from "node:fs";
     import { tmpdir } from "node:os";
     import { join } from "node:path";
     const path = join(tmpdir(), "sortie-output-" + process.pid);
     writeFileSync(path, "z".repeat(300000));
-    const work = (task) => task.output({ path });` + exits, {
+    const work = (task) => task.output({ path }).finally(() => rmSync(path));` + exits, {
     answer: (name, _, n, request) => {
       if (name === "put" && !request.url.includes("renewed")) return { status: 403 };
       if (name === "heartbeat") return { body: { taskToken: "token.second", output: { url: `http://${request.headers.host}/renewed/put`, key: "exports/second" } } };
