@@ -36,7 +36,7 @@ type ways struct {
 const longestCut = time.Minute
 
 // drawWays draws the probabilities. About half of them are 0.
-func (w *world) drawWays() ways {
+func (w *machines) drawWays() ways {
 	some := func(most float64) float64 {
 		if w.Random.IntN(2) == 0 {
 			return 0
@@ -71,7 +71,7 @@ type cluster struct {
 }
 
 // newCluster returns a cluster and schedules the cuts of its watch.
-func newCluster(w *world, runner string) *cluster {
+func newCluster(w *machines, runner string) *cluster {
 	c := &cluster{provider: newProvider(w, runner, harness.ClusterOutage)}
 	c.lagging = true
 	for range w.ways.cuts {
@@ -86,8 +86,8 @@ func newCluster(w *world, runner string) *cluster {
 // cached returns the machine as the watch shows it. It returns false if the watch does not show
 // it yet.
 func (c *cluster) cached(m *machine) (s port.MachineStatus, ok bool) {
-	at := c.w.Time.Now.Add(-c.w.ways.lag)
-	if c.w.Time.Now.Before(c.cutUntil) && c.cutAt.Before(at) {
+	at := c.Time.Now.Add(-c.ways.lag)
+	if c.Time.Now.Before(c.cutUntil) && c.cutAt.Before(at) {
 		at = c.cutAt
 	}
 	for _, one := range m.seen {
@@ -112,8 +112,8 @@ func (c *cluster) named(name string) *machine {
 // Launch implements port.Runner. It creates the Job, or adopts the one with the name, and
 // observes it for a while. It destroys a machine that does not start.
 func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	w := c.w
-	w.maybeCancel(spec.Env["TASK_ID"])
+	w := c.machines
+	w.Watch.DuringCall(spec.Env["TASK_ID"])
 	if err := c.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
@@ -151,7 +151,7 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 
 // schedule draws whether and when the pod of a Job starts.
 func (c *cluster) schedule(m *machine) {
-	w := c.w
+	w := c.machines
 	if w.Chance(w.Plan.NeverStart) {
 		w.Note("%s gets no pod", m.id)
 		return
@@ -173,7 +173,7 @@ func (c *cluster) schedule(m *machine) {
 
 // hinder records why a pod does not start. With the probability later, the pod starts later.
 func (c *cluster) hinder(m *machine, code fault.Code, message string, later float64) {
-	w := c.w
+	w := c.machines
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	facts.refusals = append(facts.refusals, refusal{w.Time.Now, c.runner, code, message})
 	m.startFault = fault.New(code, "%s", message)
@@ -189,7 +189,7 @@ func (c *cluster) hinder(m *machine, code fault.Code, message string, later floa
 
 // begin starts the pod and draws the later faults of the cluster.
 func (c *cluster) begin(m *machine) {
-	w := c.w
+	w := c.machines
 	if m.destroyed || m.stopping {
 		return // a deleted pod is not scheduled
 	}
@@ -213,15 +213,15 @@ func (c *cluster) interrupt(m *machine, how string, grace time.Duration) bool {
 	if !m.alive() {
 		return false
 	}
-	c.w.Note("%s is %s", m.id, how)
-	c.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+	c.Note("%s is %s", m.id, how)
+	c.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
 	c.stop(m, grace)
 	return true
 }
 
 // loseNode stops the workers of a machine for a while, and then evicts its pod.
 func (c *cluster) loseNode(m *machine) {
-	w := c.w
+	w := c.machines
 	if !m.alive() {
 		return
 	}

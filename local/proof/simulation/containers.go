@@ -17,7 +17,7 @@ type containers struct {
 	made []*machine
 }
 
-func newContainers(w *world, runner string) *containers {
+func newContainers(w *machines, runner string) *containers {
 	return &containers{provider: newProvider(w, runner, harness.EngineOutage)}
 }
 
@@ -34,8 +34,8 @@ func (e *containers) named(name string) *machine {
 // Launch implements port.Runner. If a container with the name exists, it starts that one,
 // unless its program has already run.
 func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	w := e.w
-	w.maybeCancel(spec.Env["TASK_ID"])
+	w := e.machines
+	w.Watch.DuringCall(spec.Env["TASK_ID"])
 	if err := e.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
@@ -70,15 +70,15 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 // notStarted removes a container that the engine cannot start. It returns the fault of the
 // launch.
 func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
-	if e.w.Chance(e.w.Plan.LostCalls) {
+	if e.Chance(e.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "cannot remove the container that cannot start")
 	}
 	m.destroyed = true
-	facts := e.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+	facts := e.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
 	facts.machines--
 	m.stuckUntil = time.Time{}
 	e.end(m, port.Exit{Code: 128, Requested: true})
-	if e.w.Chance(0.5) {
+	if e.Chance(0.5) {
 		return e.refuse(spec, fault.Capacity, "cannot allocate memory")
 	}
 	return e.refuse(spec, fault.Image, "exec format error")
@@ -96,7 +96,7 @@ func (e *containers) die() {
 // Inspect implements port.Runner. The engine reports an exit after a delay of one second.
 func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
 	s, err := e.provider.Inspect(ctx, of)
-	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.w.Time.Now.Sub(m.endedAt) < time.Second {
+	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.Time.Now.Sub(m.endedAt) < time.Second {
 		s.Phase, s.Exit = port.MachineEnding, nil
 	}
 	return s, err
@@ -104,12 +104,12 @@ func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.Machine
 
 // Wait implements port.Runner. Only Inspect reports an exit.
 func (e *containers) Wait(ctx context.Context, of port.Machine, phase port.MachinePhase, limit time.Duration) (port.MachineStatus, error) {
-	until := e.w.Time.Now.Add(limit)
+	until := e.Time.Now.Add(limit)
 	m := e.own(of)
 	e.await(ctx, m, phase, limit)
 	if m != nil && !m.alive() {
-		if wait := min(m.endedAt.Add(time.Second).Sub(e.w.Time.Now), until.Sub(e.w.Time.Now)); wait > 0 {
-			e.w.Time.Sleep(wait)
+		if wait := min(m.endedAt.Add(time.Second).Sub(e.Time.Now), until.Sub(e.Time.Now)); wait > 0 {
+			e.Time.Sleep(wait)
 		}
 	}
 	return e.Inspect(ctx, of)

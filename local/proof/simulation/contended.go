@@ -77,11 +77,3 @@ func (w *world) operateContended() {
 		w.resize()
 	}
 }
-
-// longestWork limits the work of most workers.
-func (w *world) longestWork() time.Duration {
-	if w.Contended() || w.Admitting() {
-		return 25 * time.Second
-	}
-	return w.Longest / 2
-}

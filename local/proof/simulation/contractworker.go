@@ -52,7 +52,7 @@ func (p *worker) work() {
 		length = w.UpTo(2 * w.Longest)
 	}
 	if p.obeysDeadline {
-		w.checkDeadline(p)
+		w.checks.CheckDeadline(p)
 		p.later(p.envelope.Deadline.Sub(w.Time.Now), p.reachDeadline)
 	}
 	p.heartbeat()

@@ -210,7 +210,7 @@ func (w *world) outcome() Outcome {
 	}
 	o.Events, o.Queued = int(w.events.newest), w.events.queued
 	if w.warm != nil {
-		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.warm.recycled, w.warm.reused
+		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.recycled, w.warm.reused
 	}
 	if w.fleet != nil {
 		o.Replicas, o.Tasks, o.Drained = w.fleet.started, w.fleet.taken, w.fleet.drained

@@ -9,26 +9,10 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
-
-// refusal is the answer of a platform that did not start a machine for an attempt.
-type refusal struct {
-	at      time.Time
-	runner  string
-	code    fault.Code
-	message string
-}
-
-// reason returns the reason of a fallback after this refusal.
-func (r refusal) reason() platform.FallbackReason {
-	return map[fault.Code]platform.FallbackReason{
-		fault.Capacity: platform.FallbackCapacity, fault.Image: platform.FallbackImage, fault.Throttled: platform.FallbackThrottled,
-	}[r.code]
-}
 
 // checkDetour checks the fallbacks that a run has taken since the last check.
 func (w *world) checkDetour(r *run.Run) {
@@ -101,9 +85,9 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	}
 }
 
-// checkRuns checks that the starting machine is the only one of its attempt that has run the
+// CheckRuns implements checks. It checks that the starting machine is the only one of its attempt that has run the
 // program, on platforms that adopt a machine created by a lost call.
-func (w *world) checkRuns(m *machine) {
+func (w *world) CheckRuns(m *machine) {
 	if !w.SeveralPools() {
 		return
 	}

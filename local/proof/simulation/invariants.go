@@ -279,9 +279,9 @@ func (w *world) HeartbeatTimeout(ref run.Ref) {
 	}
 }
 
-// checkLaunch checks that a machine is created once per attempt, and only when the machine of
+// CheckLaunch implements checks. It checks that a machine is created once per attempt, and only when the machine of
 // the previous attempt is gone or has been unreachable for ten minutes.
-func (w *world) checkLaunch(m *machine) {
+func (w *world) CheckLaunch(m *machine) {
 	if r := w.Records.ByID[m.spec.Owner.RunID]; r != nil {
 		w.factsOf(r).machines++
 	}
@@ -303,13 +303,13 @@ func (w *world) checkLaunch(m *machine) {
 // unreachable is the delay of the next attempt after a machine that cannot be confirmed gone.
 const unreachable = 10 * time.Minute
 
-// checkDestroy checks that no machine is destroyed while its run needs it.
-func (w *world) checkDestroy(m *machine) {
+// CheckDestroy implements checks. It checks that no machine is destroyed while its run needs it.
+func (w *world) CheckDestroy(m *machine) {
 	if m.idle() {
 		w.checkDestroyIdle(m)
 		return
 	}
-	w.checkEndsRecord(m)
+	w.CheckEndsRecord(m)
 	var r run.Run
 	var err error
 	w.Observe(func() {
@@ -320,8 +320,8 @@ func (w *world) checkDestroy(m *machine) {
 	}
 }
 
-// checkKill checks that a worker is not killed before the end of its grace period.
-func (w *world) checkKill(m *machine) {
+// CheckKill implements checks. It checks that a worker is not killed before the end of its grace period.
+func (w *world) CheckKill(m *machine) {
 	r := w.Records.ByID[m.spec.Owner.RunID]
 	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	if !w.calm() || !m.alive() || r == nil || r.EndRequest() == nil || facts.strangers > 0 || !r.IsCurrent(m.spec.Owner.Attempt) {
@@ -332,8 +332,8 @@ func (w *world) checkKill(m *machine) {
 	}
 }
 
-// checkSecrets checks that no machine receives a token of the state machine.
-func (w *world) checkSecrets(spec port.LaunchSpec) {
+// CheckSecrets implements checks. It checks that no machine receives a token of the state machine.
+func (w *world) CheckSecrets(spec port.LaunchSpec) {
 	for _, r := range w.Records.Ordered {
 		for name, value := range spec.Env {
 			if r.Wait.Token != "" && strings.Contains(value, r.Wait.Token) {
@@ -343,9 +343,9 @@ func (w *world) checkSecrets(spec port.LaunchSpec) {
 	}
 }
 
-// checkDeadline checks that a worker that obeys the envelope's deadline gets its whole time
+// CheckDeadline implements checks. It checks that a worker that obeys the envelope's deadline gets its whole time
 // limit.
-func (w *world) checkDeadline(p *worker) {
+func (w *world) CheckDeadline(p *worker) {
 	r, known := w.Record(p.task())
 	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
 		return

@@ -13,15 +13,63 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// machines are the machines of all platforms.
+// machines are the machines of all platforms, with their workers.
 type machines struct {
-	w    *world
+	*harness.Base
+	// checks are the invariants that hold when something happens to a machine.
+	checks checks
+	// ways are the faults of the platforms of a mixed world, and warmWays those of warm machines.
+	ways     ways
+	warmWays warmWays
+	// engine is one of the platforms in a mixed world.
+	engine *containers
+
 	byID map[string]*machine
 	// live are the machines that are not gone, in the order of creation. kept are those that
 	// are stopped after an attempt and not yet recycled.
 	live    []*machine
 	kept    []*machine
 	created int
+	// recycled counts the recycling calls. unknownMachines counts the machines whose creation
+	// was not reported.
+	recycled, unknownMachines int
+	// attempts are the facts about attempts that their workers and platforms know. calls counts
+	// the calls of workers, and renewals the tokens that they renewed.
+	attempts        map[attemptKey]*attemptFacts
+	calls, renewals int
+}
+
+// checks are the invariants of machines and workers. They are checked when something happens, in
+// the task that causes it.
+type checks interface {
+	// CheckLaunch and CheckSecrets are called after a machine was created for an attempt, or was
+	// started for one.
+	CheckLaunch(m *machine)
+	CheckSecrets(spec port.LaunchSpec)
+	// CheckCold is called before a machine is created for an attempt, and CheckStartWarm and
+	// CheckReuse before one that was created earlier is started.
+	CheckCold(spec port.LaunchSpec)
+	CheckStartWarm(m *machine, spec port.LaunchSpec)
+	CheckReuse(m *machine, spec port.LaunchSpec)
+	// CheckRecycle is called before a machine is recycled.
+	CheckRecycle(m *machine, spec port.WarmSpec)
+	// CheckRuns is called when a program starts.
+	CheckRuns(m *machine)
+	// CheckDestroy is called before a machine is destroyed, CheckEndsRecord before one that was
+	// kept after its attempt, and CheckKill before a program is killed.
+	CheckDestroy(m *machine)
+	CheckEndsRecord(m *machine)
+	CheckKill(m *machine)
+	// CheckDeadline is called when a worker begins that obeys the deadline of its envelope.
+	CheckDeadline(p *worker)
+	// CheckCall is called after each call of a worker that got an answer, with the records
+	// before and after it.
+	CheckCall(p *worker, c call, reply answer, before, after run.Run, calledAt time.Time)
+}
+
+// newMachines returns a world's machines. There are none at first.
+func newMachines(w *harness.Base, c checks) *machines {
+	return &machines{Base: w, checks: c, byID: map[string]*machine{}, attempts: map[attemptKey]*attemptFacts{}}
 }
 
 // machine is a simulated machine with its workers.
@@ -68,7 +116,7 @@ func (m *machine) alive() bool { return m.phase != port.MachineGone }
 
 func (m *machine) view() port.MachineStatus {
 	s := port.MachineStatus{Machine: port.Machine{Runner: m.on.runner, ID: m.id}, Name: m.spec.Name, Phase: m.phase, Owner: m.spec.Owner, Exit: m.exit}
-	if m.on.w.fleet != nil && !m.on.w.Time.Now.Before(m.addressedAt) {
+	if m.on.Serves() && !m.on.Time.Now.Before(m.addressedAt) {
 		s.Address = "10.0.0.1"
 	}
 	if m.ranAt.IsZero() && !m.stopping && !m.destroyed {
@@ -99,7 +147,7 @@ func (m *machine) enter(phase port.MachinePhase) {
 // change records a changed status.
 func (m *machine) change() {
 	if m.on.lagging {
-		m.seen = append(m.seen, seenStatus{m.on.w.Time.Now, m.view()})
+		m.seen = append(m.seen, seenStatus{m.on.Time.Now, m.view()})
 	}
 	m.changed.Fire()
 }
@@ -116,43 +164,43 @@ type provider struct {
 }
 
 // newProvider returns a platform whose API fails during the outage away.
-func newProvider(w *world, runner string, away harness.Outage) *provider {
-	return &provider{machines: w.machines, runner: runner, away: away}
+func newProvider(w *machines, runner string, away harness.Outage) *provider {
+	return &provider{machines: w, runner: runner, away: away}
 }
 
 // Launch implements port.Runner.
 func (r *provider) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	r.w.maybeCancel(spec.Env["TASK_ID"])
+	r.Watch.DuringCall(spec.Env["TASK_ID"])
 	if err := r.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
 	switch {
-	case r.w.Down(harness.Throttling), r.w.Chance(r.w.Plan.Throttles):
+	case r.Down(harness.Throttling), r.Chance(r.Plan.Throttles):
 		return port.MachineStatus{}, r.refuse(spec, fault.Throttled, "too many machines created at once")
-	case r.w.Chance(r.w.Plan.NoCapacity):
+	case r.Chance(r.Plan.NoCapacity):
 		return port.MachineStatus{}, r.refuse(spec, fault.Capacity, "no capacity")
 	}
 	m := r.named(spec.Name)
 	if m == nil {
 		m = r.create(spec)
-		r.w.startWorkers(m)
+		r.startWorkers(m)
 	}
 	return r.answer(m)
 }
 
 // refuse returns the fault of a launch and records it for the attempt.
 func (r *provider) refuse(spec port.LaunchSpec, code fault.Code, message string) *fault.Fault {
-	facts := r.w.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+	facts := r.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
 	facts.longStart = true
-	facts.refusals = append(facts.refusals, refusal{r.w.Time.Now, r.runner, code, message})
+	facts.refusals = append(facts.refusals, refusal{r.Time.Now, r.runner, code, message})
 	return fault.New(code, "%s", message)
 }
 
 // answer returns the machine of a launch. The response can be lost.
 func (r *provider) answer(m *machine) (port.MachineStatus, error) {
-	if r.w.Chance(r.w.Plan.LostCalls) {
-		r.w.Note("response about %s is lost", m.id)
-		r.w.unknownMachines++
+	if r.Chance(r.Plan.LostCalls) {
+		r.Note("response about %s is lost", m.id)
+		r.unknownMachines++
 		return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
 	}
 	return m.view(), nil
@@ -160,11 +208,11 @@ func (r *provider) answer(m *machine) (port.MachineStatus, error) {
 
 // maybeLost returns an error if the request is lost.
 func (r *provider) maybeLost(ctx context.Context) error {
-	r.w.MaybeInterrupt()
+	r.MaybeInterrupt()
 	if err := harness.Interrupted(ctx); err != nil {
 		return err
 	}
-	if r.w.Down(r.away) || r.w.Chance(r.w.Plan.LostCalls) {
+	if r.Down(r.away) || r.Chance(r.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	return nil
@@ -183,28 +231,28 @@ func (r *provider) named(name string) *machine {
 func (r *provider) create(spec port.LaunchSpec) *machine {
 	r.created++
 	m := &machine{id: fmt.Sprintf("m%d", r.created), on: r, spec: spec, phase: port.MachineCreating}
-	m.visibleAt = r.w.Time.Now
-	if r.w.Chance(r.w.Plan.Invisible) {
-		m.visibleAt = m.visibleAt.Add(r.w.UpTo(20 * time.Second))
+	m.visibleAt = r.Time.Now
+	if r.Chance(r.Plan.Invisible) {
+		m.visibleAt = m.visibleAt.Add(r.UpTo(20 * time.Second))
 		// A machine that is not visible by its start limit would count as gone.
-		visibleBy := r.startBy(spec.Owner).Add(-2*r.w.Plan.Skew - 2*time.Second)
-		m.visibleAt = clamp(m.visibleAt, r.w.Time.Now, visibleBy)
+		visibleBy := r.startBy(spec.Owner).Add(-2*r.Plan.Skew - 2*time.Second)
+		m.visibleAt = clamp(m.visibleAt, r.Time.Now, visibleBy)
 	}
-	if r.w.Chance(r.w.Plan.Stuck) {
-		m.stuckUntil = r.w.Time.Now.Add(r.w.UpTo(3 * time.Minute))
+	if r.Chance(r.Plan.Stuck) {
+		m.stuckUntil = r.Time.Now.Add(r.UpTo(3 * time.Minute))
 	}
-	if r.w.fleet != nil && r.w.Chance(0.2) {
-		m.addressedAt = r.w.Time.Now.Add(r.w.UpTo(time.Minute))
+	if r.Serves() && r.Chance(0.2) {
+		m.addressedAt = r.Time.Now.Add(r.UpTo(time.Minute))
 	}
 	r.byID[m.id] = m
 	r.live = append(r.live, m)
 	m.change()
-	r.w.checkSecrets(spec)
-	r.w.checkLaunch(m)
-	if r.w.Chance(r.w.Plan.Strangers) {
-		r.w.Time.After(r.w.UpTo(r.w.Longest), func() { r.stopByStranger(m) })
+	r.checks.CheckSecrets(spec)
+	r.checks.CheckLaunch(m)
+	if r.Chance(r.Plan.Strangers) {
+		r.Time.After(r.UpTo(r.Longest), func() { r.stopByStranger(m) })
 	}
-	r.w.Note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	r.Note("%s is created for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	return m
 }
 
@@ -212,8 +260,8 @@ func (r *provider) create(spec port.LaunchSpec) *machine {
 // may be accepted, admitted and launched in one event. It is zero if a late call creates a
 // machine for a run that cannot be read.
 func (r *machines) startBy(of port.MachineOwner) (by time.Time) {
-	r.w.Observe(func() {
-		if stored, err := r.w.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
+	r.Observe(func() {
+		if stored, err := r.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
 			by = stored.Attempt.StartBy
 		}
 	})
@@ -234,7 +282,7 @@ func (r *provider) Inspect(ctx context.Context, of port.Machine) (port.MachineSt
 		return port.MachineStatus{}, err
 	}
 	m := r.own(of)
-	if m == nil || m.erased && !m.alive() || r.w.Time.Now.Before(m.visibleAt) {
+	if m == nil || m.erased && !m.alive() || r.Time.Now.Before(m.visibleAt) {
 		return port.MachineStatus{}, port.ErrNotFound
 	}
 	return m.view(), nil
@@ -248,10 +296,10 @@ func (r *provider) Wait(ctx context.Context, of port.Machine, phase port.Machine
 
 // await waits until a machine is in the phase, cannot reach it, or limit has passed.
 func (r *provider) await(ctx context.Context, m *machine, phase port.MachinePhase, limit time.Duration) {
-	until := r.w.Time.Now.Add(limit)
+	until := r.Time.Now.Add(limit)
 	for m != nil && (m.phase == port.MachineCreating && m.view().StartFault == nil || phase == port.MachineGone && m.alive()) &&
-		until.After(r.w.Time.Now) && ctx.Err() == nil {
-		r.w.Time.Await(until.Sub(r.w.Time.Now), &m.changed)
+		until.After(r.Time.Now) && ctx.Err() == nil {
+		r.Time.Await(until.Sub(r.Time.Now), &m.changed)
 	}
 }
 
@@ -261,7 +309,7 @@ func (r *provider) List(ctx context.Context, each func(port.MachineStatus) bool)
 		return err
 	}
 	for _, m := range r.live {
-		if m.on == r && !r.w.Time.Now.Before(m.visibleAt) && !each(m.view()) {
+		if m.on == r && !r.Time.Now.Before(m.visibleAt) && !each(m.view()) {
 			break
 		}
 	}
@@ -288,18 +336,18 @@ func (r *provider) Stop(ctx context.Context, of port.Machine, grace time.Duratio
 
 func (r *machines) stop(m *machine, grace time.Duration) {
 	m.stopping = true
-	facts := r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
+	facts := r.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
 	if facts.noticedAt.IsZero() {
-		facts.noticedAt = r.w.Time.Now
+		facts.noticedAt = r.Time.Now
 	}
 	for _, p := range m.workers {
-		p.later(r.w.UpTo(2*time.Second), p.terminate)
+		p.later(r.UpTo(2*time.Second), p.terminate)
 	}
 	if m.phase == port.MachineCreating {
-		grace = r.w.UpTo(2 * time.Second)
+		grace = r.UpTo(2 * time.Second)
 	}
-	r.w.Time.After(grace, func() {
-		r.w.checkKill(m)
+	r.Time.After(grace, func() {
+		r.checks.CheckKill(m)
 		r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 	})
 }
@@ -309,10 +357,10 @@ func (r *machines) stopByStranger(m *machine) {
 	if !m.alive() {
 		return
 	}
-	r.w.Note("a stranger stops %s", m.id)
-	r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
-	if r.w.Chance(0.5) {
-		r.stop(m, r.w.UpTo(10*time.Second))
+	r.Note("a stranger stops %s", m.id)
+	r.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+	if r.Chance(0.5) {
+		r.stop(m, r.UpTo(10*time.Second))
 		return
 	}
 	m.removed = true
@@ -325,14 +373,14 @@ func (r *provider) Destroy(ctx context.Context, of port.Machine) error {
 		return err
 	}
 	if m := r.own(of); m != nil && m.alive() {
-		r.w.checkDestroy(m)
-		r.w.maybeCancel(m.spec.Env["TASK_ID"])
-		if stored, ok := r.w.storedRun(m.spec.Owner); ok && m.warm != nil && stored.State == run.ContainerCreating {
-			r.w.attempt(stored.TaskID, m.spec.Owner.Attempt).withdrawn = true
+		r.checks.CheckDestroy(m)
+		r.Watch.DuringCall(m.spec.Env["TASK_ID"])
+		if stored, ok := r.StoredRun(m.spec.Owner); ok && m.warm != nil && stored.State == run.ContainerCreating {
+			r.attempt(stored.TaskID, m.spec.Owner.Attempt).withdrawn = true
 		}
 		r.destroy(m)
 	} else if m != nil && m.isKept() {
-		r.w.checkEndsRecord(m)
+		r.checks.CheckEndsRecord(m)
 		r.drop(m)
 	}
 	return nil
@@ -340,7 +388,7 @@ func (r *provider) Destroy(ctx context.Context, of port.Machine) error {
 
 func (r *machines) destroy(m *machine) {
 	m.destroyed = true
-	r.w.Time.After(r.w.UpTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
+	r.Time.After(r.UpTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
 // end ends a machine. If the machine is stuck, it schedules the end.
@@ -348,15 +396,15 @@ func (r *machines) end(m *machine, exit port.Exit) {
 	if !m.alive() {
 		return
 	}
-	if wait := m.stuckUntil.Sub(r.w.Time.Now); wait > 0 {
+	if wait := m.stuckUntil.Sub(r.Time.Now); wait > 0 {
 		m.enter(port.MachineEnding)
-		r.w.Time.After(wait, func() { r.end(m, exit) })
+		r.Time.After(wait, func() { r.end(m, exit) })
 		return
 	}
-	m.phase, m.endedAt = port.MachineGone, r.w.Time.Now
+	m.phase, m.endedAt = port.MachineGone, r.Time.Now
 	r.live = slices.DeleteFunc(slices.Clone(r.live), func(one *machine) bool { return one == m })
-	if !r.w.Chance(r.w.Plan.LostExits) {
-		exit.At = r.w.Time.Now
+	if !r.Chance(r.Plan.LostExits) {
+		exit.At = r.Time.Now
 		m.exit = &exit
 	}
 	if m.spec.Reuse.ID != "" && !m.destroyed && !m.removed {
@@ -365,9 +413,9 @@ func (r *machines) end(m *machine, exit port.Exit) {
 	m.failed = !exit.Requested && exit.Code != 0
 	m.change()
 	if exit.Code == 0 {
-		r.w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).exitedZero = true
+		r.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).exitedZero = true
 	}
-	r.w.Note("%s is gone, code %d", m.id, exit.Code)
+	r.Note("%s is gone, code %d", m.id, exit.Code)
 }
 
 // clamp limits at to latest, and then to earliest.

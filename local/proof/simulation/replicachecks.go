@@ -22,9 +22,6 @@ type owed struct {
 	since time.Time
 }
 
-// isServer reports whether the machine runs a replica.
-func (m *machine) isServer() bool { return m.spec.Env["ENGINE_REPLICA"] != "" }
-
 // SetsWritten implements watch. It checks the replica sets that a call has saved or removed. err is the result of
 // the call.
 func (w *world) SetsWritten(err error, saved, removed []port.Resource) {
@@ -89,7 +86,7 @@ func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
 		if was.Phase != fleet.ReplicaServing || r.Phase != fleet.ReplicaDraining || n > least {
 			continue
 		}
-		if of, ok := w.storedRun(port.MachineOwner{Tenant: harness.Client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
+		if of, ok := w.StoredRun(port.MachineOwner{Tenant: harness.Client.Tenant, RunID: r.Run}); !ok || of.State != run.Running || of.Attempt.Number != r.Attempt {
 			continue // an ended run serves nothing
 		}
 		for _, other := range after.Replicas {

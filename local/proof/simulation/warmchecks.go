@@ -11,7 +11,6 @@ import (
 
 // warmth is the observed state of the world's warm machines.
 type warmth struct {
-	ways warmWays
 	// operated means that the operator makes no more changes. closing and closed mean that the
 	// pools end and have ended their warm machines after the last run.
 	operated, closing, closed bool
@@ -20,8 +19,8 @@ type warmth struct {
 	records map[platform.WarmRef]warmRecord
 	// claims maps the id and version of a machine to the attempt that claimed it.
 	claims map[string]port.MachineOwner
-	// recycled counts the recycling calls. reused counts the starts of recycled machines.
-	recycled, reused int
+	// reused counts the starts of recycled machines.
+	reused int
 	// claimed counts the claims. stuck counts the claimed machines that were abandoned.
 	claimed, stuck int
 }
@@ -229,7 +228,7 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	}
 	// Within a minute the launch decides how to continue; later a sweep does.
 	bound := time.Minute + w.Config.DestroyWait + w.sweepBound()
-	if w.Plan.Stuck+w.Plan.Invisible+w.warm.ways.slow == 0 && w.Plan.Throttles == 0 {
+	if w.Plan.Stuck+w.Plan.Invisible+w.warmWays.slow == 0 && w.Plan.Throttles == 0 {
 		bound = w.Config.DestroyWait + 5*time.Second
 	}
 	if late := w.overdue(by, bound, bound+w.patience()); late > 0 {
@@ -237,12 +236,12 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	}
 }
 
-// checkStartWarm checks that a machine is started for the attempt that claimed it.
-func (w *world) checkStartWarm(m *machine, spec port.LaunchSpec) {
+// CheckStartWarm implements checks. It checks that a machine is started for the attempt that claimed it.
+func (w *world) CheckStartWarm(m *machine, spec port.LaunchSpec) {
 	if m.warm.owned {
 		w.Fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
 	}
-	r, ok := w.storedRun(spec.Owner)
+	r, ok := w.StoredRun(spec.Owner)
 	of := m.warm.spec.Warm
 	if of.Tenant != spec.Owner.Tenant || ok && r.Attempt.Number == spec.Owner.Attempt && r.Slot.Pool != of.Pool && r.IsCurrent(spec.Owner.Attempt) {
 		w.Fail("warm machine %s of pool %s of %s is started for %+v", m.id, of.Pool, of.Tenant, spec.Owner)
@@ -253,15 +252,6 @@ func (w *world) checkStartWarm(m *machine, spec port.LaunchSpec) {
 	if spec.Image != m.warm.spec.Image || spec.CPUs != m.warm.spec.CPUs || spec.MemoryMB != m.warm.spec.MemoryMB {
 		w.Fail("warm machine %s with %+v is started for %s with %d CPUs and %d MB", m.id, m.warm.spec.WarmKey, spec.Image, spec.CPUs, spec.MemoryMB)
 	}
-}
-
-// storedRun reads the stored run of an owner.
-func (w *world) storedRun(of port.MachineOwner) (r run.Run, ok bool) {
-	var err error
-	w.Observe(func() {
-		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID})
-	})
-	return r, err == nil
 }
 
 // mayGiveUp reports whether an attempt may destroy the claimed machine that it needs: the host
@@ -289,17 +279,17 @@ func (w *world) checkDestroyIdle(m *machine) {
 		if record.ID != of.ID || record.Machine.ID != m.id {
 			continue
 		}
-		r, ok := w.storedRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
+		r, ok := w.StoredRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
 		if record.Phase == platform.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
 			w.Fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
 		}
 	}
 }
 
-// checkCold checks that a machine is created for an attempt only if no warm machine is ready
+// CheckCold implements checks. It checks that a machine is created for an attempt only if no warm machine is ready
 // for it.
-func (w *world) checkCold(spec port.LaunchSpec) {
-	r, ok := w.storedRun(spec.Owner)
+func (w *world) CheckCold(spec port.LaunchSpec) {
+	r, ok := w.StoredRun(spec.Owner)
 	if !ok || !w.calm() || !r.MayClaim() || r.Attempt.Number != spec.Owner.Attempt {
 		return
 	}
@@ -329,7 +319,7 @@ func (w *world) givenUp(of port.MachineOwner) int {
 	if w.warm == nil {
 		return 0
 	}
-	r, ok := w.storedRun(of)
+	r, ok := w.StoredRun(of)
 	if !ok || r.Attempt.Number != of.Attempt {
 		return 0
 	}

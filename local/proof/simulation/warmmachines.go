@@ -37,17 +37,17 @@ type flyMachines struct{ *provider }
 
 // Launch implements port.Runner.
 func (f flyMachines) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	f.w.checkCold(spec)
+	f.checks.CheckCold(spec)
 	return f.provider.Launch(ctx, spec)
 }
 
 // Prepare implements port.WarmMachines.
 func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
-	w := f.w
+	w := f.machines
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.Chance(w.warm.ways.slow) {
+	if w.Chance(w.warmWays.slow) {
 		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.named(spec.Name)
@@ -67,7 +67,7 @@ func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.Mach
 
 // prepare creates a stopped machine.
 func (f flyMachines) prepare(spec port.WarmSpec) *machine {
-	w := f.w
+	w := f.machines
 	f.created++
 	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.provider, phase: port.MachineCreating, visibleAt: w.Time.Now}
 	m.spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
@@ -94,7 +94,7 @@ func (f flyMachines) prepare(spec port.WarmSpec) *machine {
 			}
 		})
 	}
-	if !w.Chance(w.warm.ways.stuckCreated) {
+	if !w.Chance(w.warmWays.stuckCreated) {
 		w.soon(w.UpTo(5*time.Second), func() {
 			if m.phase == port.MachineCreating && m.idle() && !m.destroyed {
 				m.enter(port.MachineEnding)
@@ -106,12 +106,12 @@ func (f flyMachines) prepare(spec port.WarmSpec) *machine {
 
 // StartWarm implements port.WarmMachines.
 func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
-	w := f.w
-	w.maybeCancel(spec.Env["TASK_ID"])
+	w := f.machines
+	w.Watch.DuringCall(spec.Env["TASK_ID"])
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.Chance(w.warm.ways.slow) {
+	if w.Chance(w.warmWays.slow) {
 		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.own(of)
@@ -126,23 +126,23 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 	case spec.Reuse.ID != "" && of.Version != m.warm.versionName():
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
 	}
-	w.checkStartWarm(m, spec)
+	w.checks.CheckStartWarm(m, spec)
 	switch {
 	case m.warm.owned || m.phase != port.MachineEnding:
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.phase)
 	case w.Chance(w.Plan.Throttles * 0.2):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
-	case w.Chance(w.warm.ways.noRoom):
+	case w.Chance(w.warmWays.noRoom):
 		m.warm.refused = true
 		return port.MachineStatus{}, fault.New(fault.Capacity, "the host has no room")
 	}
 	m.warm.owned = true
 	m.warm.version++
-	w.checkReuse(m, spec)
+	w.checks.CheckReuse(m, spec)
 	spec.Name, m.spec = m.spec.Name, spec
 	m.enter(port.MachineCreating)
-	w.checkSecrets(spec)
-	w.checkLaunch(m)
+	w.checks.CheckSecrets(spec)
+	w.checks.CheckLaunch(m)
 	w.Note("%s is started for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
 	f.startLater(m)
 	return f.warmAnswer(m)
@@ -150,14 +150,14 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 
 // startLater draws whether and when a warm machine starts.
 func (f flyMachines) startLater(m *machine) {
-	w := f.w
+	w := f.machines
 	if w.Chance(w.Plan.NeverStart) {
 		return
 	}
 	w.addWorkers(m)
 	begin := w.UpTo(2 * time.Second)
 	switch {
-	case w.Chance(w.warm.ways.late):
+	case w.Chance(w.warmWays.late):
 		begin = 8*time.Second + w.UpTo(20*time.Second)
 	case w.Chance(w.Plan.Immediate):
 		begin = 0
@@ -167,12 +167,19 @@ func (f flyMachines) startLater(m *machine) {
 
 // warmAnswer is like answer for a warm machine.
 func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
-	if !f.w.Chance(f.w.Plan.LostCalls) {
+	if !f.Chance(f.Plan.LostCalls) {
 		return m.view(), nil
 	}
-	f.w.Note("response about %s is lost", m.id)
+	f.Note("response about %s is lost", m.id)
 	if m.warm.owned {
-		f.w.unknownMachines++
+		f.unknownMachines++
 	}
 	return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
+}
+
+// warmWays has the probabilities of faults of warm machines.
+type warmWays struct {
+	// stuckCreated machines are never ready. noRoom is a host's refusal to start a machine.
+	// late machines start after the start deadline. slow calls arrive late.
+	stuckCreated, noRoom, late, slow float64
 }

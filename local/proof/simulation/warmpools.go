@@ -27,13 +27,6 @@ func (w *world) spread() time.Duration {
 	return time.Minute
 }
 
-// warmWays has the probabilities of faults of warm machines.
-type warmWays struct {
-	// stuckCreated machines are never ready. noRoom is a host's refusal to start a machine.
-	// late machines start after the start deadline. slow calls arrive late.
-	stuckCreated, noRoom, late, slow float64
-}
-
 // warmSetting is a setting of a pool's warm machines, as seen by its operator.
 type warmSetting struct {
 	// warm is nil if the pool has no warm machines, and while it drains.
@@ -51,7 +44,8 @@ func (w *world) drawWarm() {
 		return w.Random.Float64() * most
 	}
 	w.Requests = 4 + w.Random.IntN(10)
-	w.warm = &warmth{ways: warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}}
+	w.warm = &warmth{}
+	w.warmWays = warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}
 	if !w.Mixed() {
 		w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}}
 		if w.Chance(0.5) {

@@ -14,7 +14,7 @@ import (
 
 // worker is one process in a machine. It uses the worker contract, or only the export contract.
 type worker struct {
-	w *world
+	w *machines
 	m *machine
 	// name is its worker id.
 	name           string
@@ -43,7 +43,7 @@ type worker struct {
 }
 
 // startWorkers schedules the start of a machine and draws the behaviour of its workers.
-func (w *world) startWorkers(m *machine) {
+func (w *machines) startWorkers(m *machine) {
 	if w.Chance(w.Plan.NeverStart) {
 		return
 	}
@@ -56,7 +56,7 @@ func (w *world) startWorkers(m *machine) {
 }
 
 // addWorkers draws the behaviour of the workers of a machine.
-func (w *world) addWorkers(m *machine) {
+func (w *machines) addWorkers(m *machine) {
 	count := 1
 	if w.Chance(w.Plan.Clones) {
 		count = 2
@@ -80,8 +80,8 @@ func (m *machine) start() {
 	if m.phase != port.MachineCreating {
 		return
 	}
-	m.ranAt = m.on.w.Time.Now
-	m.on.w.checkRuns(m)
+	m.ranAt = m.on.Time.Now
+	m.on.checks.CheckRuns(m)
 	m.enter(port.MachineRunning)
 	for _, p := range m.workers {
 		p.start()
@@ -89,7 +89,7 @@ func (m *machine) start() {
 }
 
 // soon runs do after d, immediately if d is 0.
-func (w *world) soon(d time.Duration, do func()) {
+func (w *machines) soon(d time.Duration, do func()) {
 	if d == 0 {
 		do()
 		return
@@ -164,7 +164,7 @@ func (p *worker) exit(code int) {
 	if code > 128 {
 		exit.Signal = code - 128
 	}
-	p.w.machines.end(p.m, exit)
+	p.w.end(p.m, exit)
 }
 
 // terminate handles SIGTERM.
@@ -188,7 +188,7 @@ func (p *worker) endWork() {
 	case draw < w.Plan.Lost:
 		p.exit(1)
 	case draw < w.Plan.Lost+0.03:
-		w.machines.end(p.m, port.Exit{Code: 137, Signal: 9, OOM: true})
+		w.end(p.m, port.Exit{Code: 137, Signal: 9, OOM: true})
 	case draw < w.Plan.Lost+0.05:
 		w.Note("%s makes no more calls", p.name)
 		p.silent = true
@@ -263,3 +263,14 @@ func (p *worker) report(body contract.Callback) {
 func (p *worker) post(body contract.Callback) answer {
 	return p.send(call{route: "callback", url: p.m.spec.Env["CALLBACK_URL"], body: body, successful: body.Status == contract.StatusSuccess})
 }
+
+// longestWork limits the work of most workers.
+func (w *machines) longestWork() time.Duration {
+	if w.Contended() || w.Admitting() {
+		return 25 * time.Second
+	}
+	return w.Longest / 2
+}
+
+// isServer reports whether the machine runs a replica.
+func (m *machine) isServer() bool { return m.spec.Env["ENGINE_REPLICA"] != "" }

@@ -12,10 +12,7 @@ import (
 type world struct {
 	*harness.Base
 
-	machines *machines
-	// engine is one of the platforms of the machines in a mixed world.
-	engine *containers
-	ways   ways
+	*machines
 	// warm is the observed state of warm machines; nil in a world without them.
 	warm *warmth
 	// fleet is the observed state of engine replicas; nil in a world without them.
@@ -48,18 +45,15 @@ type world struct {
 	subscribers []*subscriber
 	// steps counts the events.
 	steps int
-	// unknownMachines counts the machines whose creation was not reported.
-	unknownMachines int
 
 	acceptedTasks []string
-	attempts      map[attemptKey]*attemptFacts
 	cancelled     map[string]run.State // the state when the cancel request was acknowledged
 	inMaybeCancel bool
 	runs          map[string]*runFacts
 	// throttled means that some start was throttled, by the platform or in an outage.
 	throttled bool
 	// retried counts the runs created by retries of clients.
-	calls, renewals, retried int
+	retried int
 	// idleSince is the time since which a slot is free although a run is queued.
 	idleSince time.Time
 	// leasesDifferSince is the time since which the leases differ from the records.
@@ -71,12 +65,12 @@ type world struct {
 
 func newWorld(seed uint64, dir string) *world {
 	w := &world{
-		Base: harness.NewBase(seed, dir), attempts: map[attemptKey]*attemptFacts{}, cancelled: map[string]run.State{}, runs: map[string]*runFacts{},
+		Base: harness.NewBase(seed, dir), cancelled: map[string]run.State{}, runs: map[string]*runFacts{},
 		last: map[string]*run.Run{}, schedules: map[scheduleKey]nominal{},
 		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{},
 	}
 	w.Watch = w
-	w.machines = &machines{w: w, byID: map[string]*machine{}}
+	w.machines = newMachines(w.Base, w)
 	w.Plan = w.DrawPlan()
 	w.Config = w.DrawConfig()
 	w.drawDeadline()

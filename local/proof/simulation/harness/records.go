@@ -129,3 +129,12 @@ func (w *Base) CheckList(ctx context.Context) {
 		w.Fail("got %d listed runs, want the %d stored ones", len(listed), len(w.Records.Ordered))
 	}
 }
+
+// StoredRun reads the stored run of an owner.
+func (w *Base) StoredRun(of port.MachineOwner) (r run.Run, ok bool) {
+	var err error
+	w.Observe(func() {
+		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID})
+	})
+	return r, err == nil
+}
