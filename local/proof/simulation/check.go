@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -142,16 +144,16 @@ func (w *world) checkEnd(ctx context.Context) {
 	if len(w.Problems) > 0 {
 		return
 	}
-	for _, m := range w.machines.live {
-		w.Fail("machine %s still runs", m.id)
+	for _, m := range w.Machines.Live {
+		w.Fail("machine %s still runs", m.ID)
 	}
-	for _, m := range w.machines.kept {
-		w.Fail("machine %s is still kept", m.id)
+	for _, m := range w.Machines.Kept {
+		w.Fail("machine %s is still kept", m.ID)
 	}
 	// Workers upload while their machine runs, and Sortie clears the bucket when it has seen
 	// the machine gone. There is one exception: a machine whose creation was not reported and
 	// that ends before a sweep lists it. The bucket's lifecycle rule removes its uploads.
-	allowed, left := w.unknownMachines, len(w.Buckets.Buckets[port.Uploads])
+	allowed, left := w.UnknownMachines, len(w.Buckets.Buckets[port.Uploads])
 	for _, r := range records {
 		if report := r.Attempt.Report; r.State == run.Completed && (report == nil || report.Upload == nil) {
 			left -= w.uploads(r.TaskID) // unreported uploads are not removed
@@ -222,7 +224,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		}
 	}
 	switch {
-	case r.Output != nil && !r.FansOut() && !bytes.Equal(output, outputOf(r.TaskID, r.Attempt.Number)):
+	case r.Output != nil && !r.FansOut() && !bytes.Equal(output, machines.OutputOf(r.TaskID, r.Attempt.Number)):
 		w.Fail("%s: got output %q, want that of accepted attempt %d", r.ID, output, r.Attempt.Number)
 	case r.Output == nil && accepted:
 		w.Fail("%s has an accepted object without an output", r.ID)
@@ -234,8 +236,8 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 // succeeded reports whether the last attempt of a run was seen to succeed, or whether the run
 // was skipped.
 func (w *world) succeeded(r *run.Run) bool {
-	of := w.attempt(r.TaskID, r.Attempt.Number)
-	return r.Skipped || of.succeeded || of.exitedZero && r.Work.Program != nil
+	of := w.Attempt(r.TaskID, r.Attempt.Number)
+	return r.Skipped || of.Succeeded || of.ExitedZero && r.Work.Program != nil
 }
 
 // mayLoseResponses reports whether a commit can succeed without a response.
@@ -259,7 +261,7 @@ func (w *world) checkOutcome(r *run.Run) {
 		w.Fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)
 	}
 	for n := 1; n <= r.Attempt.Number; n++ {
-		if of := w.attempt(r.TaskID, n); !of.succeeded || of.defectiveOutput || r.State == run.Orphaned {
+		if of := w.Attempt(r.TaskID, n); !of.Succeeded || of.DefectiveOutput || r.State == run.Orphaned {
 			continue
 		}
 		if r.Fault != nil && r.Fault.Code == fault.HookRefused && r.Constraints.PostRunHook.Critical {

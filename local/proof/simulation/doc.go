@@ -39,10 +39,10 @@
 // skipped otherwise, or after the cancel of the graph.
 //
 // Every fifth world (mixed.go) has three to five pools on three platforms, with chains of
-// fallbacks, which an operator changes and drains. A cluster (cluster.go) creates a Job without
+// fallbacks, which an operator changes and drains. A cluster (machines/cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,
 // and answers 429. Jobs are deleted by hand. The API server is unreachable for minutes, its
-// watch is cut, and lists lag. A container engine (containers.go) creates containers that it
+// watch is cut, and lists lag. A container engine (machines/containers.go) creates containers that it
 // cannot start, dies with or without its containers, and reports exit codes late. A fallback
 // (fallbacks.go) has the answer of a platform as its reason. It never follows the failure of a
 // program. It starts when no machine of an earlier attempt can still run on any platform. It
@@ -50,11 +50,11 @@
 //
 // Every fifth world, and a third of the mixed ones, has pools with warm machines
 // (warmpools.go). An operator changes their settings, drains them and deletes them. Machines
-// (warmmachines.go) stay in creation, are refused by their host, start late or never, and are
+// (machines/warmmachines.go) stay in creation, are refused by their host, start late or never, and are
 // destroyed by strangers; calls arrive late. A machine (warmchecks.go) has one claim and is
 // started only for it, in its tenant and pool and with its size. An attempt uses another
 // machine only after its claimed one is gone without having run anything. It creates one only
-// if no warm machine is ready. In some pools (recycling.go) machines are recycled: after an
+// if no warm machine is ready. In some pools (machines/recycling.go) machines are recycled: after an
 // ended attempt whose program exited with code 0, for another attempt of the same record and
 // tenant, and never while one runs on it. A machine is destroyed or recycled only after its
 // record says so. A pool has no more machines than its maximum, and no machine outlives its

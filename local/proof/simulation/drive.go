@@ -80,7 +80,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	settings.FreePort = nil // its address is that of the program
 	w.Note("%d requests, settings %+v", w.Requests, settings)
 	if w.Mixed() {
-		w.Note("ways %+v", w.ways)
+		w.Note("ways %+v", w.Ways)
 		for _, p := range w.pools {
 			w.Note("pool %s: %s, limit %d, fallbacks %+v", p.id, p.definition.Placement.Runner, p.definition.Limit, p.definition.Fallbacks)
 		}
@@ -92,7 +92,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.startOperator()
 	w.startFleet()
 	w.startSubscribers()
-	w.PlanOutages(w.ways.outages)
+	w.PlanOutages(w.Ways.Outages)
 	w.Time.Spawn(true, func() { w.Sweep(harness.RestartHorizon) })
 	w.ScheduleSweep()
 	end := harness.Start.Add(w.maxTime())
@@ -200,17 +200,17 @@ func (w *world) active() string {
 			return fmt.Sprintf("execution %s is in %s", name, at.State)
 		}
 	}
-	return fmt.Sprintf("%d events, %d machines", w.Time.Busy, len(w.machines.live))
+	return fmt.Sprintf("%d events, %d machines", w.Time.Busy, len(w.Machines.Live))
 }
 
 func (w *world) outcome() Outcome {
 	o := Outcome{
-		Problems: w.Problems, Trace: w.Trace.String(), Starts: w.Starts, Machines: w.machines.created, Steps: w.steps,
-		Calls: w.calls, Renewals: w.renewals, Took: w.Time.Now.Sub(harness.Start), Ends: map[run.State]int{},
+		Problems: w.Problems, Trace: w.Trace.String(), Starts: w.Starts, Machines: w.Machines.Created, Steps: w.steps,
+		Calls: w.Calls, Renewals: w.Renewals, Took: w.Time.Now.Sub(harness.Start), Ends: map[run.State]int{},
 	}
 	o.Events, o.Queued = int(w.events.newest), w.events.queued
 	if w.warm != nil {
-		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.recycled, w.warm.reused
+		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.Recycled, w.warm.reused
 	}
 	if w.fleet != nil {
 		o.Replicas, o.Tasks, o.Drained = w.fleet.started, w.fleet.taken, w.fleet.drained

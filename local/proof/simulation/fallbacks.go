@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -46,24 +48,24 @@ func (w *world) checkHome(before, r *run.Run) {
 // checkStep checks that a platform gave the reason of a fallback, that a pool of the run has
 // the fallback, and that the attempt's program did not fail before.
 func (w *world) checkStep(r *run.Run, step run.DetourStep) {
-	facts, from, to := w.attempt(r.TaskID, step.Attempt), w.poolOf(step.From), w.poolOf(step.To)
+	facts, from, to := w.Attempt(r.TaskID, step.Attempt), w.poolOf(step.From), w.poolOf(step.To)
 	if !to.drainedAt.IsZero() && to.drainedAt.Add(w.lookupSlack()).Before(step.At) {
 		w.Fail("%s falls back to pool %s, which drains since %s", r.ID, to.id, to.drainedAt.Sub(harness.Start))
 	}
 	answer, first := -1, time.Time{}
-	for i, a := range facts.refusals {
-		if a.runner != from.definition.Placement.Runner || a.reason() != step.Reason || a.at.After(step.At.Add(2*w.Plan.Skew)) {
+	for i, a := range facts.Refusals {
+		if a.Runner != from.definition.Placement.Runner || a.Reason() != step.Reason || a.At.After(step.At.Add(2*w.Plan.Skew)) {
 			continue
 		}
 		if first.IsZero() {
-			first = a.at
+			first = a.At
 		}
-		if a.message == step.Message {
+		if a.Message == step.Message {
 			answer = i
 		}
 	}
 	if answer < 0 {
-		w.Fail("%s falls back from %s in attempt %d because of %q, which its platform did not answer: %+v", r.ID, step.From, step.Attempt, step.Message, facts.refusals)
+		w.Fail("%s falls back from %s in attempt %d because of %q, which its platform did not answer: %+v", r.ID, step.From, step.Attempt, step.Message, facts.Refusals)
 		return
 	}
 	fallbacks := slices.Clone(from.ever)
@@ -76,63 +78,63 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	}) {
 		w.Fail("%s falls back from %s to %s because of %s, %s after the first answer, which no pool allows", r.ID, step.From, step.To, step.Reason, step.At.Sub(first))
 	}
-	for _, m := range w.machines.byID {
+	for _, m := range w.Machines.ByID {
 		// After a lost answer, Fly does not show a gone machine to the launch.
-		mine := m.spec.Owner.RunID == r.ID && m.spec.Owner.Attempt == step.Attempt
-		if mine && m.failed && !m.ranAt.IsZero() && m.endedAt.Before(facts.refusals[answer].at) && (w.calm() || m.on.runner != platform.RunnerFly) {
-			w.Fail("%s falls back in attempt %d, whose program has failed on %s", r.ID, step.Attempt, m.id)
+		mine := m.Spec.Owner.RunID == r.ID && m.Spec.Owner.Attempt == step.Attempt
+		if mine && m.Failed && !m.RanAt.IsZero() && m.EndedAt.Before(facts.Refusals[answer].At) && (w.calm() || m.On.Runner != platform.RunnerFly) {
+			w.Fail("%s falls back in attempt %d, whose program has failed on %s", r.ID, step.Attempt, m.ID)
 		}
 	}
 }
 
-// CheckRuns implements checks. It checks that the starting machine is the only one of its attempt that has run the
+// CheckRuns implements machines.Checks. It checks that the starting machine is the only one of its attempt that has run the
 // program, on platforms that adopt a machine created by a lost call.
-func (w *world) CheckRuns(m *machine) {
+func (w *world) CheckRuns(m *machines.Machine) {
 	if !w.SeveralPools() {
 		return
 	}
-	for _, other := range w.machines.byID {
-		if other == m || other.spec.Owner != m.spec.Owner || other.ranAt.IsZero() {
+	for _, other := range w.Machines.ByID {
+		if other == m || other.Spec.Owner != m.Spec.Owner || other.RanAt.IsZero() {
 			continue
 		}
-		strangers := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers
-		if other.on != m.on || m.on.runner != platform.RunnerFly && strangers == 0 || other.warm != nil || m.warm != nil {
-			w.Fail("attempt %d of %s runs on %s of %s after %s of %s", m.spec.Owner.Attempt, m.spec.Owner.RunID, m.id, m.on.runner, other.id, other.on.runner)
+		strangers := w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt).Strangers
+		if other.On != m.On || m.On.Runner != platform.RunnerFly && strangers == 0 || other.Warm != nil || m.Warm != nil {
+			w.Fail("attempt %d of %s runs on %s of %s after %s of %s", m.Spec.Owner.Attempt, m.Spec.Owner.RunID, m.ID, m.On.Runner, other.ID, other.On.Runner)
 		}
 	}
 }
 
 // mayRun reports whether the program of a machine runs or may start. A machine that is
 // destroyed before its start never starts.
-func (m *machine) mayRun() bool {
-	return m.alive() && (!m.ranAt.IsZero() || m.phase != port.MachineEnding && !m.destroyed)
+func mayRun(m *machines.Machine) bool {
+	return m.Alive() && (!m.RanAt.IsZero() || m.Phase != port.MachineEnding && !m.Destroyed)
 }
 
 // checkFallback checks that a machine created after a fallback is the only one of its run that
 // may run a program, on all platforms.
-func (w *world) checkFallback(m *machine) {
+func (w *world) checkFallback(m *machines.Machine) {
 	if !w.Mixed() {
 		return
 	}
 	var r run.Run
 	var err error
 	w.Observe(func() {
-		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: m.spec.Owner.Tenant, ID: m.spec.Owner.RunID})
+		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: m.Spec.Owner.Tenant, ID: m.Spec.Owner.RunID})
 	})
-	if err != nil || r.Attempt.Number != m.spec.Owner.Attempt {
+	if err != nil || r.Attempt.Number != m.Spec.Owner.Attempt {
 		return
 	}
-	if p := w.poolOf(r.Slot.Pool); r.IsCurrent(m.spec.Owner.Attempt) && p.definition.Placement.Runner != m.on.runner {
-		w.Fail("%s of attempt %d of %s is created on %s, want %s as its pool %s has", m.id, r.Attempt.Number, r.ID, m.on.runner, p.definition.Placement.Runner, p.id)
+	if p := w.poolOf(r.Slot.Pool); r.IsCurrent(m.Spec.Owner.Attempt) && p.definition.Placement.Runner != m.On.Runner {
+		w.Fail("%s of attempt %d of %s is created on %s, want %s as its pool %s has", m.ID, r.Attempt.Number, r.ID, m.On.Runner, p.definition.Placement.Runner, p.id)
 	}
 	if r.Detour == nil {
 		return
 	}
-	for _, other := range w.machines.live {
-		left := slices.ContainsFunc(r.Detour.Steps, func(s run.DetourStep) bool { return s.Attempt == other.spec.Owner.Attempt })
-		if other.spec.Owner.RunID == r.ID && left && other.mayRun() {
+	for _, other := range w.Machines.Live {
+		left := slices.ContainsFunc(r.Detour.Steps, func(s run.DetourStep) bool { return s.Attempt == other.Spec.Owner.Attempt })
+		if other.Spec.Owner.RunID == r.ID && left && mayRun(other) {
 			w.Fail("%s of attempt %d of %s is created on %s while %s of attempt %d, which fell back, is %s on %s",
-				m.id, m.spec.Owner.Attempt, r.ID, m.on.runner, other.id, other.spec.Owner.Attempt, other.phase, other.on.runner)
+				m.ID, m.Spec.Owner.Attempt, r.ID, m.On.Runner, other.ID, other.Spec.Owner.Attempt, other.Phase, other.On.Runner)
 		}
 	}
 }
@@ -154,7 +156,7 @@ func (w *world) checkDetours(r *run.Run, events []run.Event) {
 	if r.State != run.Failed || !r.InFallback() || r.FallsBack() || r.Fault == nil {
 		return
 	}
-	if (refusal{code: r.Fault.Code}).reason() == "" || len(r.Fault.Message) >= limit.Message-10 {
+	if (machines.Refusal{Code: r.Fault.Code}).Reason() == "" || len(r.Fault.Message) >= limit.Message-10 {
 		return
 	}
 	for _, step := range r.Detour.Steps {

@@ -87,7 +87,7 @@ type epoch struct {
 // maxCatchUp limits the missed firings that a job catches up at once.
 const maxCatchUp = 100
 
-// TouchJob implements watch. It records that a job may have changed.
+// TouchJob implements harness.Watch. It records that a job may have changed.
 func (w *world) TouchJob(id string) { w.touchedJobs[id] = true }
 
 // refreshJobs reads the jobs that may have changed.

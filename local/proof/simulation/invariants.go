@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -71,7 +73,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if r.Slot.State == platform.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
 		w.Fail("%s holds a slot in %s", r.ID, r.State)
 	}
-	if m := w.machines.byID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || !m.served(r) && !m.gaveUp(r)) {
+	if m := w.Machines.ByID[r.Attempt.Machine.ID]; r.Attempt.Machine.Known() && (m == nil || !m.Served(r) && !m.GaveUp(r)) {
 		w.Fail("%s has machine %s in attempt %d, which is of another attempt", r.ID, r.Attempt.Machine.ID, r.Attempt.Number)
 	}
 	if generation, known := w.Tokens[r.Wait.Token]; known && generation != r.Wait.Generation {
@@ -95,12 +97,12 @@ func (w *world) checkChange(before, r *run.Run) {
 func (w *world) uncounted(r *run.Run) int {
 	count := 0
 	for n := range r.Attempt.Number {
-		of := w.attempt(r.TaskID, n+1)
-		count += of.strangers
-		if of.withdrawn && !w.calm() {
+		of := w.Attempt(r.TaskID, n+1)
+		count += of.Strangers
+		if of.Withdrawn && !w.calm() {
 			count++
 		}
-		if of.evicted {
+		if of.Evicted {
 			count++
 		}
 	}
@@ -194,17 +196,17 @@ func (w *world) checkAttempt(before, r *run.Run) {
 
 // checkFault checks that a limit is not applied early.
 func (w *world) checkFault(r *run.Run) {
-	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if r.Fault == nil || of.faultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout && r.Fault.Code != fault.ActionTimeout && r.Fault.Code != fault.DeadlineExceeded {
+	of := w.Attempt(r.TaskID, r.Attempt.Number)
+	if r.Fault == nil || of.FaultChecked || r.Attempt.EndedAt.IsZero() && r.Fault.Code != fault.QueueTimeout && r.Fault.Code != fault.ActionTimeout && r.Fault.Code != fault.DeadlineExceeded {
 		return
 	}
-	of.faultChecked = true
+	of.FaultChecked = true
 	early := func(limit, lasted time.Duration) {
 		if lasted+2*w.Plan.Skew+time.Second < limit {
 			w.Fail("%s of attempt %d of %s after %s, want %s", r.Fault.Code, r.Attempt.Number, r.ID, lasted, limit)
 		}
 	}
-	machine := w.machines.byID[r.Attempt.Machine.ID]
+	machine := w.Machines.ByID[r.Attempt.Machine.ID]
 	switch r.Fault.Code {
 	case fault.HeartbeatTimeout:
 		w.checkHeartbeatTimeout(r, of)
@@ -223,25 +225,25 @@ func (w *world) checkFault(r *run.Run) {
 	case fault.ActionTimeout:
 		w.checkActionTimeout(r, early)
 	case fault.StartTimeout:
-		if machine == nil || machine.alive() {
+		if machine == nil || machine.Alive() {
 			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))
 		}
 	case fault.CancelTimeout:
-		if !of.noticedAt.IsZero() && w.calm() && of.strangers == 0 { // a stranger kills without a grace period
-			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.noticedAt)), w.Time.Now.Sub(of.noticedAt))
+		if !of.NoticedAt.IsZero() && w.calm() && of.Strangers == 0 { // a stranger kills without a grace period
+			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.NoticedAt)), w.Time.Now.Sub(of.NoticedAt))
 		}
 	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:
-		if machine != nil && machine.alive() {
-			w.Fail("%s of attempt %d of %s while machine %s is %s", r.Fault.Code, r.Attempt.Number, r.ID, machine.id, machine.phase)
+		if machine != nil && machine.Alive() {
+			w.Fail("%s of attempt %d of %s while machine %s is %s", r.Fault.Code, r.Attempt.Number, r.ID, machine.ID, machine.Phase)
 		}
 	}
 }
 
 // checkHeartbeatTimeout checks that no attempt times out whose worker called within the limit,
 // or could not call because of an outage.
-func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
+func (w *world) checkHeartbeatTimeout(r *run.Run, of *machines.AttemptFacts) {
 	limit := r.Policy.HeartbeatTimeout - 2*w.Plan.Skew
-	if silence := w.Time.Now.Sub(of.lastCallAt); silence < limit {
+	if silence := w.Time.Now.Sub(of.LastCallAt); silence < limit {
 		w.Fail("heartbeat timeout of %s of %s %s after its last call", r.Attempt.WorkerID, r.ID, silence)
 	}
 	if since := w.Time.Now.Sub(w.NoticedUpSince); since < limit {
@@ -251,21 +253,21 @@ func (w *world) checkHeartbeatTimeout(r *run.Run, of *attemptFacts) {
 		// A worker whose calls are lost, or take most of the limit, counts as silent. So does
 		// one that repeatedly finds no process in worlds where processes crash every few
 		// seconds.
-		if limit > 0 && p.refused < 3 && p.name == r.Attempt.WorkerID && p.healthy() && w.Plan.LostCalls == 0 && (w.Plan.SlowCommits+w.Plan.LostCommits == 0 || limit > 2*time.Minute) {
-			w.Fail("heartbeat timeout of %s of %s, which sends heartbeats", p.name, r.ID)
+		if limit > 0 && p.Refused < 3 && p.Name == r.Attempt.WorkerID && p.Healthy() && w.Plan.LostCalls == 0 && (w.Plan.SlowCommits+w.Plan.LostCommits == 0 || limit > 2*time.Minute) {
+			w.Fail("heartbeat timeout of %s of %s, which sends heartbeats", p.Name, r.ID)
 		}
 	}
 }
 
 // workersOf returns the workers on a run's recorded machine.
-func (w *world) workersOf(r *run.Run) []*worker {
-	if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil {
-		return m.workers
+func (w *world) workersOf(r *run.Run) []*machines.Worker {
+	if m := w.Machines.ByID[r.Attempt.Machine.ID]; m != nil {
+		return m.Workers
 	}
 	return nil
 }
 
-// HeartbeatTimeout implements watch. It checks that the heartbeat clock of a state does not expire while its worker
+// HeartbeatTimeout implements harness.Watch. It checks that the heartbeat clock of a state does not expire while its worker
 // sends heartbeats.
 func (w *world) HeartbeatTimeout(ref run.Ref) {
 	r := w.Records.ByID[ref.ID]
@@ -273,29 +275,29 @@ func (w *world) HeartbeatTimeout(ref run.Ref) {
 		return
 	}
 	for _, p := range w.workersOf(r) {
-		if p.name == r.Attempt.WorkerID && p.healthy() && p.beating {
-			w.Fail("the execution of %s times out while %s sends heartbeats", r.ID, p.name)
+		if p.Name == r.Attempt.WorkerID && p.Healthy() && p.Beating {
+			w.Fail("the execution of %s times out while %s sends heartbeats", r.ID, p.Name)
 		}
 	}
 }
 
-// CheckLaunch implements checks. It checks that a machine is created once per attempt, and only when the machine of
+// CheckLaunch implements machines.Checks. It checks that a machine is created once per attempt, and only when the machine of
 // the previous attempt is gone or has been unreachable for ten minutes.
-func (w *world) CheckLaunch(m *machine) {
-	if r := w.Records.ByID[m.spec.Owner.RunID]; r != nil {
+func (w *world) CheckLaunch(m *machines.Machine) {
+	if r := w.Records.ByID[m.Spec.Owner.RunID]; r != nil {
 		w.factsOf(r).machines++
 	}
-	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
-	if facts.machines++; facts.machines > 1+w.givenUp(m.spec.Owner) && w.calm() && facts.strangers == 0 {
-		w.Fail("attempt %d of %s gets %d machines", m.spec.Owner.Attempt, m.spec.Owner.RunID, facts.machines)
+	facts := w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt)
+	if facts.Machines++; facts.Machines > 1+w.givenUp(m.Spec.Owner) && w.calm() && facts.Strangers == 0 {
+		w.Fail("attempt %d of %s gets %d machines", m.Spec.Owner.Attempt, m.Spec.Owner.RunID, facts.Machines)
 	}
 	w.checkFallback(m)
-	for _, other := range w.machines.live {
-		if other.spec.Owner.RunID != m.spec.Owner.RunID || other.spec.Owner.Attempt >= m.spec.Owner.Attempt || !other.known {
+	for _, other := range w.Machines.Live {
+		if other.Spec.Owner.RunID != m.Spec.Owner.RunID || other.Spec.Owner.Attempt >= m.Spec.Owner.Attempt || !other.Known {
 			continue
 		}
-		if since := w.Time.Now.Sub(other.unwantedAt); other.unwantedAt.IsZero() || since+2*w.Plan.Skew+time.Second < unreachable {
-			w.Fail("%s of attempt %d of %s is created while %s of attempt %d is %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, other.id, other.spec.Owner.Attempt, other.phase)
+		if since := w.Time.Now.Sub(other.UnwantedAt); other.UnwantedAt.IsZero() || since+2*w.Plan.Skew+time.Second < unreachable {
+			w.Fail("%s of attempt %d of %s is created while %s of attempt %d is %s", m.ID, m.Spec.Owner.Attempt, m.Spec.Owner.RunID, other.ID, other.Spec.Owner.Attempt, other.Phase)
 		}
 	}
 }
@@ -303,9 +305,9 @@ func (w *world) CheckLaunch(m *machine) {
 // unreachable is the delay of the next attempt after a machine that cannot be confirmed gone.
 const unreachable = 10 * time.Minute
 
-// CheckDestroy implements checks. It checks that no machine is destroyed while its run needs it.
-func (w *world) CheckDestroy(m *machine) {
-	if m.idle() {
+// CheckDestroy implements machines.Checks. It checks that no machine is destroyed while its run needs it.
+func (w *world) CheckDestroy(m *machines.Machine) {
+	if m.Idle() {
 		w.checkDestroyIdle(m)
 		return
 	}
@@ -313,26 +315,26 @@ func (w *world) CheckDestroy(m *machine) {
 	var r run.Run
 	var err error
 	w.Observe(func() {
-		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: m.spec.Owner.Tenant, ID: m.spec.Owner.RunID})
+		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: m.Spec.Owner.Tenant, ID: m.Spec.Owner.RunID})
 	})
-	if err == nil && r.IsCurrent(m.spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.id || !r.Attempt.Machine.Known()) && !w.mayGiveUp(r, m) {
-		w.Fail("machine %s is destroyed, and attempt %d of %s needs it", m.id, m.spec.Owner.Attempt, r.ID)
+	if err == nil && r.IsCurrent(m.Spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.ID || !r.Attempt.Machine.Known()) && !w.mayGiveUp(r, m) {
+		w.Fail("machine %s is destroyed, and attempt %d of %s needs it", m.ID, m.Spec.Owner.Attempt, r.ID)
 	}
 }
 
-// CheckKill implements checks. It checks that a worker is not killed before the end of its grace period.
-func (w *world) CheckKill(m *machine) {
-	r := w.Records.ByID[m.spec.Owner.RunID]
-	facts := w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt)
-	if !w.calm() || !m.alive() || r == nil || r.EndRequest() == nil || facts.strangers > 0 || !r.IsCurrent(m.spec.Owner.Attempt) {
+// CheckKill implements machines.Checks. It checks that a worker is not killed before the end of its grace period.
+func (w *world) CheckKill(m *machines.Machine) {
+	r := w.Records.ByID[m.Spec.Owner.RunID]
+	facts := w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt)
+	if !w.calm() || !m.Alive() || r == nil || r.EndRequest() == nil || facts.Strangers > 0 || !r.IsCurrent(m.Spec.Owner.Attempt) {
 		return
 	}
-	if grace := w.Time.Now.Sub(facts.noticedAt); m.phase == port.MachineRunning && grace+2*w.Plan.Skew+2*time.Second < r.Policy.CancelGrace {
-		w.Fail("%s of %s is killed %s after it learned of the cancel request, want %s", m.id, r.ID, grace, r.Policy.CancelGrace)
+	if grace := w.Time.Now.Sub(facts.NoticedAt); m.Phase == port.MachineRunning && grace+2*w.Plan.Skew+2*time.Second < r.Policy.CancelGrace {
+		w.Fail("%s of %s is killed %s after it learned of the cancel request, want %s", m.ID, r.ID, grace, r.Policy.CancelGrace)
 	}
 }
 
-// CheckSecrets implements checks. It checks that no machine receives a token of the state machine.
+// CheckSecrets implements machines.Checks. It checks that no machine receives a token of the state machine.
 func (w *world) CheckSecrets(spec port.LaunchSpec) {
 	for _, r := range w.Records.Ordered {
 		for name, value := range spec.Env {
@@ -343,21 +345,21 @@ func (w *world) CheckSecrets(spec port.LaunchSpec) {
 	}
 }
 
-// CheckDeadline implements checks. It checks that a worker that obeys the envelope's deadline gets its whole time
+// CheckDeadline implements machines.Checks. It checks that a worker that obeys the envelope's deadline gets its whole time
 // limit.
-func (w *world) CheckDeadline(p *worker) {
-	r, known := w.Record(p.task())
-	if !known || !r.IsCurrent(p.attempt()) || r.State != run.Running {
+func (w *world) CheckDeadline(p *machines.Worker) {
+	r, known := w.Record(p.Task())
+	if !known || !r.IsCurrent(p.Attempt()) || r.State != run.Running {
 		return
 	}
-	if !w.calm() && p.envelope.Deadline.Before(r.Deadline().Add(-2*w.Plan.Skew)) {
+	if !w.calm() && p.Envelope.Deadline.Before(r.Deadline().Add(-2*w.Plan.Skew)) {
 		return // the late refusal of an earlier call has extended the start limit
 	}
-	if by := r.EndBy(); !by.IsZero() && !p.envelope.Deadline.Before(by) {
+	if by := r.EndBy(); !by.IsZero() && !p.Envelope.Deadline.Before(by) {
 		return // the deadline of the run is earlier
 	}
 	late := max(r.Attempt.StartedAt.Sub(r.Attempt.StartBy), 0) // the start was not seen before its limit
-	if left := p.envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.Plan.Skew+2*time.Second < r.Policy.TimeLimit {
-		w.Fail("the envelope of %s leaves %s, want the time limit of %s", p.name, left, r.Policy.TimeLimit)
+	if left := p.Envelope.Deadline.Sub(r.Attempt.StartedAt); left+late+2*w.Plan.Skew+2*time.Second < r.Policy.TimeLimit {
+		w.Fail("the envelope of %s leaves %s, want the time limit of %s", p.Name, left, r.Policy.TimeLimit)
 	}
 }

@@ -33,7 +33,7 @@ func (w *world) drawPools() {
 	if !w.Mixed() {
 		return
 	}
-	w.ways = w.drawWays()
+	w.Ways = w.DrawWays()
 	w.Requests = 2 + w.Random.IntN(8)
 	w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly, platform.RunnerKubernetes, platform.RunnerContainer}}
 	for i := range 2 + w.Random.IntN(3) {

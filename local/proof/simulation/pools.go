@@ -202,7 +202,7 @@ func (w *world) checkDrained(r *run.Run) {
 // its end does not fail the run.
 func (w *world) checkEviction(before, r *run.Run) {
 	if was := before.Attempt.Eviction; was == nil {
-		w.attempt(r.TaskID, r.Attempt.Number).evicted = true
+		w.Attempt(r.TaskID, r.Attempt.Number).Evicted = true
 		if w.drains.beganAt.IsZero() {
 			w.Fail("attempt %d of %s is asked to end, and its pool does not drain", r.Attempt.Number, r.ID)
 		}

@@ -52,9 +52,9 @@ func (w *world) checkPrompt() {
 		}
 		w.checkCancel(r)
 		w.checkSilence(r)
-		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && !m.alive() && r.IsCurrent(m.spec.Owner.Attempt) {
-			lost := m.endedAt
-			for _, hidden := range []time.Time{m.visibleAt, r.Attempt.StartBy} { // until then a lookup does not prove that it is gone
+		if m := w.Machines.ByID[r.Attempt.Machine.ID]; m != nil && !m.Alive() && r.IsCurrent(m.Spec.Owner.Attempt) {
+			lost := m.EndedAt
+			for _, hidden := range []time.Time{m.VisibleAt, r.Attempt.StartBy} { // until then a lookup does not prove that it is gone
 				if hidden.After(lost) {
 					lost = hidden
 				}
@@ -88,11 +88,11 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		return w.actionLimitOf(r)
 	case run.ContainerCreating:
 		if r.Slot.State == platform.SlotQueued { // its start was throttled or deferred
-			w.attempt(r.TaskID, r.Attempt.Number).longStart = true
+			w.Attempt(r.TaskID, r.Attempt.Number).LongStart = true
 			return "the queue timeout", w.queueEnd(r), 3 * time.Second
 		}
 		// A refused creation is retried after a delay.
-		if w.attempt(r.TaskID, r.Attempt.Number).longStart || r.Attempt.StuckWarm > 0 {
+		if w.Attempt(r.TaskID, r.Attempt.Number).LongStart || r.Attempt.StuckWarm > 0 {
 			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.Config.LaunchWait + 3*time.Second
 		}
 		end := r.Attempt.IntentAt.Add(w.permitDelay(r) + r.Policy.StartTimeout)
@@ -114,7 +114,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		if r.FallsBack() && r.Attempt.MaybeCreated && r.Attempt.StartBy.After(begun) {
 			begun = r.Attempt.StartBy // the machine of an unanswered call may appear until then
 		}
-		if m := w.machines.byID[r.Attempt.Machine.ID]; m != nil && m.erased && r.Attempt.StartBy.After(begun) {
+		if m := w.Machines.ByID[r.Attempt.Machine.ID]; m != nil && m.Erased && r.Attempt.StartBy.After(begun) {
 			begun = r.Attempt.StartBy // until then the machine may be invisible
 		}
 		if r.Attempt.CreateBy.After(begun) {
@@ -254,7 +254,7 @@ func (w *world) checkCancel(r *run.Run) {
 		return
 	}
 	most := r.Policy.HeartbeatInterval + r.Policy.CancelGrace + w.Config.ExitWait + 2*w.Config.DestroyWait + 75*time.Second
-	if w.attempt(r.TaskID, r.Attempt.Number).longStart {
+	if w.Attempt(r.TaskID, r.Attempt.Number).LongStart {
 		most += r.Policy.Retry.MaxDelay
 	}
 	if !r.Attempt.CreateBy.IsZero() { // Sortie waits for its machine
@@ -267,8 +267,8 @@ func (w *world) checkCancel(r *run.Run) {
 
 // checkSilence checks that an attempt ends in time after its worker stopped calling.
 func (w *world) checkSilence(r *run.Run) {
-	of := w.attempt(r.TaskID, r.Attempt.Number)
-	if r.State != run.Running || r.EndRequest() != nil || of.worker == "" || of.lastCallAt.IsZero() {
+	of := w.Attempt(r.TaskID, r.Attempt.Number)
+	if r.State != run.Running || r.EndRequest() != nil || of.Worker == "" || of.LastCallAt.IsZero() {
 		return
 	}
 	limit := r.Policy.HeartbeatTimeout
@@ -276,8 +276,8 @@ func (w *world) checkSilence(r *run.Run) {
 	if w.Plan.Skew > 0 { // by this clock, another host's contact seems late
 		kind = mean
 	}
-	if late := w.overdue(of.lastCallAt, kind, mean); late > 0 {
-		w.Fail("no heartbeat timeout of %s of %s %s after the limit", of.worker, r.ID, late)
+	if late := w.overdue(of.LastCallAt, kind, mean); late > 0 {
+		w.Fail("no heartbeat timeout of %s of %s %s after the limit", of.Worker, r.ID, late)
 	}
 }
 
@@ -296,7 +296,7 @@ func (w *world) checkIdle() {
 		}
 	}
 	limit, _ := w.limits()
-	if queued == 0 || held >= limit || w.draining() || w.Plan.Throttles+w.ways.tooMany > 0 || w.Down(harness.Throttling) { // a throttled start is queued, too
+	if queued == 0 || held >= limit || w.draining() || w.Plan.Throttles+w.Ways.TooMany > 0 || w.Down(harness.Throttling) { // a throttled start is queued, too
 		w.idleSince = time.Time{}
 		return
 	}
@@ -311,28 +311,28 @@ func (w *world) checkIdle() {
 // checkMachines checks that no machine outlives its attempt by more than two sweeps and the
 // delays of the platform.
 func (w *world) checkMachines() {
-	for _, m := range w.machines.live {
-		if m.idle() {
+	for _, m := range w.Machines.Live {
+		if m.Idle() {
 			continue
 		}
-		r, ok := w.Records.ByID[m.spec.Owner.RunID]
-		if ok && r.Attempt.Machine.ID == m.id {
-			m.known = true
+		r, ok := w.Records.ByID[m.Spec.Owner.RunID]
+		if ok && r.Attempt.Machine.ID == m.ID {
+			m.Known = true
 		}
-		wanted := ok && r.IsCurrent(m.spec.Owner.Attempt) && (!r.Attempt.Machine.Known() || r.Attempt.Machine.ID == m.id)
+		wanted := ok && r.IsCurrent(m.Spec.Owner.Attempt) && (!r.Attempt.Machine.Known() || r.Attempt.Machine.ID == m.ID)
 		if wanted {
-			m.unwantedAt = time.Time{}
+			m.UnwantedAt = time.Time{}
 			continue
 		}
-		if m.unwantedAt.IsZero() {
-			m.unwantedAt = w.Time.Now
+		if m.UnwantedAt.IsZero() {
+			m.UnwantedAt = w.Time.Now
 		}
-		if m.phase == port.MachineEnding {
+		if m.Phase == port.MachineEnding {
 			continue
 		}
 		bound := 2*w.Config.SweepInterval + w.Config.ExitWait + w.Config.DestroyWait + 4*time.Minute
-		if late := w.overdue(m.unwantedAt, bound, bound+w.patience()); late > 0 {
-			w.Fail("%s of attempt %d of %s runs %s after its attempt", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, late)
+		if late := w.overdue(m.UnwantedAt, bound, bound+w.patience()); late > 0 {
+			w.Fail("%s of attempt %d of %s runs %s after its attempt", m.ID, m.Spec.Owner.Attempt, m.Spec.Owner.RunID, late)
 		}
 	}
 }

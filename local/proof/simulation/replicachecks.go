@@ -22,7 +22,7 @@ type owed struct {
 	since time.Time
 }
 
-// SetsWritten implements watch. It checks the replica sets that a call has saved or removed. err is the result of
+// SetsWritten implements harness.Watch. It checks the replica sets that a call has saved or removed. err is the result of
 // the call.
 func (w *world) SetsWritten(err error, saved, removed []port.Resource) {
 	if w.fleet == nil {
@@ -218,8 +218,8 @@ func (w *world) addressed(r *run.Run) bool {
 	if w.Config.Runners.Shares(platform.Placement{}) {
 		return true
 	}
-	m := w.machines.byID[r.Attempt.Machine.ID]
-	return m != nil && m.alive() && !w.Time.Now.Before(m.addressedAt) && !w.Time.Now.Before(m.visibleAt)
+	m := w.Machines.ByID[r.Attempt.Machine.ID]
+	return m != nil && m.Alive() && !w.Time.Now.Before(m.AddressedAt) && !w.Time.Now.Before(m.VisibleAt)
 }
 
 // missing describes a pool without its number of replicas with the current settings, each on a
@@ -235,7 +235,7 @@ func (w *world) missing() string {
 			if r.Phase != fleet.ReplicaServing || r.URL == "" || of == nil || of.State != run.Running || r.Model != p.place.Model || r.AskedPort != p.place.Machines.Port {
 				return fmt.Sprintf("replica %s of %s is %+v", r.ID, p.id, r)
 			}
-			if m := w.machines.byID[of.Attempt.Machine.ID]; m == nil || !m.alive() {
+			if m := w.Machines.ByID[of.Attempt.Machine.ID]; m == nil || !m.Alive() {
 				return fmt.Sprintf("replica %s of %s has no machine", r.ID, p.id)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -31,7 +33,7 @@ type warmRecord struct {
 	since time.Time
 }
 
-// TouchWarm implements watch. It records that a record may have changed.
+// TouchWarm implements harness.Watch. It records that a record may have changed.
 func (w *world) TouchWarm(m platform.WarmMachine) {
 	if w.warm != nil {
 		if w.warm.touched == nil {
@@ -89,12 +91,12 @@ func (w *world) checkWarm() {
 	for _, p := range w.pools {
 		w.checkWarmCount(p)
 	}
-	for _, m := range w.machines.live {
-		if m.idle() && !m.destroyed && m.phase != port.MachineUnknown {
+	for _, m := range w.Machines.Live {
+		if m.Idle() && !m.Destroyed && m.Phase != port.MachineUnknown {
 			w.checkIdleMachine(m)
 		}
 	}
-	for _, m := range w.machines.kept {
+	for _, m := range w.Machines.Kept {
 		w.checkKeptMachine(m)
 	}
 	for _, r := range w.Records.Ordered {
@@ -130,7 +132,7 @@ func (w *world) checkWarmCount(p *pool) {
 		if of.Pool != p.id || r.Phase != platform.WarmCreating && r.Phase != platform.WarmReady && r.Phase != platform.WarmRecycling {
 			continue
 		}
-		if m := w.machines.byID[r.Machine.ID]; m == nil || (m.alive() || m.isKept()) && !m.destroyed {
+		if m := w.Machines.ByID[r.Machine.ID]; m == nil || (m.Alive() || m.IsKept()) && !m.Destroyed {
 			have++
 		}
 	}
@@ -141,33 +143,33 @@ func (w *world) checkWarmCount(p *pool) {
 
 // checkIdleMachine checks that a machine without an attempt does not outlive its record, its
 // pool or its maximum age.
-func (w *world) checkIdleMachine(m *machine) {
-	of := m.warm.spec.Warm
+func (w *world) checkIdleMachine(m *machines.Machine) {
+	of := m.Warm.Spec.Warm
 	record, ok := w.warm.records[of]
 	switch {
 	case ok:
-		m.warm.strayAt = time.Time{}
-	case m.warm.strayAt.IsZero():
-		m.warm.strayAt = w.Time.Now
+		m.Warm.StrayAt = time.Time{}
+	case m.Warm.StrayAt.IsZero():
+		m.Warm.StrayAt = w.Time.Now
 	}
 	bound := w.sweepBound()
 	late := func(since time.Time) time.Duration { return w.overdue(since, bound, bound+w.patience()) }
-	if d := late(m.warm.strayAt); d > 0 {
-		w.Fail("warm machine %s has no record and exists %s too long", m.id, d)
+	if d := late(m.Warm.StrayAt); d > 0 {
+		w.Fail("warm machine %s has no record and exists %s too long", m.ID, d)
 	}
 	if ok && record.Phase == platform.WarmClaimed { // its attempt starts or abandons it
 		return
 	}
 	p := w.poolOf(of.Pool)
 	if d := late(p.warmOff()); d > 0 {
-		w.Fail("warm machine %s outlives those of pool %s by %s", m.id, p.id, d)
+		w.Fail("warm machine %s outlives those of pool %s by %s", m.ID, p.id, d)
 	}
 	_, age := p.warmLimits(w.settledSince())
-	if d := late(m.warm.createdAt.Add(age)); d > 0 && age > 0 {
-		w.Fail("warm machine %s is %s older than %s", m.id, d, age)
+	if d := late(m.Warm.CreatedAt.Add(age)); d > 0 && age > 0 {
+		w.Fail("warm machine %s is %s older than %s", m.ID, d, age)
 	}
-	if d := late(m.warm.createdAt.Add(5 * time.Minute)); d > 0 && m.phase == port.MachineCreating {
-		w.Fail("warm machine %s is not ready and exists %s too long", m.id, d)
+	if d := late(m.Warm.CreatedAt.Add(5 * time.Minute)); d > 0 && m.Phase == port.MachineCreating {
+		w.Fail("warm machine %s is not ready and exists %s too long", m.ID, d)
 	}
 }
 
@@ -197,8 +199,8 @@ func (w *world) checkClaims(before, r *run.Run) {
 		w.warm.stuck += given
 	}
 	if given := before.Attempt.Warm; given != nil && (r.Attempt.Warm == nil || r.Attempt.Warm.ID != given.ID) {
-		if m := w.machines.byID[given.Machine.ID]; m.alive() || !m.ranAt.IsZero() {
-			w.Fail("attempt %d of %s gives up warm machine %s, which is %s and ran at %s", r.Attempt.Number, r.ID, m.id, m.phase, m.ranAt)
+		if m := w.Machines.ByID[given.Machine.ID]; m.Alive() || !m.RanAt.IsZero() {
+			w.Fail("attempt %d of %s gives up warm machine %s, which is %s and ran at %s", r.Attempt.Number, r.ID, m.ID, m.Phase, m.RanAt)
 		}
 		if r.Attempt.StuckWarm <= before.Attempt.StuckWarm {
 			w.Fail("attempt %d of %s has lost its claim on %s", r.Attempt.Number, r.ID, given.Machine.ID)
@@ -228,7 +230,7 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	}
 	// Within a minute the launch decides how to continue; later a sweep does.
 	bound := time.Minute + w.Config.DestroyWait + w.sweepBound()
-	if w.Plan.Stuck+w.Plan.Invisible+w.warmWays.slow == 0 && w.Plan.Throttles == 0 {
+	if w.Plan.Stuck+w.Plan.Invisible+w.WarmWays.Slow == 0 && w.Plan.Throttles == 0 {
 		bound = w.Config.DestroyWait + 5*time.Second
 	}
 	if late := w.overdue(by, bound, bound+w.patience()); late > 0 {
@@ -236,57 +238,57 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	}
 }
 
-// CheckStartWarm implements checks. It checks that a machine is started for the attempt that claimed it.
-func (w *world) CheckStartWarm(m *machine, spec port.LaunchSpec) {
-	if m.warm.owned {
-		w.Fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.id, m.spec.Owner.Attempt, m.spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
+// CheckStartWarm implements machines.Checks. It checks that a machine is started for the attempt that claimed it.
+func (w *world) CheckStartWarm(m *machines.Machine, spec port.LaunchSpec) {
+	if m.Warm.Owned {
+		w.Fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.ID, m.Spec.Owner.Attempt, m.Spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
 	}
 	r, ok := w.StoredRun(spec.Owner)
-	of := m.warm.spec.Warm
+	of := m.Warm.Spec.Warm
 	if of.Tenant != spec.Owner.Tenant || ok && r.Attempt.Number == spec.Owner.Attempt && r.Slot.Pool != of.Pool && r.IsCurrent(spec.Owner.Attempt) {
-		w.Fail("warm machine %s of pool %s of %s is started for %+v", m.id, of.Pool, of.Tenant, spec.Owner)
+		w.Fail("warm machine %s of pool %s of %s is started for %+v", m.ID, of.Pool, of.Tenant, spec.Owner)
 	}
-	if ok && r.IsCurrent(spec.Owner.Attempt) && !r.HasClaimed(port.Machine{Runner: m.on.runner, ID: m.id}) {
-		w.Fail("warm machine %s is started for attempt %d of %s, which has not claimed it", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	if ok && r.IsCurrent(spec.Owner.Attempt) && !r.HasClaimed(port.Machine{Runner: m.On.Runner, ID: m.ID}) {
+		w.Fail("warm machine %s is started for attempt %d of %s, which has not claimed it", m.ID, spec.Owner.Attempt, spec.Owner.RunID)
 	}
-	if spec.Image != m.warm.spec.Image || spec.CPUs != m.warm.spec.CPUs || spec.MemoryMB != m.warm.spec.MemoryMB {
-		w.Fail("warm machine %s with %+v is started for %s with %d CPUs and %d MB", m.id, m.warm.spec.WarmKey, spec.Image, spec.CPUs, spec.MemoryMB)
+	if spec.Image != m.Warm.Spec.Image || spec.CPUs != m.Warm.Spec.CPUs || spec.MemoryMB != m.Warm.Spec.MemoryMB {
+		w.Fail("warm machine %s with %+v is started for %s with %d CPUs and %d MB", m.ID, m.Warm.Spec.WarmKey, spec.Image, spec.CPUs, spec.MemoryMB)
 	}
 }
 
 // mayGiveUp reports whether an attempt may destroy the claimed machine that it needs: the host
 // has refused the start, or the start deadline has passed. A program that starts after the
 // deadline may be ended.
-func (w *world) mayGiveUp(r run.Run, m *machine) bool {
+func (w *world) mayGiveUp(r run.Run, m *machines.Machine) bool {
 	claim := r.Attempt.Warm
-	if m.warm == nil || claim == nil || claim.Machine.ID != m.id {
+	if m.Warm == nil || claim == nil || claim.Machine.ID != m.ID {
 		return false
 	}
 	if r.State != run.ContainerCreating && r.Attempt.StartedAt.Add(2*w.Plan.Skew).Before(claim.StartBy) { // the clocks of two hosts
 		return false
 	}
-	return m.warm.refused || !w.Time.Now.Add(2*w.Plan.Skew).Before(claim.StartBy)
+	return m.Warm.Refused || !w.Time.Now.Add(2*w.Plan.Skew).Before(claim.StartBy)
 }
 
 // checkDestroyIdle checks that no attempt needs a machine on which no attempt was started.
-func (w *world) checkDestroyIdle(m *machine) {
+func (w *world) checkDestroyIdle(m *machines.Machine) {
 	var stored []platform.WarmMachine
-	of := m.warm.spec.Warm
+	of := m.Warm.Spec.Warm
 	w.Observe(func() {
 		stored, _ = w.Process.Store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
 	})
 	for _, record := range stored {
-		if record.ID != of.ID || record.Machine.ID != m.id {
+		if record.ID != of.ID || record.Machine.ID != m.ID {
 			continue
 		}
 		r, ok := w.StoredRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
 		if record.Phase == platform.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
-			w.Fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.id, record.Phase, record.Attempt, record.Run)
+			w.Fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.ID, record.Phase, record.Attempt, record.Run)
 		}
 	}
 }
 
-// CheckCold implements checks. It checks that a machine is created for an attempt only if no warm machine is ready
+// CheckCold implements machines.Checks. It checks that a machine is created for an attempt only if no warm machine is ready
 // for it.
 func (w *world) CheckCold(spec port.LaunchSpec) {
 	r, ok := w.StoredRun(spec.Owner)
@@ -295,10 +297,10 @@ func (w *world) CheckCold(spec port.LaunchSpec) {
 	}
 	key := platform.WarmKey{Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB, Region: spec.Region}
 	for of, record := range w.warm.records {
-		m := w.machines.byID[record.Machine.ID]
+		m := w.Machines.ByID[record.Machine.ID]
 		long := w.Time.Now.Sub(record.since) > 30*time.Second+2*w.Plan.Skew
-		if of.Pool == r.Slot.Pool && record.Claimable(key, spec.Placement) && long && m.alive() && w.poolOf(of.Pool).warmOff().IsZero() {
-			w.Fail("attempt %d of %s gets a new machine while warm machine %s is ready", r.Attempt.Number, r.ID, m.id)
+		if of.Pool == r.Slot.Pool && record.Claimable(key, spec.Placement) && long && m.Alive() && w.poolOf(of.Pool).warmOff().IsZero() {
+			w.Fail("attempt %d of %s gets a new machine while warm machine %s is ready", r.Attempt.Number, r.ID, m.ID)
 		}
 	}
 }

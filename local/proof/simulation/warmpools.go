@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
@@ -45,7 +47,7 @@ func (w *world) drawWarm() {
 	}
 	w.Requests = 4 + w.Random.IntN(10)
 	w.warm = &warmth{}
-	w.warmWays = warmWays{stuckCreated: some(0.3), noRoom: some(0.3), late: some(0.3), slow: some(0.2)}
+	w.WarmWays = machines.WarmWays{StuckCreated: some(0.3), NoRoom: some(0.3), Late: some(0.3), Slow: some(0.2)}
 	if !w.Mixed() {
 		w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}}
 		if w.Chance(0.5) {
@@ -204,14 +206,14 @@ func (w *world) closeWarm() {
 // warmQuiet reports whether no machine is left. After the last run it ends the warm machines.
 func (w *world) warmQuiet() bool {
 	if w.warm == nil {
-		return len(w.machines.live) == 0
+		return len(w.Machines.Live) == 0
 	}
-	if len(w.machines.kept) > 0 {
+	if len(w.Machines.Kept) > 0 {
 		w.endWarm()
 		return false
 	}
 	w.endWarm()
-	return w.warm.closed && len(w.machines.live) == 0 && w.warmLeft() == ""
+	return w.warm.closed && len(w.Machines.Live) == 0 && w.warmLeft() == ""
 }
 
 // endWarm ends the warm machines if the operator makes no more changes.

@@ -7,14 +7,14 @@ import (
 
 var _ harness.Watch = (*world)(nil)
 
-// Started implements watch.
+// Started implements harness.Watch.
 func (w *world) Started() { w.startEvents() }
 
-// Written implements watch.
+// Written implements harness.Watch.
 func (w *world) Written(err error, notes ...port.Note) { w.events.written(err, notes...) }
 
-// DuringCall implements watch.
+// DuringCall implements harness.Watch.
 func (w *world) DuringCall(task string) { w.maybeCancel(task) }
 
-// EngineOutage implements watch.
-func (w *world) EngineOutage() { w.engine.die() }
+// EngineOutage implements harness.Watch.
+func (w *world) EngineOutage() { w.Engine.Die() }

@@ -6,44 +6,46 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// CheckCall implements checks. It checks the effect of a call against the worker contract.
-func (w *world) CheckCall(p *worker, c call, reply answer, before, after run.Run, calledAt time.Time) {
-	facts := w.attempt(p.task(), p.attempt())
-	if before.Attempt.Number != p.attempt() && (reply.ok() || w.Time.Now.Equal(calledAt) && after.Version != before.Version) {
-		w.Fail("%s of attempt %d of %s was accepted during attempt %d: got status %d", c.route, p.attempt(), p.task(), before.Attempt.Number, reply.status)
+// CheckCall implements machines.Checks. It checks the effect of a call against the worker contract.
+func (w *world) CheckCall(p *machines.Worker, c machines.Call, reply machines.Answer, before, after run.Run, calledAt time.Time) {
+	facts := w.Attempt(p.Task(), p.Attempt())
+	if before.Attempt.Number != p.Attempt() && (reply.OK() || w.Time.Now.Equal(calledAt) && after.Version != before.Version) {
+		w.Fail("%s of attempt %d of %s was accepted during attempt %d: got status %d", c.Route, p.Attempt(), p.Task(), before.Attempt.Number, reply.Status)
 	}
-	valid := w.Time.Now.Before(p.envelope.Deadline) && w.Time.Now.Before(p.envelope.TokenExpiresAt.Add(-w.Plan.Skew)) // an outage may last longer
-	if reply.status == http.StatusUnauthorized && valid && p.healthy() && c.token == p.token && before.IsCurrent(p.attempt()) && facts.worker == p.name {
-		w.Fail("%s of %s: got 401 for a valid token: %s", c.route, p.name, reply.text)
+	valid := w.Time.Now.Before(p.Envelope.Deadline) && w.Time.Now.Before(p.Envelope.TokenExpiresAt.Add(-w.Plan.Skew)) // an outage may last longer
+	if reply.Status == http.StatusUnauthorized && valid && p.Healthy() && c.Token == p.Token && before.IsCurrent(p.Attempt()) && facts.Worker == p.Name {
+		w.Fail("%s of %s: got 401 for a valid token: %s", c.Route, p.Name, reply.Text)
 	}
-	if !reply.ok() {
+	if !reply.OK() {
 		return
 	}
 	// A repeated report gets the answer of the first one, from any worker, even if the first
 	// was accepted while this call waited.
-	if c.route != "callback" && before.Attempt.Report == nil && !facts.reported {
-		if facts.worker != "" && facts.worker != p.name {
-			w.Fail("calls of %s and %s in attempt %d of %s were accepted, want one worker", facts.worker, p.name, p.attempt(), p.task())
+	if c.Route != "callback" && before.Attempt.Report == nil && !facts.Reported {
+		if facts.Worker != "" && facts.Worker != p.Name {
+			w.Fail("calls of %s and %s in attempt %d of %s were accepted, want one worker", facts.Worker, p.Name, p.Attempt(), p.Task())
 		}
-		facts.worker = p.name
+		facts.Worker = p.Name
 	}
-	switch c.route {
+	switch c.Route {
 	case "started":
-		facts.lastCallAt = calledAt
+		facts.LastCallAt = calledAt
 		if before.Cancel != nil {
-			w.Fail("started of %s was accepted after a cancel request for %s", p.name, p.task())
+			w.Fail("started of %s was accepted after a cancel request for %s", p.Name, p.Task())
 		}
 	case "heartbeat":
-		facts.lastCallAt = calledAt
-		if facts.noticedAt.IsZero() && strings.Contains(string(reply.text), `"shouldCancel":true`) {
-			facts.noticedAt = w.Time.Now
+		facts.LastCallAt = calledAt
+		if facts.NoticedAt.IsZero() && strings.Contains(string(reply.Text), `"shouldCancel":true`) {
+			facts.NoticedAt = w.Time.Now
 		}
-		if before.Cancel != nil && !strings.Contains(string(reply.text), `"shouldCancel":true`) {
-			w.Fail("heartbeat of %s: got no shouldCancel after a cancel request for %s", p.name, p.task())
+		if before.Cancel != nil && !strings.Contains(string(reply.Text), `"shouldCancel":true`) {
+			w.Fail("heartbeat of %s: got no shouldCancel after a cancel request for %s", p.Name, p.Task())
 		}
 	default:
 		w.checkCompletion(p, c, reply, before, after)
@@ -52,27 +54,27 @@ func (w *world) CheckCall(p *worker, c call, reply answer, before, after run.Run
 
 // checkCompletion compares the answer to completed, or to a callback, with the
 // record.
-func (w *world) checkCompletion(p *worker, c call, reply answer, before, after run.Run) {
-	if after.Attempt.Number != p.attempt() {
+func (w *world) checkCompletion(p *machines.Worker, c machines.Call, reply machines.Answer, before, after run.Run) {
+	if after.Attempt.Number != p.Attempt() {
 		return // a later attempt has started during the call
 	}
 	if after.Attempt.Report == nil && after.Attempt.Outcome != run.OutcomeCancelled {
-		w.Fail("acknowledged report of attempt %d of %s is lost", p.attempt(), p.task())
+		w.Fail("acknowledged report of attempt %d of %s is lost", p.Attempt(), p.Task())
 	}
 	final := string(after.Attempt.Outcome)
-	if c.route == "completed" {
+	if c.Route == "completed" {
 		var body contract.CompletedAnswer
-		if err := json.Unmarshal(reply.text, &body); err != nil || body.FinalState != final {
-			w.Fail("completed of %s: got %s, and attempt %d of %s is %s", p.name, reply.text, p.attempt(), p.task(), final)
+		if err := json.Unmarshal(reply.Text, &body); err != nil || body.FinalState != final {
+			w.Fail("completed of %s: got %s, and attempt %d of %s is %s", p.Name, reply.Text, p.Attempt(), p.Task(), final)
 		}
 	}
 	if before.Cancel != nil && before.Attempt.Report == nil && final != contract.OutcomeCancelled {
-		w.Fail("report after a cancel request for %s: got outcome %[3]s of attempt %[2]d, want CANCELLED", p.task(), p.attempt(), final)
+		w.Fail("report after a cancel request for %s: got outcome %[3]s of attempt %[2]d, want CANCELLED", p.Task(), p.Attempt(), final)
 	}
-	if report := after.Attempt.Report; c.outcome == contract.OutcomeCancelled && before.Attempt.Report == nil && report != nil && report.Phase == "" {
-		w.Fail("cancelledDuringPhase of %s is lost", p.name)
+	if report := after.Attempt.Report; c.Outcome == contract.OutcomeCancelled && before.Attempt.Report == nil && report != nil && report.Phase == "" {
+		w.Fail("cancelledDuringPhase of %s is lost", p.Name)
 	}
-	if c.successful && final == contract.OutcomeSucceeded {
-		w.attempt(p.task(), p.attempt()).succeeded = true
+	if c.Successful && final == contract.OutcomeSucceeded {
+		w.Attempt(p.Task(), p.Attempt()).Succeeded = true
 	}
 }

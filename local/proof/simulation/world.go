@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -12,7 +14,7 @@ import (
 type world struct {
 	*harness.Base
 
-	*machines
+	*machines.Machines
 	// warm is the observed state of warm machines; nil in a world without them.
 	warm *warmth
 	// fleet is the observed state of engine replicas; nil in a world without them.
@@ -70,7 +72,7 @@ func newWorld(seed uint64, dir string) *world {
 		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{},
 	}
 	w.Watch = w
-	w.machines = newMachines(w.Base, w)
+	w.Machines = machines.New(w.Base, w)
 	w.Plan = w.DrawPlan()
 	w.Config = w.DrawConfig()
 	w.drawDeadline()
@@ -87,7 +89,7 @@ func newWorld(seed uint64, dir string) *world {
 	if w.Serves() {
 		w.drawFleet()
 	}
-	w.Runner, w.Broken = w.newRunner()
+	w.Runner, w.Broken = w.NewRunner()
 	w.drawJobs()
 	w.events = newStreamModel(w)
 	w.drawSubscribers()

@@ -1,4 +1,4 @@
-package simulation
+package machines
 
 import (
 	"encoding/json"
@@ -9,40 +9,40 @@ import (
 
 // reportStarted repeats started until it is answered, and then begins the work. Some workers
 // omit started.
-func (p *worker) reportStarted() {
+func (p *Worker) reportStarted() {
 	w := p.w
 	if w.Chance(0.15) {
 		p.work()
 		return
 	}
 	reply := p.send(p.callOf("started", contract.TaskStarted{
-		Attempt: p.attempt(), WorkerID: p.name, StartedAt: w.Time.Now, HandlesSigterm: p.handlesSigterm,
+		Attempt: p.Attempt(), WorkerID: p.Name, StartedAt: w.Time.Now, HandlesSigterm: p.handlesSigterm,
 	}))
 	switch {
 	case !reply.conclusive():
 		p.later(p.retryDelay(), p.reportStarted)
-	case reply.ok() || p.ignoresSignals:
+	case reply.OK() || p.ignoresSignals:
 		p.work()
 	default:
-		p.exit(0)
+		p.Exit(0)
 	}
 }
 
 // retryDelay returns the delay before an unanswered call is repeated: a few seconds, or one
 // heartbeat interval.
-func (p *worker) retryDelay() time.Duration {
+func (p *Worker) retryDelay() time.Duration {
 	if p.patient {
 		return p.interval()
 	}
 	return min(time.Second+p.w.UpTo(4*time.Second), p.interval())
 }
 
-func (p *worker) callOf(route string, body any) call {
-	return call{route: route, url: p.envelope.CallbackBaseURL + "/v1/tasks/" + p.task() + "/" + route, token: p.token, body: body}
+func (p *Worker) callOf(route string, body any) Call {
+	return Call{Route: route, url: p.Envelope.CallbackBaseURL + "/v1/tasks/" + p.Task() + "/" + route, Token: p.Token, body: body}
 }
 
 // work starts the work and its heartbeats.
-func (p *worker) work() {
+func (p *Worker) work() {
 	w := p.w
 	length := w.UpTo(w.longestWork())
 	switch {
@@ -53,51 +53,51 @@ func (p *worker) work() {
 	}
 	if p.obeysDeadline {
 		w.checks.CheckDeadline(p)
-		p.later(p.envelope.Deadline.Sub(w.Time.Now), p.reachDeadline)
+		p.later(p.Envelope.Deadline.Sub(w.Time.Now), p.reachDeadline)
 	}
 	p.heartbeat()
 	w.soon(length, func() { p.resume(p.endWork) })
 }
 
-func (p *worker) interval() time.Duration {
-	return time.Duration(p.envelope.HeartbeatIntervalMS) * time.Millisecond
+func (p *Worker) interval() time.Duration {
+	return time.Duration(p.Envelope.HeartbeatIntervalMS) * time.Millisecond
 }
 
 // heartbeat sends a heartbeat and schedules the next one.
-func (p *worker) heartbeat() {
+func (p *Worker) heartbeat() {
 	if p.gone() || p.silent {
 		return
 	}
 	progress := p.w.Random.IntN(101)
 	reply := p.send(p.callOf("heartbeat", contract.TaskHeartbeat{
-		Attempt: p.attempt(), WorkerID: p.name, HeartbeatAt: p.w.Time.Now.Add(-p.w.UpTo(time.Hour)), ProgressPct: &progress,
+		Attempt: p.Attempt(), WorkerID: p.Name, HeartbeatAt: p.w.Time.Now.Add(-p.w.UpTo(time.Hour)), ProgressPct: &progress,
 	}))
 	next := p.interval()
 	switch {
 	case !reply.conclusive():
 		next = p.retryDelay()
-	case reply.ok():
-		p.beating = true
+	case reply.OK():
+		p.Beating = true
 		p.handleHeartbeat(reply)
 	case !p.ignoresSignals:
-		p.exit(0) // the attempt has ended or belongs to another worker
+		p.Exit(0) // the attempt has ended or belongs to another worker
 		return
 	}
 	p.later(next, p.heartbeat)
 }
 
 // handleHeartbeat processes the answer to a heartbeat.
-func (p *worker) handleHeartbeat(reply answer) {
+func (p *Worker) handleHeartbeat(reply Answer) {
 	var body contract.HeartbeatAnswer
-	if err := json.Unmarshal(reply.text, &body); err != nil {
+	if err := json.Unmarshal(reply.Text, &body); err != nil {
 		p.w.Fail("cannot decode the answer to a heartbeat: %v", err)
 		return
 	}
 	if body.TaskToken != "" {
-		p.w.renewals++
-		p.token, p.envelope.TokenExpiresAt = body.TaskToken, body.TokenExpiresAt
+		p.w.Renewals++
+		p.Token, p.Envelope.TokenExpiresAt = body.TaskToken, body.TokenExpiresAt
 		if body.Output != nil {
-			p.envelope.Output = body.Output
+			p.Envelope.Output = body.Output
 		}
 	}
 	if body.ShouldCancel && !p.ignoresSignals && !p.cancelling {
@@ -106,7 +106,7 @@ func (p *worker) handleHeartbeat(reply answer) {
 }
 
 // reportCancelled ends the work after a cancel request or SIGTERM.
-func (p *worker) reportCancelled(phase string) {
+func (p *Worker) reportCancelled(phase string) {
 	if p.cancelling || p.silent {
 		return
 	}
@@ -117,7 +117,7 @@ func (p *worker) reportCancelled(phase string) {
 }
 
 // result draws the result of uninterrupted work, mostly a success.
-func (p *worker) result() contract.TaskCompleted {
+func (p *Worker) result() contract.TaskCompleted {
 	w := p.w
 	switch draw := w.Random.Float64(); {
 	case draw < 0.15:
@@ -132,19 +132,19 @@ func (p *worker) result() contract.TaskCompleted {
 	case draw < 0.22:
 		return contract.TaskCompleted{Outcome: contract.OutcomeSucceeded}
 	}
-	output := p.upload(p.envelope.Output.Key)
+	output := p.upload(p.Envelope.Output.Key)
 	return contract.TaskCompleted{Outcome: contract.OutcomeSucceeded, Output: &output}
 }
 
 // complete repeats completed until it is answered, and then exits.
-func (p *worker) complete(body contract.TaskCompleted) {
+func (p *Worker) complete(body contract.TaskCompleted) {
 	w := p.w
-	body.Attempt, body.WorkerID, body.CompletedAt = p.attempt(), p.name, w.Time.Now
+	body.Attempt, body.WorkerID, body.CompletedAt = p.Attempt(), p.Name, w.Time.Now
 	last := p.callOf("completed", body)
-	last.successful, last.outcome = body.Outcome == contract.OutcomeSucceeded, body.Outcome
+	last.Successful, last.Outcome = body.Outcome == contract.OutcomeSucceeded, body.Outcome
 	if w.Chance(w.Plan.Late) && w.Chance(0.3) {
 		w.Time.After(w.UpTo(10*time.Minute), func() { p.send(last) })
-		p.later(w.UpTo(2*time.Second), func() { p.exit(0) })
+		p.later(w.UpTo(2*time.Second), func() { p.Exit(0) })
 		return
 	}
 	if reply := p.send(last); !reply.conclusive() {
@@ -153,12 +153,12 @@ func (p *worker) complete(body contract.TaskCompleted) {
 	}
 	p.silent = true
 	if !w.Chance(0.1) { // otherwise the process stays
-		p.later(w.UpTo(3*time.Second), func() { p.exit(0) })
+		p.later(w.UpTo(3*time.Second), func() { p.Exit(0) })
 	}
 }
 
 // reachDeadline ends the work at the envelope's deadline.
-func (p *worker) reachDeadline() {
+func (p *Worker) reachDeadline() {
 	if p.cancelling || p.silent {
 		return
 	}

@@ -1,4 +1,4 @@
-package simulation
+package machines
 
 import (
 	"context"
@@ -14,17 +14,17 @@ import (
 // is first created and then started.
 type containers struct {
 	*provider
-	made []*machine
+	made []*Machine
 }
 
-func newContainers(w *machines, runner string) *containers {
+func newContainers(w *Machines, runner string) *containers {
 	return &containers{provider: newProvider(w, runner, harness.EngineOutage)}
 }
 
 // named returns the container with the name, even if its program has ended by itself.
-func (e *containers) named(name string) *machine {
+func (e *containers) named(name string) *Machine {
 	for _, m := range e.made {
-		if m.spec.Name == name && !m.erased && !m.destroyed && (m.alive() || !m.stopping) {
+		if m.Spec.Name == name && !m.Erased && !m.Destroyed && (m.Alive() || !m.stopping) {
 			return m
 		}
 	}
@@ -34,7 +34,7 @@ func (e *containers) named(name string) *machine {
 // Launch implements port.Runner. If a container with the name exists, it starts that one,
 // unless its program has already run.
 func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.MachineStatus, error) {
-	w := e.machines
+	w := e.Machines
 	w.Watch.DuringCall(spec.Env["TASK_ID"])
 	if err := e.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
@@ -42,24 +42,24 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 	m := e.named(spec.Name)
 	if m == nil {
 		switch {
-		case w.Chance(w.ways.tooMany):
+		case w.Chance(w.Ways.TooMany):
 			return port.MachineStatus{}, e.refuse(spec, fault.Throttled, "too many requests to the registry")
-		case w.Chance(w.ways.badImage):
+		case w.Chance(w.Ways.badImage):
 			return port.MachineStatus{}, e.refuse(spec, fault.Image, "manifest unknown")
-		case w.Chance(w.ways.quota):
+		case w.Chance(w.Ways.quota):
 			return port.MachineStatus{}, e.refuse(spec, fault.Capacity, "no space left on device")
 		}
 		m = e.create(spec)
 		e.made = append(e.made, m)
 		w.addWorkers(m)
 		if w.Chance(w.Plan.LostCalls) {
-			w.Note("%s is created and not started", m.id)
-			w.unknownMachines++
+			w.Note("%s is created and not started", m.ID)
+			w.UnknownMachines++
 			return port.MachineStatus{}, fault.New(fault.Unavailable, "the engine did not answer")
 		}
 	}
-	if m.phase == port.MachineCreating && !m.stopping {
-		if w.Chance(w.ways.startRefused) {
+	if m.Phase == port.MachineCreating && !m.stopping {
+		if w.Chance(w.Ways.startRefused) {
 			return port.MachineStatus{}, e.notStarted(spec, m)
 		}
 		m.start()
@@ -69,13 +69,13 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 
 // notStarted removes a container that the engine cannot start. It returns the fault of the
 // launch.
-func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
+func (e *containers) notStarted(spec port.LaunchSpec, m *Machine) error {
 	if e.Chance(e.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "cannot remove the container that cannot start")
 	}
-	m.destroyed = true
-	facts := e.attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
-	facts.machines--
+	m.Destroyed = true
+	facts := e.Attempt(spec.Env["TASK_ID"], spec.Owner.Attempt)
+	facts.Machines--
 	m.stuckUntil = time.Time{}
 	e.end(m, port.Exit{Code: 128, Requested: true})
 	if e.Chance(0.5) {
@@ -84,10 +84,10 @@ func (e *containers) notStarted(spec port.LaunchSpec, m *machine) error {
 	return e.refuse(spec, fault.Image, "exec format error")
 }
 
-// die ends all containers, like the end of an engine without live restore.
-func (e *containers) die() {
+// Die ends all containers, like the end of an engine without live restore.
+func (e *containers) Die() {
 	for _, m := range e.made {
-		if m.alive() && m.phase == port.MachineRunning {
+		if m.Alive() && m.Phase == port.MachineRunning {
 			e.end(m, port.Exit{Code: 137})
 		}
 	}
@@ -96,7 +96,7 @@ func (e *containers) die() {
 // Inspect implements port.Runner. The engine reports an exit after a delay of one second.
 func (e *containers) Inspect(ctx context.Context, of port.Machine) (port.MachineStatus, error) {
 	s, err := e.provider.Inspect(ctx, of)
-	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.Time.Now.Sub(m.endedAt) < time.Second {
+	if m := e.own(of); err == nil && s.Phase == port.MachineGone && e.Time.Now.Sub(m.EndedAt) < time.Second {
 		s.Phase, s.Exit = port.MachineEnding, nil
 	}
 	return s, err
@@ -107,8 +107,8 @@ func (e *containers) Wait(ctx context.Context, of port.Machine, phase port.Machi
 	until := e.Time.Now.Add(limit)
 	m := e.own(of)
 	e.await(ctx, m, phase, limit)
-	if m != nil && !m.alive() {
-		if wait := min(m.endedAt.Add(time.Second).Sub(e.Time.Now), until.Sub(e.Time.Now)); wait > 0 {
+	if m != nil && !m.Alive() {
+		if wait := min(m.EndedAt.Add(time.Second).Sub(e.Time.Now), until.Sub(e.Time.Now)); wait > 0 {
 			e.Time.Sleep(wait)
 		}
 	}

@@ -1,4 +1,4 @@
-package simulation
+package machines
 
 import (
 	"crypto/sha256"
@@ -12,17 +12,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// worker is one process in a machine. It uses the worker contract, or only the export contract.
-type worker struct {
-	w *machines
-	m *machine
-	// name is its worker id.
-	name           string
+// Worker is one process in a machine. It uses the worker contract, or only the export contract.
+type Worker struct {
+	w *Machines
+	m *Machine
+	// Name is its worker id.
+	Name           string
 	workerContract bool
 	// exits means that the exit code of the process is its report.
 	exits    bool
-	envelope contract.TaskEnvelope
-	token    string
+	Envelope contract.TaskEnvelope
+	Token    string
 	// ignoresSignals means that it does not stop on SIGTERM or a refusal. silent means that it
 	// makes no more calls.
 	ignoresSignals, silent bool
@@ -34,16 +34,16 @@ type worker struct {
 	// frozenUntil is the time until which the process is stopped.
 	frozenUntil        time.Time
 	cancelling, exited bool
-	// beating means that it has sent its first heartbeat.
-	beating bool
+	// Beating means that it has sent its first heartbeat.
+	Beating bool
 	// wasFrozen means that it has been frozen at least once.
 	wasFrozen bool
-	// refused counts its calls in a row that reached no process.
-	refused int
+	// Refused counts its calls in a row that reached no process.
+	Refused int
 }
 
 // startWorkers schedules the start of a machine and draws the behaviour of its workers.
-func (w *machines) startWorkers(m *machine) {
+func (w *Machines) startWorkers(m *Machine) {
 	if w.Chance(w.Plan.NeverStart) {
 		return
 	}
@@ -56,40 +56,40 @@ func (w *machines) startWorkers(m *machine) {
 }
 
 // addWorkers draws the behaviour of the workers of a machine.
-func (w *machines) addWorkers(m *machine) {
+func (w *Machines) addWorkers(m *Machine) {
 	count := 1
 	if w.Chance(w.Plan.Clones) {
 		count = 2
 	}
 	modern := w.Chance(w.Plan.WorkerContract)
 	for i := range count {
-		p := &worker{w: w, m: m, name: fmt.Sprintf("%s/%d", m.id, i+1), workerContract: modern, ignoresSignals: w.Chance(w.Plan.IgnoreSignals)}
-		p.exits = !modern && m.spec.Env[contract.CompletionVariable] == string(spec.CompletionExit)
+		p := &Worker{w: w, m: m, Name: fmt.Sprintf("%s/%d", m.ID, i+1), workerContract: modern, ignoresSignals: w.Chance(w.Plan.IgnoreSignals)}
+		p.exits = !modern && m.Spec.Env[contract.CompletionVariable] == string(spec.CompletionExit)
 		p.handlesSigterm = modern && w.Chance(0.5)
 		p.obeysDeadline, p.patient = w.Chance(0.5), w.Chance(0.3)
-		if err := json.Unmarshal([]byte(m.spec.Env[contract.EnvelopeVariable]), &p.envelope); err != nil {
-			w.Fail("cannot decode the envelope of %s: %v", m.id, err)
+		if err := json.Unmarshal([]byte(m.Spec.Env[contract.EnvelopeVariable]), &p.Envelope); err != nil {
+			w.Fail("cannot decode the envelope of %s: %v", m.ID, err)
 		}
-		p.token = p.envelope.TaskToken
-		m.workers = append(m.workers, p)
+		p.Token = p.Envelope.TaskToken
+		m.Workers = append(m.Workers, p)
 	}
 }
 
 // start starts the workers of a machine, unless it has started or is ending.
-func (m *machine) start() {
-	if m.phase != port.MachineCreating {
+func (m *Machine) start() {
+	if m.Phase != port.MachineCreating {
 		return
 	}
-	m.ranAt = m.on.Time.Now
-	m.on.checks.CheckRuns(m)
+	m.RanAt = m.On.Time.Now
+	m.On.checks.CheckRuns(m)
 	m.enter(port.MachineRunning)
-	for _, p := range m.workers {
+	for _, p := range m.Workers {
 		p.start()
 	}
 }
 
 // soon runs do after d, immediately if d is 0.
-func (w *machines) soon(d time.Duration, do func()) {
+func (w *Machines) soon(d time.Duration, do func()) {
 	if d == 0 {
 		do()
 		return
@@ -98,21 +98,21 @@ func (w *machines) soon(d time.Duration, do func()) {
 }
 
 // gone reports whether the process has ended.
-func (p *worker) gone() bool { return p.exited || p.m.phase != port.MachineRunning }
+func (p *Worker) gone() bool { return p.exited || p.m.Phase != port.MachineRunning }
 
 // frozen reports whether the process is stopped now.
-func (p *worker) frozen() bool { return p.frozenUntil.After(p.w.Time.Now) }
+func (p *Worker) frozen() bool { return p.frozenUntil.After(p.w.Time.Now) }
 
-// healthy reports whether the process runs and was never frozen or silent.
-func (p *worker) healthy() bool { return !p.gone() && !p.silent && !p.wasFrozen }
+// Healthy reports whether the process runs and was never frozen or silent.
+func (p *Worker) Healthy() bool { return !p.gone() && !p.silent && !p.wasFrozen }
 
 // later schedules do in the process. The call is dropped if the process has ended by then, and
 // delayed while the process is frozen.
-func (p *worker) later(d time.Duration, do func()) {
+func (p *Worker) later(d time.Duration, do func()) {
 	p.w.Time.After(d, func() { p.resume(do) })
 }
 
-func (p *worker) resume(do func()) {
+func (p *Worker) resume(do func()) {
 	switch {
 	case p.gone():
 	case p.frozen():
@@ -123,7 +123,7 @@ func (p *worker) resume(do func()) {
 }
 
 // start starts the process.
-func (p *worker) start() {
+func (p *Worker) start() {
 	w := p.w
 	if p.gone() {
 		return
@@ -132,7 +132,7 @@ func (p *worker) start() {
 		p.later(w.UpTo(w.Longest/2), func() {
 			p.wasFrozen = true
 			p.frozenUntil = w.Time.Now.Add(w.UpTo(w.Longest / 2))
-			w.Note("%s is frozen for %s", p.name, p.frozenUntil.Sub(w.Time.Now))
+			w.Note("%s is frozen for %s", p.Name, p.frozenUntil.Sub(w.Time.Now))
 		})
 	}
 	if p.workerContract {
@@ -149,13 +149,13 @@ func (p *worker) start() {
 	w.soon(pause, func() { p.resume(p.endWork) })
 }
 
-// exit ends the process. The machine ends with its last process.
-func (p *worker) exit(code int) {
+// Exit ends the process. The machine ends with its last process.
+func (p *Worker) Exit(code int) {
 	if p.gone() {
 		return
 	}
 	p.exited = true
-	for _, other := range p.m.workers {
+	for _, other := range p.m.Workers {
 		if !other.exited {
 			return
 		}
@@ -168,56 +168,58 @@ func (p *worker) exit(code int) {
 }
 
 // terminate handles SIGTERM.
-func (p *worker) terminate() {
+func (p *Worker) terminate() {
 	switch {
 	case p.ignoresSignals:
 	case p.handlesSigterm:
 		p.reportCancelled("SIGTERM")
 	default:
-		p.exit(143)
+		p.Exit(143)
 	}
 }
 
 // endWork draws the end of the work.
-func (p *worker) endWork() {
+func (p *Worker) endWork() {
 	w := p.w
 	if p.cancelling || p.m.isServer() && w.IsHealed() {
 		return
 	}
 	switch draw := w.Random.Float64(); {
 	case draw < w.Plan.Lost:
-		p.exit(1)
+		p.Exit(1)
 	case draw < w.Plan.Lost+0.03:
 		w.end(p.m, port.Exit{Code: 137, Signal: 9, OOM: true})
 	case draw < w.Plan.Lost+0.05:
-		w.Note("%s makes no more calls", p.name)
+		w.Note("%s makes no more calls", p.Name)
 		p.silent = true
 	case draw < w.Plan.Lost+0.07:
-		w.Note("%s does not end", p.name)
+		w.Note("%s does not end", p.Name)
 	case p.workerContract:
 		p.complete(p.result())
 	case p.exits:
-		p.exit([]int{0, 0, 0, 0, 1, 2, 75}[w.Random.IntN(7)])
+		p.Exit([]int{0, 0, 0, 0, 1, 2, 75}[w.Random.IntN(7)])
 	case draw < w.Plan.Lost+0.11:
 		p.report(contract.Callback{Status: contract.StatusError, Error: "Failed to fetch manifest"})
 	case draw < w.Plan.Lost+0.14:
 		p.report(contract.Callback{Status: contract.StatusSuccess})
 	default:
-		upload := p.upload(limit.OutputPrefix(p.task()) + "out.xml")
+		upload := p.upload(limit.OutputPrefix(p.Task()) + "out.xml")
 		p.report(contract.Callback{
 			Status: contract.StatusSuccess, OutputKey: upload.OutputPath, OutputFileName: upload.FileName, OutputFileSize: upload.ByteSize,
 		})
 	}
 }
 
-func (p *worker) task() string { return p.m.spec.Env["TASK_ID"] }
+// Task returns the id of the task of the machine.
+func (p *Worker) Task() string { return p.m.Spec.Env["TASK_ID"] }
 
-func (p *worker) attempt() int { return p.m.spec.Owner.Attempt }
+// Attempt returns the number of the attempt of the machine.
+func (p *Worker) Attempt() int { return p.m.Spec.Owner.Attempt }
 
 // upload stores an output in the bucket and returns its report. Sometimes it stores nothing or
 // reports a wrong size.
-func (p *worker) upload(key string) contract.TaskOutput {
-	w, body := p.w, outputOf(p.task(), p.attempt())
+func (p *Worker) upload(key string) contract.TaskOutput {
+	w, body := p.w, OutputOf(p.Task(), p.Attempt())
 	size, good := int64(len(body)), true
 	if w.Chance(0.04) {
 		size, good = size+1, false
@@ -228,24 +230,24 @@ func (p *worker) upload(key string) contract.TaskOutput {
 		w.Buckets.Buckets[port.Uploads][key] = body
 	}
 	if !good {
-		w.attempt(p.task(), p.attempt()).defectiveOutput = true
+		w.Attempt(p.Task(), p.Attempt()).DefectiveOutput = true
 	}
 	return contract.TaskOutput{OutputPath: key, FileName: "out.xml", ByteSize: &size, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(body))}
 }
 
-// outputOf returns the output of an attempt.
-func outputOf(task string, attempt int) []byte {
+// OutputOf returns the output of an attempt.
+func OutputOf(task string, attempt int) []byte {
 	return fmt.Appendf(nil, "<out task=%q attempt='%d'/>", task, attempt)
 }
 
 // report repeats the callback until it is answered or the machine is gone, and then exits. A
 // call can be lost, repeated or delayed.
-func (p *worker) report(body contract.Callback) {
+func (p *Worker) report(body contract.Callback) {
 	w := p.w
-	body.TaskID = p.task()
+	body.TaskID = p.Task()
 	if w.Chance(w.Plan.Late) {
 		w.Time.After(w.UpTo(10*time.Minute), func() { p.post(body) })
-		p.later(w.UpTo(2*time.Second), func() { p.exit(0) })
+		p.later(w.UpTo(2*time.Second), func() { p.Exit(0) })
 		return
 	}
 	if !p.post(body).conclusive() {
@@ -256,16 +258,16 @@ func (p *worker) report(body contract.Callback) {
 		w.Time.After(w.UpTo(time.Minute), func() { p.post(body) })
 	}
 	if !w.Chance(0.1) { // otherwise the process stays
-		p.later(w.UpTo(3*time.Second), func() { p.exit(0) })
+		p.later(w.UpTo(3*time.Second), func() { p.Exit(0) })
 	}
 }
 
-func (p *worker) post(body contract.Callback) answer {
-	return p.send(call{route: "callback", url: p.m.spec.Env["CALLBACK_URL"], body: body, successful: body.Status == contract.StatusSuccess})
+func (p *Worker) post(body contract.Callback) Answer {
+	return p.send(Call{Route: "callback", url: p.m.Spec.Env["CALLBACK_URL"], body: body, Successful: body.Status == contract.StatusSuccess})
 }
 
 // longestWork limits the work of most workers.
-func (w *machines) longestWork() time.Duration {
+func (w *Machines) longestWork() time.Duration {
 	if w.Contended() || w.Admitting() {
 		return 25 * time.Second
 	}
@@ -273,4 +275,4 @@ func (w *machines) longestWork() time.Duration {
 }
 
 // isServer reports whether the machine runs a replica.
-func (m *machine) isServer() bool { return m.spec.Env["ENGINE_REPLICA"] != "" }
+func (m *Machine) isServer() bool { return m.Spec.Env["ENGINE_REPLICA"] != "" }

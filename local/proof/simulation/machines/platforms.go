@@ -1,4 +1,4 @@
-package simulation
+package machines
 
 import (
 	"context"
@@ -9,17 +9,17 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// newRunner returns the runner of the world: one platform, or a runner that dispatches to the
+// NewRunner returns the runner of the world: one platform, or a runner that dispatches to the
 // platforms of a mixed world.
-func (w *machines) newRunner() (port.Runner, error) {
+func (w *Machines) NewRunner() (port.Runner, error) {
 	if w.Warmed() && !w.Mixed() {
 		return flyMachines{newProvider(w, platform.RunnerFly, harness.RunnerOutage)}, nil
 	}
 	if !w.Mixed() {
 		return newProvider(w, platform.RunnerFly, harness.RunnerOutage), nil
 	}
-	w.engine = newContainers(w, platform.RunnerContainer)
-	platforms := []port.Runner{newProvider(w, platform.RunnerFly, harness.RunnerOutage), newCluster(w, platform.RunnerKubernetes), w.engine}
+	w.Engine = newContainers(w, platform.RunnerContainer)
+	platforms := []port.Runner{newProvider(w, platform.RunnerFly, harness.RunnerOutage), newCluster(w, platform.RunnerKubernetes), w.Engine}
 	if w.Warmed() {
 		platforms[0] = flyMachines{newProvider(w, platform.RunnerFly, harness.RunnerOutage)}
 	}

@@ -1,4 +1,4 @@
-package simulation
+package machines
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 
 // warmFacts are the facts about a machine that was created stopped.
 type warmFacts struct {
-	// spec is the spec of the record for which the machine was created.
-	spec port.WarmSpec
-	// createdAt is the time of its creation.
-	createdAt time.Time
-	// owned means that a start has made it the machine of an attempt.
-	owned bool
+	// Spec is the spec of the record for which the machine was created.
+	Spec port.WarmSpec
+	// CreatedAt is the time of its creation.
+	CreatedAt time.Time
+	// Owned means that a start has made it the machine of an attempt.
+	Owned bool
 	// version counts the changes of its configuration. earlier has the machine objects of
 	// earlier attempts.
 	version int
-	earlier []*machine
-	// refused means that its host has permanently refused a start.
-	refused bool
-	// strayAt is the time since which it has no record; zero while it has one.
-	strayAt time.Time
+	Earlier []*Machine
+	// Refused means that its host has permanently refused a start.
+	Refused bool
+	// StrayAt is the time since which it has no record; zero while it has one.
+	StrayAt time.Time
 }
 
-// idle reports whether no attempt was started on the machine.
-func (m *machine) idle() bool { return m.warm != nil && !m.warm.owned }
+// Idle reports whether no attempt was started on the machine.
+func (m *Machine) Idle() bool { return m.Warm != nil && !m.Warm.Owned }
 
 // flyMachines is a platform that can create stopped machines.
 type flyMachines struct{ *provider }
@@ -43,16 +43,16 @@ func (f flyMachines) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 
 // Prepare implements port.WarmMachines.
 func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.MachineStatus, error) {
-	w := f.machines
+	w := f.Machines
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.Chance(w.warmWays.slow) {
+	if w.Chance(w.WarmWays.Slow) {
 		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.named(spec.Name)
 	switch {
-	case m != nil && (m.warm == nil || m.warm.owned || m.warm.spec.Warm != spec.Warm):
+	case m != nil && (m.Warm == nil || m.Warm.Owned || m.Warm.Spec.Warm != spec.Warm):
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the name belongs to another machine")
 	case m != nil:
 	case w.Down(harness.Throttling), w.Chance(w.Plan.Throttles):
@@ -66,37 +66,37 @@ func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.Mach
 }
 
 // prepare creates a stopped machine.
-func (f flyMachines) prepare(spec port.WarmSpec) *machine {
-	w := f.machines
-	f.created++
-	m := &machine{id: fmt.Sprintf("m%d", f.created), on: f.provider, phase: port.MachineCreating, visibleAt: w.Time.Now}
-	m.spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
-	m.warm = &warmFacts{spec: spec, createdAt: w.Time.Now}
+func (f flyMachines) prepare(spec port.WarmSpec) *Machine {
+	w := f.Machines
+	f.Created++
+	m := &Machine{ID: fmt.Sprintf("m%d", f.Created), On: f.provider, Phase: port.MachineCreating, VisibleAt: w.Time.Now}
+	m.Spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
+	m.Warm = &warmFacts{Spec: spec, CreatedAt: w.Time.Now}
 	if w.Chance(w.Plan.Invisible) {
-		m.visibleAt = m.visibleAt.Add(w.UpTo(20 * time.Second))
+		m.VisibleAt = m.VisibleAt.Add(w.UpTo(20 * time.Second))
 	}
 	if w.Chance(w.Plan.Stuck) {
 		m.stuckUntil = w.Time.Now.Add(w.UpTo(3 * time.Minute))
 	}
-	f.byID[m.id] = m
-	f.live = append(f.live, m)
-	w.Note("%s is prepared for pool %s as %s", m.id, spec.Warm.Pool, spec.Warm.ID)
+	f.ByID[m.ID] = m
+	f.Live = append(f.Live, m)
+	w.Note("%s is prepared for pool %s as %s", m.ID, spec.Warm.Pool, spec.Warm.ID)
 	if w.Chance(w.Plan.Strangers) {
 		w.Time.Push(w.UpTo(w.Longest), true, func() {
-			if m.isKept() {
+			if m.IsKept() {
 				f.drop(m)
 			}
-			if m.alive() {
-				w.Note("a stranger destroys %s", m.id)
-				w.attempt(m.spec.Env["TASK_ID"], m.spec.Owner.Attempt).strangers++
+			if m.Alive() {
+				w.Note("a stranger destroys %s", m.ID)
+				w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt).Strangers++
 				m.removed = true
 				f.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 			}
 		})
 	}
-	if !w.Chance(w.warmWays.stuckCreated) {
+	if !w.Chance(w.WarmWays.StuckCreated) {
 		w.soon(w.UpTo(5*time.Second), func() {
-			if m.phase == port.MachineCreating && m.idle() && !m.destroyed {
+			if m.Phase == port.MachineCreating && m.Idle() && !m.Destroyed {
 				m.enter(port.MachineEnding)
 			}
 		})
@@ -106,58 +106,58 @@ func (f flyMachines) prepare(spec port.WarmSpec) *machine {
 
 // StartWarm implements port.WarmMachines.
 func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.LaunchSpec) (port.MachineStatus, error) {
-	w := f.machines
+	w := f.Machines
 	w.Watch.DuringCall(spec.Env["TASK_ID"])
 	if err := f.maybeLost(ctx); err != nil {
 		return port.MachineStatus{}, err
 	}
-	if w.Chance(w.warmWays.slow) {
+	if w.Chance(w.WarmWays.Slow) {
 		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	m := f.own(of)
 	switch {
-	case m == nil, !m.alive(), m.destroyed:
+	case m == nil, !m.Alive(), m.Destroyed:
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "no such machine")
-	case m.warm == nil:
-		w.Fail("%s is started for attempt %d of %s and was not created stopped", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	case m.Warm == nil:
+		w.Fail("%s is started for attempt %d of %s and was not created stopped", m.ID, spec.Owner.Attempt, spec.Owner.RunID)
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine runs")
-	case m.warm.owned && m.spec.Owner == spec.Owner:
+	case m.Warm.Owned && m.Spec.Owner == spec.Owner:
 		return f.warmAnswer(m)
-	case spec.Reuse.ID != "" && of.Version != m.warm.versionName():
+	case spec.Reuse.ID != "" && of.Version != m.Warm.versionName():
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine has another version")
 	}
 	w.checks.CheckStartWarm(m, spec)
 	switch {
-	case m.warm.owned || m.phase != port.MachineEnding:
-		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.phase)
+	case m.Warm.Owned || m.Phase != port.MachineEnding:
+		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.Phase)
 	case w.Chance(w.Plan.Throttles * 0.2):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
-	case w.Chance(w.warmWays.noRoom):
-		m.warm.refused = true
+	case w.Chance(w.WarmWays.NoRoom):
+		m.Warm.Refused = true
 		return port.MachineStatus{}, fault.New(fault.Capacity, "the host has no room")
 	}
-	m.warm.owned = true
-	m.warm.version++
+	m.Warm.Owned = true
+	m.Warm.version++
 	w.checks.CheckReuse(m, spec)
-	spec.Name, m.spec = m.spec.Name, spec
+	spec.Name, m.Spec = m.Spec.Name, spec
 	m.enter(port.MachineCreating)
 	w.checks.CheckSecrets(spec)
 	w.checks.CheckLaunch(m)
-	w.Note("%s is started for attempt %d of %s", m.id, spec.Owner.Attempt, spec.Owner.RunID)
+	w.Note("%s is started for attempt %d of %s", m.ID, spec.Owner.Attempt, spec.Owner.RunID)
 	f.startLater(m)
 	return f.warmAnswer(m)
 }
 
 // startLater draws whether and when a warm machine starts.
-func (f flyMachines) startLater(m *machine) {
-	w := f.machines
+func (f flyMachines) startLater(m *Machine) {
+	w := f.Machines
 	if w.Chance(w.Plan.NeverStart) {
 		return
 	}
 	w.addWorkers(m)
 	begin := w.UpTo(2 * time.Second)
 	switch {
-	case w.Chance(w.warmWays.late):
+	case w.Chance(w.WarmWays.Late):
 		begin = 8*time.Second + w.UpTo(20*time.Second)
 	case w.Chance(w.Plan.Immediate):
 		begin = 0
@@ -166,20 +166,20 @@ func (f flyMachines) startLater(m *machine) {
 }
 
 // warmAnswer is like answer for a warm machine.
-func (f flyMachines) warmAnswer(m *machine) (port.MachineStatus, error) {
+func (f flyMachines) warmAnswer(m *Machine) (port.MachineStatus, error) {
 	if !f.Chance(f.Plan.LostCalls) {
 		return m.view(), nil
 	}
-	f.Note("response about %s is lost", m.id)
-	if m.warm.owned {
-		f.unknownMachines++
+	f.Note("response about %s is lost", m.ID)
+	if m.Warm.Owned {
+		f.UnknownMachines++
 	}
 	return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
 }
 
-// warmWays has the probabilities of faults of warm machines.
-type warmWays struct {
-	// stuckCreated machines are never ready. noRoom is a host's refusal to start a machine.
+// WarmWays has the probabilities of faults of warm machines.
+type WarmWays struct {
+	// StuckCreated machines are never ready. noRoom is a host's refusal to start a machine.
 	// late machines start after the start deadline. slow calls arrive late.
-	stuckCreated, noRoom, late, slow float64
+	StuckCreated, NoRoom, Late, Slow float64
 }
