@@ -64,7 +64,7 @@ type Checks interface {
 	CheckCall(p *Worker, c Call, reply Answer, before, after run.Run, calledAt time.Time)
 }
 
-// New returns a world's machines. There are none at first.
+// New returns the machines of a world, which are created by launches.
 func New(w *harness.Base, c Checks) *Machines {
 	return &Machines{Base: w, checks: c, ByID: map[string]*Machine{}, attempts: map[attemptKey]*AttemptFacts{}}
 }
