@@ -35,7 +35,7 @@ func Routes(svc *figures.Tally) []httpkit.Route {
 
 // document returns the figures as clients see them.
 func document(f figures.Figures) contract.Activity {
-	all := activity.Total(f.Slots)
+	all := f.Total
 	a := contract.Activity{
 		Window: f.Window.Name, Since: f.Slots[0].From, CountedUntil: f.Until, Runs: counts(all.Counts), GroupsComplete: !all.Partial,
 		Complete: f.Whole, Slots: []contract.ActivitySlot{}, Failures: []contract.ActivityFailure{}, Work: []contract.ActivityWork{},

@@ -3,6 +3,7 @@ package activity
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,12 +14,14 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Figures are the runs of a tenant in a window.
+// Figures are the runs of a tenant in a window. They share memory with later ones: read only.
 type Figures struct {
 	Window activity.Window
 	// Slots are all slots of the window, the oldest first.
 	Slots []activity.Slot
-	// Until is the time of the last event that is counted, or now if all are.
+	// Total has the figures of all slots together.
+	Total activity.Slot
+	// Until is the time up to which events are counted, or now if all are.
 	Until time.Time
 	// Since is the time from which events are counted, if that is within the window; otherwise
 	// zero.
@@ -28,7 +31,8 @@ type Figures struct {
 }
 
 const (
-	// uncounted is the largest number of events that a read counts by itself.
+	// uncounted is the largest number of events that a read counts by itself. If there are more,
+	// it counts none: the figures would lack events anyway.
 	uncounted = 2 * page
 	// reads is the number of concurrent reads.
 	reads = 8
@@ -36,8 +40,9 @@ const (
 	tries = 4
 )
 
-// Figures returns the figures of the caller's tenant in a window. It reads the slots of the
-// window and at most uncounted events. Fault: InvalidRequest for an unknown window.
+// Figures returns the figures of the caller's tenant in a window. It reads at most uncounted
+// events, and the slots of the window if a sweep has counted events since the last call. Fault:
+// InvalidRequest for an unknown window.
 func (s *Tally) Figures(ctx context.Context, who port.Identity, window string) (Figures, error) {
 	w, ok := activity.WindowOf(window)
 	if !ok {
@@ -61,51 +66,95 @@ func (s *Tally) figures(ctx context.Context, tenant string, w activity.Window) (
 		return f, false, err
 	}
 	starts := w.Starts(now)
-	if err := c.readAll(ctx, w, starts); err != nil {
+	before := s.recent.get(tenant, w)
+	if before.matches(c) {
+		c.state, c.slots = before.state, maps.Clone(before.slots)
+	} else if changed, err = c.readAll(ctx, w, starts, before); err != nil || changed {
+		return f, changed, err
+	}
+	until, err := c.countRest(ctx, w)
+	if err != nil {
 		return f, false, err
 	}
-	var again state
-	r, err := s.load(ctx, tenant, stateID, &again)
-	if err != nil || r.Version != c.stored.Version {
-		return f, true, err
+	f = before.figures
+	if !before.matches(c) || c.state.Position != before.state.Position || !f.Slots[0].From.Equal(starts[0]) {
+		f = c.figures(w, starts)
+		s.recent.put(tenant, w, c, f)
 	}
-	f = Figures{Window: w, Until: now, Slots: make([]activity.Slot, len(starts))}
-	if err := c.countSome(ctx, []activity.Window{w}, uncounted); err != nil {
-		return f, false, err
+	if f.Until = until; until.IsZero() {
+		f.Until = now
 	}
-	if c.state.Position < c.head.Newest {
-		f.Until = c.last
+	f.Whole = f.Since.IsZero() && until.IsZero()
+	return f, false, nil
+}
+
+// countRest counts the events that are not counted yet. If there are too many, it returns the time
+// of the first of them.
+func (c *count) countRest(ctx context.Context, w activity.Window) (until time.Time, err error) {
+	if c.head.Newest-c.state.Position <= uncounted {
+		return time.Time{}, c.countSome(ctx, []activity.Window{w}, uncounted)
 	}
+	next, err := c.feed.Read(ctx, port.EventStream(c.tenant), c.state.Position, 1)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot read the events: %w", err)
+	}
+	if len(next) == 0 { // all have expired
+		return time.Time{}, nil
+	}
+	return next[0].At, nil
+}
+
+// figures returns the figures of the slots that start at the times.
+func (c *count) figures(w activity.Window, starts []time.Time) Figures {
+	f := Figures{Window: w, Slots: make([]activity.Slot, len(starts))}
 	if c.state.Since.After(starts[0]) {
 		f.Since = c.state.Since
 	}
-	f.Whole = f.Since.IsZero() && c.state.Position >= c.head.Newest
 	for i, start := range starts {
 		f.Slots[i] = activity.Slot{From: start}
 		if s := c.slots[w.Key(start)]; s != nil && s.slot.From.Equal(start) {
 			f.Slots[i] = s.slot
 		}
 	}
-	return f, false, nil
+	f.Total = activity.Total(f.Slots)
+	return f
 }
 
-// readAll reads the slots that start at the times.
-func (c *count) readAll(ctx context.Context, w activity.Window, starts []time.Time) error {
+// readAll reads the slots that start at the times. It decodes only those that differ from the ones
+// before. changed reports that a sweep has counted events meanwhile.
+func (c *count) readAll(ctx context.Context, w activity.Window, starts []time.Time, before known) (changed bool, err error) {
 	found := make([]*stored, len(starts))
-	group, ctx := errgroup.WithContext(ctx)
+	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(reads)
 	for i, start := range starts {
 		group.Go(func() (err error) {
-			found[i] = &stored{}
-			found[i].resource, err = c.load(ctx, c.tenant, w.Key(start), &found[i].slot)
+			found[i], err = c.read(reading, w.Key(start), before.slots[w.Key(start)])
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return fmt.Errorf("cannot read a slot: %w", err)
+		return false, fmt.Errorf("cannot read a slot: %w", err)
 	}
 	for i, start := range starts {
 		c.slots[w.Key(start)] = found[i]
 	}
-	return nil
+	var again state
+	r, err := c.load(ctx, c.tenant, stateID, &again)
+	return err == nil && r.Version != c.stored.Version, err
+}
+
+// read reads the slot with a key, unless the stored one is that before without further events.
+func (c *count) read(ctx context.Context, key string, before *stored) (*stored, error) {
+	r, err := c.resource(ctx, c.tenant, key)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil && !before.changed && before.resource.Version == r.Version {
+		return before, nil
+	}
+	s := &stored{resource: r}
+	if r.Version > 0 {
+		err = decode(r, &s.slot)
+	}
+	return s, err
 }

@@ -42,11 +42,13 @@ type Tally struct {
 	feed  Feed
 	clock clock.Clock
 	log   *slog.Logger
+	// recent has what was read last.
+	recent recent
 }
 
 // NewTally returns a Tally of the streams in a feed.
 func NewTally(store Store, feed Feed, c clock.Clock, log *slog.Logger) *Tally {
-	return &Tally{store, feed, c, log}
+	return &Tally{store: store, feed: feed, clock: c, log: log}
 }
 
 const (
@@ -57,7 +59,7 @@ const (
 	// page is the number of events that are read together. A round of pages is one write.
 	page   = port.MaxFeedRecords
 	pages  = 5
-	rounds = 5
+	rounds = 20
 	// mostSlots is the number of slots after which a round ends.
 	mostSlots = port.MaxResources - 10
 )
@@ -114,11 +116,11 @@ type count struct {
 	slots map[string]*stored
 }
 
-// stored is a slot and its resource.
+// stored is a slot and its resource. A shared one never changes.
 type stored struct {
-	resource port.Resource
-	slot     activity.Slot
-	changed  bool
+	resource        port.Resource
+	slot            activity.Slot
+	changed, shared bool
 }
 
 func (s *Tally) open(ctx context.Context, tenant string) (c count, err error) {
@@ -135,8 +137,16 @@ func (s *Tally) open(ctx context.Context, tenant string) (c count, err error) {
 	return c, nil
 }
 
-// load reads a resource. It is new if it is not stored.
+// load reads a resource and decodes it. It is new if it is not stored.
 func (s *Tally) load(ctx context.Context, tenant, id string, into any) (port.Resource, error) {
+	r, err := s.resource(ctx, tenant, id)
+	if err == nil && r.Version > 0 {
+		err = decode(r, into)
+	}
+	return r, err
+}
+
+func (s *Tally) resource(ctx context.Context, tenant, id string) (port.Resource, error) {
 	ref := port.ResourceRef{Tenant: tenant, Kind: kind, ID: id}
 	r, err := s.store.LoadResource(ctx, ref)
 	if errors.Is(err, port.ErrNotFound) {
@@ -145,10 +155,14 @@ func (s *Tally) load(ctx context.Context, tenant, id string, into any) (port.Res
 	if err != nil {
 		return r, fmt.Errorf("cannot read the figures of runs: %w", err)
 	}
-	if err := json.Unmarshal(r.Document, into); err != nil {
-		return r, fault.Wrap(err, fault.Internal, "unreadable figures of runs")
-	}
 	return r, nil
+}
+
+func decode(r port.Resource, into any) error {
+	if err := json.Unmarshal(r.Document, into); err != nil {
+		return fault.Wrap(err, fault.Internal, "unreadable figures of runs")
+	}
+	return nil
 }
 
 // countSome adds at most most events to the slots of windows, without storing them.
@@ -202,6 +216,10 @@ func (c *count) add(ctx context.Context, windows []activity.Window, r port.FeedR
 		s, err := c.slot(ctx, w, start)
 		if err != nil {
 			return err
+		}
+		if s.shared {
+			s = &stored{resource: s.resource, slot: s.slot.Clone(), changed: s.changed}
+			c.slots[w.Key(start)] = s
 		}
 		if s.begin(start) {
 			s.slot.Count(e)

@@ -1,7 +1,7 @@
 package activity
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -110,13 +110,17 @@ func (s *Slot) addCause(c Cause, most int) {
 		s.Causes = append(s.Causes, c)
 		return
 	}
-	o := &s.Causes[i]
-	o.Runs += c.Runs
-	if c.First.Before(o.First) {
-		o.First = c.First
+	s.Causes[i].merge(c)
+}
+
+// merge adds later or earlier failures of the same cause.
+func (c *Cause) merge(o Cause) {
+	c.Runs += o.Runs
+	if o.First.Before(c.First) {
+		c.First = o.First
 	}
-	if !c.Last.Before(o.Last) {
-		o.Last, o.LastRun, o.Message = c.Last, c.LastRun, c.Message
+	if !o.Last.Before(c.Last) {
+		c.Last, c.LastRun, c.Message = o.Last, o.LastRun, o.Message
 	}
 }
 
@@ -136,14 +140,27 @@ func (s *Slot) addWork(u Used, most int) {
 		s.Works = append(s.Works, Used{Work: u.Work})
 		i = len(s.Works) - 1
 	}
-	o := &s.Works[i]
-	o.Runs, o.Failed, o.FirstFailed = o.Runs+u.Runs, o.Failed+u.Failed, o.FirstFailed+u.FirstFailed
-	if o.Times == nil && len(u.Times) > 0 {
-		o.Times = map[int]int{}
+	s.Works[i].merge(u)
+}
+
+// merge adds runs of the same work.
+func (u *Used) merge(o Used) {
+	u.Runs, u.Failed, u.FirstFailed = u.Runs+o.Runs, u.Failed+o.Failed, u.FirstFailed+o.FirstFailed
+	if u.Times == nil && len(o.Times) > 0 {
+		u.Times = make(map[int]int, len(o.Times))
 	}
-	for step, runs := range u.Times {
-		o.Times[step] += runs
+	for step, runs := range o.Times {
+		u.Times[step] += runs
 	}
+}
+
+// Clone returns a slot that shares nothing with s that Count changes.
+func (s Slot) Clone() Slot {
+	s.Causes, s.Works = slices.Clone(s.Causes), slices.Clone(s.Works)
+	for i := range s.Works {
+		s.Works[i].Times = maps.Clone(s.Works[i].Times)
+	}
+	return s
 }
 
 // least returns the index of the work without failures that has the fewest runs; -1 without one.
@@ -173,30 +190,4 @@ func (u Used) Seconds(share float64) float64 {
 		}
 	}
 	return 0
-}
-
-// Total returns the figures of all slots: causes by their number of runs, works with the largest
-// share of failures of the first attempt first, then the slowest.
-func Total(slots []Slot) Slot {
-	var all Slot
-	for _, s := range slots {
-		all.Created, all.Completed, all.Skipped = all.Created+s.Created, all.Completed+s.Completed, all.Skipped+s.Skipped
-		all.Cancelled, all.Failed, all.Partial = all.Cancelled+s.Cancelled, all.Failed+s.Failed, all.Partial || s.Partial
-		for _, c := range s.Causes {
-			all.addCause(c, math.MaxInt)
-		}
-		for _, u := range s.Works {
-			all.addWork(u, math.MaxInt)
-		}
-	}
-	slices.SortFunc(all.Causes, func(a, b Cause) int {
-		return cmp.Or(b.Runs-a.Runs, b.Last.Compare(a.Last), cmp.Compare(a.Code, b.Code))
-	})
-	slices.SortFunc(all.Works, func(a, b Used) int {
-		return cmp.Or(
-			cmp.Compare(b.FirstFailed*a.Runs, a.FirstFailed*b.Runs), cmp.Compare(b.Seconds(0.95), a.Seconds(0.95)),
-			cmp.Compare(a.JobID, b.JobID), cmp.Compare(a.Kind, b.Kind),
-		)
-	})
-	return all
 }
