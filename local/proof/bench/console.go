@@ -67,8 +67,8 @@ func measureConsole(ctx context.Context, t *table) error {
 		if err != nil {
 			return err
 		}
-		t.add(name, "/"+strings.Replace(path, newest, "RUN", 1), "p50 / p95 %.1f / %.1f ms, %.1f KiB, %d objects allocated, %.0f pages/s with %d readers",
-			millis(percentile(p.took, 0.5)), millis(percentile(p.took, 0.95)), float64(p.size)/1024, p.objects, p.rate, pageReaders)
+		t.add(name, "/"+strings.Replace(path, newest, "RUN", 1), "p50 / p95 %.1f / %.1f ms, CPU %.1f ms, %.1f KiB, %d objects allocated, %.0f pages/s with %d readers",
+			millis(percentile(p.took, 0.5)), millis(percentile(p.took, 0.95)), millis(p.cpu), float64(p.size)/1024, p.objects, p.rate, pageReaders)
 	}
 	t.add(name, "goals of a page", "p95 %d ms, %d KiB with style and scripts", pageTimeGoal.Milliseconds(), pageSizeGoal>>10)
 	return nil
@@ -166,9 +166,11 @@ func openConsole(ctx context.Context, at stack.Addresses) (*consoleReader, error
 	return r, err
 }
 
-// send sends a request and returns the body of a page.
+// send sends a request and returns the bytes of the body that the wire carries. Only style and
+// scripts are compressed.
 func (r *consoleReader) send(request *http.Request) ([]byte, error) {
 	request.Header.Set("Accept", "text/html")
+	request.Header.Set("Accept-Encoding", "gzip")
 	response, err := r.client.Do(request)
 	if err != nil {
 		return nil, err
@@ -189,7 +191,7 @@ func (r *consoleReader) read(ctx context.Context, path string) ([]byte, error) {
 	return r.send(get)
 }
 
-// assets returns the bytes of the style and the scripts of a page.
+// assets returns the bytes of the style and the scripts of a page, as the wire carries them.
 func (r *consoleReader) assets(ctx context.Context) (size int, err error) {
 	page, err := r.read(ctx, "overview")
 	if err != nil {
@@ -209,8 +211,9 @@ func (r *consoleReader) assets(ctx context.Context) (size int, err error) {
 type pageCost struct {
 	took []time.Duration
 	size int
-	// objects are the allocations of the server for one page. rate is the number of pages in a
-	// second.
+	// cpu and objects are the processor time and the allocations of the server for one page. rate
+	// is the number of pages in a second.
+	cpu     time.Duration
 	objects int64
 	rate    float64
 }
@@ -222,7 +225,7 @@ func (r *consoleReader) measure(ctx context.Context, c *child, path string) (p p
 			return p, err
 		}
 	}
-	before, err := c.allocated()
+	objects, cpu, err := c.spent()
 	if err != nil {
 		return p, err
 	}
@@ -234,11 +237,11 @@ func (r *consoleReader) measure(ctx context.Context, c *child, path string) (p p
 		}
 		p.took, p.size = append(p.took, time.Since(startedAt)), len(page)
 	}
-	after, err := c.allocated()
+	objectsThen, cpuThen, err := c.spent()
 	if err != nil {
 		return p, err
 	}
-	p.objects = (after - before) / pageReads
+	p.objects, p.cpu = (objectsThen-objects)/pageReads, (cpuThen-cpu)/pageReads
 	errs := make([]error, pageReads)
 	startedAt := time.Now()
 	each(pageReads, pageReaders, func(i int) { _, errs[i] = r.read(ctx, path) })
@@ -246,14 +249,18 @@ func (r *consoleReader) measure(ctx context.Context, c *child, path string) (p p
 	return p, errors.Join(errs...)
 }
 
-// allocated returns the number of objects that the stack has allocated so far.
-func (c *child) allocated() (n int64, err error) {
+// spent returns the number of objects that the stack has allocated so far, and its processor time.
+func (c *child) spent() (objects int64, cpu time.Duration, err error) {
 	if err := c.command.Process.Signal(syscall.SIGUSR2); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	text, err := c.line()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return strconv.ParseInt(text, 10, 64)
+	if objects, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return 0, 0, err
+	}
+	used, err := usageOf(c.command.Process.Pid)
+	return objects, used.cpu, err
 }
