@@ -125,7 +125,7 @@ func TestResultsAreThoseOfEachJob(t *testing.T) {
 	}
 	text := h.signedIn(t, ownerToken).page("/console/jobs", "last 30 runs of each job")
 	for _, job := range strings.Split(text, `data-job="`)[1:] {
-		if n, want := strings.Count(job, "<title>Pending"), map[byte]int{'b': 30, 'r': 1}[job[0]]; n != want {
+		if n, want := strings.Count(job, "h6V24z"), map[byte]int{'b': 30, 'r': 1}[job[0]]; n != want {
 			t.Errorf("%.4s: got %d results, want %d", job, n, want)
 		}
 	}

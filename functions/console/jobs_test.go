@@ -51,7 +51,7 @@ func TestJobsAreListed(t *testing.T) {
 	h.Call(t, http.MethodPost, "/v1/runs/"+cancelled+"/cancel", "", bearer...)
 	text := b.page("/console/jobs",
 		`href="./jobs/nightly"`, "The &lt;b&gt;report&lt;/b&gt;", "at 02:30, on Monday to Friday", "<code>30 2 * * MON-FRI</code> Europe/Berlin", "Scheduled", " 02:30 CE",
-		"On request", "newest first: Cancelled, Pending", `class="hollow"`, `action="./jobs/nightly/pause"`, `action="./jobs/manual/run"`, "sortie jobs list")
+		"On request", "newest first: Cancelled, Pending", `class="off hollow"`, `action="./jobs/nightly/pause"`, `action="./jobs/manual/run"`, "sortie jobs list")
 	if strings.Contains(text, `action="./jobs/manual/pause"`) {
 		t.Error("got a pause of a job without a schedule")
 	}

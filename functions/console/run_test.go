@@ -1,6 +1,8 @@
 package console_test
 
 import (
+	"compress/gzip"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -110,6 +112,32 @@ func TestFilesAreCachedByTheirContent(t *testing.T) {
 	for _, name := range []string{"none.css", "..%2ftemplates%2fbase.html", "%2e%2e"} {
 		if answer := b.get("/console/static/" + name); answer.Status != http.StatusNotFound {
 			t.Errorf("%s: got %d, want 404", name, answer.Status)
+		}
+	}
+}
+
+// TestFilesAreCompressed reads the style with and without permission to compress it.
+func TestFilesAreCompressed(t *testing.T) {
+	t.Parallel()
+	b := setup(t).browser(t)
+	for accepted, want := range map[string]string{
+		"gzip, deflate, br, zstd": "gzip", "br;q=1, GZIP; q=0.5": "gzip", "identity": "", "gzip;q=0, br": "", "gzip; q=x": "", "xgzip": "",
+	} {
+		answer := b.send(http.MethodGet, "/console/static/style.css", "", "Accept-Encoding", accepted)
+		content := answer.Body
+		if want == "gzip" {
+			r, err := gzip.NewReader(strings.NewReader(answer.Body))
+			if err != nil {
+				t.Errorf("%s: got %v", accepted, err)
+				continue
+			}
+			all, err := io.ReadAll(r)
+			if content = string(all); err != nil || len(answer.Body) > len(content)/3 {
+				t.Errorf("%s: got %d of %d bytes and %v, want at most a third", accepted, len(answer.Body), len(content), err)
+			}
+		}
+		if answer.Header.Get("Content-Encoding") != want || answer.Header.Get("Vary") != "Accept-Encoding" || !strings.Contains(content, "--accent") {
+			t.Errorf("%s: got %v and %.40q, want the style, encoding %q", accepted, answer.Header, content, want)
 		}
 	}
 }

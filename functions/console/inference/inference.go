@@ -29,7 +29,7 @@ const poolReads = 20
 // API has no index by kind, and searches twenty times as many runs. tasksShown is the number of
 // tasks in the list.
 const (
-	tasksRead  = 40
+	tasksRead  = 24
 	tasksShown = 20
 )
 

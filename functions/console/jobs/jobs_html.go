@@ -30,11 +30,15 @@ func (d jobsData) list(l *ui.Layout) Node {
 	acts := l.May("runs:write") || l.May("jobs:write")
 	switch {
 	case len(d.Jobs) > 0:
+		listing := ui.Listing(
+			ui.Headings(ui.Columns("Job", "State", "Schedule", "Next firing", "Newest results"), ui.NumberColumns("Success"), If(acts, ui.HiddenColumn("Actions"))),
+			Map(d.Jobs, func(j jobRow) Node { return j.row(l, acts) }),
+		)
+		if acts { // one form for all rows: the page is half as large
+			listing = l.Post("jobs", ui.HiddenField("back", l.Here), listing)
+		}
 		return Group{
-			ui.Listing(
-				ui.Headings(ui.Columns("Job", "State", "Schedule", "Next firing", "Newest results"), ui.NumberColumns("Success"), If(acts, ui.HiddenColumn("Actions"))),
-				Map(d.Jobs, func(j jobRow) Node { return j.row(l, acts) }),
-			),
+			listing,
 			ui.Quiet(ui.Texts("Results are the last ", resultsShown, " runs of each job: the newest at the right, as high as the run took long. A bar with a cross failed, a ring was skipped.")),
 			l.Pages(d.First, "« First", d.Next, "Next ›"),
 		}
@@ -67,20 +71,19 @@ func (j jobRow) row(l *ui.Layout, acts bool) Node {
 	if j.Results == nil {
 		cells = append(cells, ui.Extra(ui.None("none of late")), Td(Class("num extra"), ui.None("–")))
 	} else {
-		cells = append(cells, Td(j.Results.picture()), Td(
+		cells = append(cells, Td(j.Results.sketch()), Td(
 			Class("num extra"), Text(cmp.Or(j.Results.Success(), "–")), ui.With(j.Results.P95, func(d time.Duration) Node { return ui.SubLine(Text("p95 " + ui.Duration(d))) }),
 		))
 	}
 	return Tr(Data("job", j.ID), ID("job-"+j.ID), ui.Flag("data-part"), cells, If(acts, Td(Class("acts"), j.run(l), ui.Space(), j.pause(l))))
 }
 
+// run returns the button that runs the job. Its key makes a form that is sent twice start one run.
 func (j jobRow) run(l *ui.Layout) Node {
-	return If(l.May("runs:write"), l.Post(ui.JobPath(j.ID)+"/run", ui.HiddenField("key", j.Key), Button(Aria("label", "Run "+j.ID+" now"), Text("Run"))))
+	return If(l.May("runs:write"), Button(Name("key"), Value(j.Key), l.To(ui.JobPath(j.ID)+"/run"), Aria("label", "Run "+j.ID+" now"), Text("Run")))
 }
 
 func (j jobRow) pause(l *ui.Layout) Node {
 	path, word := ui.Choose(j.Paused, "/resume", "/pause"), ui.Choose(j.Paused, "Resume", "Pause")
-	return If(l.May("jobs:write") && (j.ScheduleText() != "" || j.Paused), l.Post(
-		ui.JobPath(j.ID)+path, ui.HiddenField("back", l.Here), Button(Aria("label", word+" "+j.ID), Text(word)),
-	))
+	return If(l.May("jobs:write") && (j.ScheduleText() != "" || j.Paused), Button(l.To(ui.JobPath(j.ID)+path), Aria("label", word+" "+j.ID), Text(word)))
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 type results struct {
 	Width int
 	Bars  []resultBar
-	// Summary is the same in words.
-	Summary string
+	// Summary is the same in words, and Brief the beginning of it.
+	Summary, Brief string
 	// Ended counts the runs that ended with a result, Good those that completed.
 	Ended, Good int
 	// P95 is the 95th percentile of the durations of the completed runs; 0 without one.
@@ -38,6 +39,9 @@ const (
 	resultLeast  = 5
 	resultTop    = 7 // the space of the mark of a failure
 )
+
+// briefGroups is the largest number of groups of equal results in results.Brief.
+const briefGroups = 8
 
 // resultsOf returns the picture of runs that are sorted by age, the newest first.
 func resultsOf(runs []contract.JobResult, now time.Time) *results {
@@ -74,8 +78,25 @@ func resultsOf(runs []contract.JobResult, now time.Time) *results {
 		slices.Sort(durations)
 		r.P95 = time.Duration(durations[(n*95+99)/100-1] * float64(time.Second))
 	}
-	r.Summary = "newest first: " + strings.Join(words, ", ")
+	groups := grouped(words)
+	r.Summary = "newest first: " + strings.Join(groups, ", ")
+	if r.Brief = r.Summary; len(groups) > briefGroups {
+		r.Brief = "newest first: " + strings.Join(groups[:briefGroups], ", ") + " …"
+	}
 	return r
+}
+
+// grouped returns equal words that follow each other as one, such as "3 Completed".
+func grouped(words []string) (groups []string) {
+	for n := 0; len(words) > 0; words = words[n:] {
+		for n = 1; n < len(words) && words[n] == words[0]; n++ {
+		}
+		groups = append(groups, words[0])
+		if n > 1 {
+			groups[len(groups)-1] = strconv.Itoa(n) + " " + words[0]
+		}
+	}
+	return groups
 }
 
 // resultOf returns a run as the list of jobs has it.

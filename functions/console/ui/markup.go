@@ -97,6 +97,9 @@ func (l *Layout) Post(path string, children ...Node) Node {
 	return Form(Method("post"), Relative("action", l.Root+path), HiddenField("form", l.Form), Group(children))
 }
 
+// To returns the path to which a button sends its form, in place of the form's own.
+func (l *Layout) To(path string) Node { return Relative("formaction", l.Root+path) }
+
 // HiddenField returns a field that a form sends.
 func HiddenField(name, value string) Node { return Input(Type("hidden"), Name(name), Value(value)) }
 

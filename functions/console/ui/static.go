@@ -1,9 +1,12 @@
 package ui
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"sync"
 )
 
 //go:embed static
@@ -13,6 +16,8 @@ var staticFiles embed.FS
 type file struct {
 	Content []byte
 	Version string
+	// Compressed returns the content in the format of gzip.
+	Compressed func() []byte
 }
 
 // Files are the embedded files by name.
@@ -28,10 +33,18 @@ var Files = func() map[string]file {
 			panic(err) // the file is embedded
 		}
 		sum := sha256.Sum256(content)
-		all[e.Name()] = file{content, hex.EncodeToString(sum[:6])}
+		all[e.Name()] = file{content, hex.EncodeToString(sum[:6]), sync.OnceValue(func() []byte { return compressed(content) })}
 	}
 	return all
 }()
+
+func compressed(content []byte) []byte {
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid, and a buffer has no errors
+	_, _ = w.Write(content)
+	_ = w.Close()
+	return b.Bytes()
+}
 
 // asset returns the address of an embedded file, below the console. It changes with the content.
 func asset(name string) string { return "static/" + name + "?v=" + Files[name].Version }

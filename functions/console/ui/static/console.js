@@ -127,7 +127,7 @@ if (page && dot) {
   const markup = (part) => {
     const copy = part.cloneNode(true);
     for (const time of copy.querySelectorAll("time")) { time.textContent = ""; time.removeAttribute("title"); time.removeAttribute("data-zone"); }
-    for (const field of copy.querySelectorAll('input[name="key"]')) field.remove();
+    for (const field of copy.querySelectorAll('[name="key"]')) field.removeAttribute("value");
     for (const menu of copy.querySelectorAll("details")) menu.removeAttribute("open");
     for (const button of copy.querySelectorAll("[data-copy]")) button.hidden = true;
     return copy.outerHTML;
