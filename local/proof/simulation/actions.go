@@ -110,6 +110,8 @@ func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, even
 		w.Fail("%s has the executed webhook %s, and its receiver accepted none", r.ID, reason)
 	case kind == run.ActionWebhook && !executed && refused == 0:
 		w.Fail("%s has the failed webhook %s, and its receiver refused none", r.ID, reason)
+	case kind == run.ActionNotify:
+		w.checkNotice(r, reason, executed)
 	case kind == run.ActionTriggerJob && executed:
 		triggered[action.JobID]++
 	}
@@ -175,7 +177,7 @@ func onEvent(r *run.Run, event run.EndAction, suffix string) (reasons []string) 
 			reason += "-" + strconv.Itoa(i+1)
 		}
 		reason += suffix
-		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionTriggerJob {
+		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionNotify || kind == run.ActionTriggerJob {
 			reasons = append(reasons, reason)
 		}
 	}

@@ -63,6 +63,7 @@ func (w *world) checkChanges() {
 		w.last[r.ID] = r
 	}
 	w.checkFanOut(changed)
+	w.checkDated(changed)
 }
 
 // use counts the slots of a pool that runs hold or queue for.
@@ -128,6 +129,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	w.CheckList(ctx)
 	w.checkGraphEnds()
 	w.checkFanOutEnds()
+	w.checkDatedEnds()
 	records := w.Records.Ordered
 	exports := 0
 	for _, r := range records {
@@ -224,7 +226,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		}
 	}
 	switch {
-	case r.Output != nil && !r.FansOut() && !bytes.Equal(output, machines.OutputOf(r.TaskID, r.Attempt.Number)):
+	case r.Output != nil && r.Output.DeletedAt.IsZero() && !r.FansOut() && !bytes.Equal(output, machines.OutputOf(r.TaskID, r.Attempt.Number)):
 		w.Fail("%s: got output %q, want that of accepted attempt %d", r.ID, output, r.Attempt.Number)
 	case r.Output == nil && accepted:
 		w.Fail("%s has an accepted object without an output", r.ID)

@@ -59,7 +59,7 @@ func (w *world) checkAdmitted(r *run.Run) {
 	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != platform.SlotHeld && !r.State.Terminal() {
 		w.Fail("%s is to start without a slot of its job", r.ID)
 	}
-	if late := w.Time.Now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && late > c.CatchUpWindow+2*w.Plan.Skew+w.limitSlack() {
+	if late := w.Time.Now.Sub(r.ScheduledAt); c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && r.Trigger != run.TriggerBackfill && late > c.CatchUpWindow+2*w.Plan.Skew+w.limitSlack() {
 		w.Fail("%s is to start %s late, want at most %s", r.ID, late, c.CatchUpWindow)
 	}
 	if c.PreRunHook != nil {
@@ -189,7 +189,7 @@ func (w *world) checkWait(r *run.Run) {
 	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Done || passes(r) || r.Acting.Type == run.ActionSkip {
 		return
 	}
-	if c := r.Constraints; c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() {
+	if c := r.Constraints; c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && r.Trigger != run.TriggerBackfill {
 		end := r.ScheduledAt.Add(c.CatchUpWindow)
 		if at := w.factsOf(r).actingAt; at.After(end) {
 			end = at

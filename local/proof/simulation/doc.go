@@ -38,6 +38,14 @@
 // job has one run in a graph. It starts when those that it comes after have ended as needed, and is
 // skipped otherwise, or after the cancel of the graph.
 //
+// Two of fifty worlds (dated.go) take days, and begin before a change of clocks or the end of a
+// month. Their job has several schedules with limits and calendars, whose times package calendar
+// computes again. Clients backfill past times (backfills.go): each run is that of its time, urgent
+// last, within the limit of its backfill, never too late, and cancelled with all others. Outputs
+// (kept.go) are deleted in time, but not those that are pinned or among the newest, and a download
+// changes nothing. A service (notices.go) gets the message of each event, under one id, unless it
+// takes none for a day.
+//
 // Every fifth world (mixed.go) has three to five pools on three platforms, with chains of
 // fallbacks, which an operator changes and drains. A cluster (machines/cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,

@@ -45,6 +45,8 @@ type Outcome struct {
 	After, Parts int
 	// Children counts the children of runs.
 	Children int
+	// Dated counts what happened in a world of several days.
+	Dated DatedCounts
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
@@ -95,7 +97,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.PlanOutages(w.Ways.Outages)
 	w.Time.Spawn(true, func() { w.Sweep(harness.RestartHorizon) })
 	w.ScheduleSweep()
-	end := harness.Start.Add(w.maxTime())
+	end := w.Time.Now.Add(w.maxTime() + 4*w.datedFor())
 	for quiet := false; !quiet && w.Broken == nil && len(w.Problems) == 0; w.steps++ {
 		w.next(ctx)
 		w.check()
@@ -207,6 +209,9 @@ func (w *world) outcome() Outcome {
 	o := Outcome{
 		Problems: w.Problems, Trace: w.Trace.String(), Starts: w.Starts, Machines: w.Machines.Created, Steps: w.steps,
 		Calls: w.Calls, Renewals: w.Renewals, Took: w.Time.Now.Sub(harness.Start), Ends: map[run.State]int{},
+	}
+	if w.dates != nil {
+		o.Dated = w.dates.counts
 	}
 	o.Events, o.Queued = int(w.events.newest), w.events.queued
 	if w.warm != nil {

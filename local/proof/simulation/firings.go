@@ -12,10 +12,11 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// nominal describes the times of a schedule: an interval, a single time, or the minutes of each
-// hour that equal minute or are multiples of step. offset is the schedule's offset from UTC in
+// nominal describes the times of a schedule: an interval, a single time, the minutes of each hour
+// that equal minute or are multiples of step, or a list. offset is the schedule's offset from UTC in
 // minutes.
 type nominal struct {
+	list         []time.Time
 	every        time.Duration
 	at           time.Time
 	step, minute int
@@ -29,6 +30,13 @@ func (n nominal) next(after, since time.Time) (time.Time, bool) {
 		after = since
 	}
 	switch {
+	case n.list != nil:
+		for _, t := range n.list {
+			if t.After(after) {
+				return t, true
+			}
+		}
+		return time.Time{}, false
 	case n.every > 0:
 		return after.Add(n.every - after.Sub(since)%n.every), true
 	case n.step > 0:
@@ -271,7 +279,7 @@ func (w *world) recordFiring(r *run.Run) {
 	e := m.epoch
 	inEpoch := e != nil && r.ScheduledAt.After(e.since)
 	for at, ok := r.ScheduledAt, true; ok && !at.After(last); {
-		if other := m.recorded[at.Unix()]; other != nil && other.Trigger != run.TriggerManual && r.Trigger != run.TriggerManual && w.Plan.Skew == 0 {
+		if other := m.recorded[at.Unix()]; other != nil && !requestedRun(other) && !requestedRun(r) && w.Plan.Skew == 0 {
 			w.Fail("%s and %s are the records of one time", other.ID, r.ID)
 		}
 		m.recorded[at.Unix()] = r
@@ -280,7 +288,7 @@ func (w *world) recordFiring(r *run.Run) {
 		}
 		at, ok = e.times.next(at, e.since)
 	}
-	if r.Trigger == run.TriggerManual {
+	if requestedRun(r) {
 		return
 	}
 	w.checkFiring(m, r)

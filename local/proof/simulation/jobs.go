@@ -32,6 +32,10 @@ func (w *world) drawJobs() {
 		w.drawFanOut()
 		return
 	}
+	if w.Dated() {
+		w.drawDated()
+		return
+	}
 	if w.Chained() {
 		w.Requests, w.horizon = 0, 2*time.Minute
 		for i := range maxLineage + 2 {
@@ -71,6 +75,10 @@ func (w *world) startJobs() {
 	}
 	if w.fan != nil {
 		w.Time.After(0, w.ownFanOut)
+		return
+	}
+	if w.dates != nil {
+		w.Time.After(0, w.ownDated)
 		return
 	}
 	for _, id := range w.jobIDs {
@@ -233,6 +241,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 	}
 	if w.fan != nil {
 		w.drawItems(d)
+		return d
+	}
+	if w.dates != nil {
+		w.drawDatedJob(d)
 		return d
 	}
 	if w.Admitting() {

@@ -101,7 +101,7 @@ func (w *world) checkSkippedTimes(d job.Definition, times nominal, since time.Ti
 func (w *world) askedBefore(r *run.Run, times nominal, since time.Time) bool {
 	for at, other := range w.jobs[r.JobID].recorded {
 		if next, ok := times.next(time.Unix(at, 0).UTC(), since); ok && next.Equal(r.ScheduledAt) {
-			return other.Trigger == run.TriggerManual
+			return requestedRun(other)
 		}
 	}
 	return false

@@ -122,7 +122,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		return "the cleanup", begun, cleanup
 	case run.Retrying:
-		return "the delay", r.RetryAt, 3 * time.Second
+		return "the delay", r.RetryAt, 3*time.Second + time.Duration(len(onEvent(r, run.OnRetry, "")))*harness.HookTime
 	}
 	return "", time.Time{}, 0
 }
@@ -177,7 +177,7 @@ func (w *world) checkEndActions(r *run.Run) {
 	if pending == "" {
 		return
 	}
-	bound := 4*harness.HookTime + 2*w.Config.SweepInterval + 2*time.Minute
+	bound := 4*harness.HookTime + 2*w.Config.SweepInterval + 2*time.Minute + w.noticeTime()
 	if late := w.overdue(w.factsOf(r).endedAt, bound, bound+w.patience()); late > 0 {
 		w.Fail("%s has ended, and %s is pending %s too long", r.ID, pending, late)
 	}

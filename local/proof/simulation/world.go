@@ -36,6 +36,8 @@ type world struct {
 	graph *graph
 	// fan is the drawn job whose runs have children; nil in a world without one.
 	fan *fanOut
+	// dates is the drawn job of a world of several days; nil in other worlds.
+	dates *dates
 	// turns are the turns of the keys in the queues of pools.
 	turns map[turn]*turnFacts
 	// drains is the last drain of the pool, as seen by its operator.

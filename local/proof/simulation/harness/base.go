@@ -63,6 +63,8 @@ type Base struct {
 	Outages    [OutageKinds]time.Time
 	UpSince    time.Time
 	OutageTime time.Duration
+	// OutagesFor is how long outages may begin; 0 is twice Longest.
+	OutagesFor time.Duration
 	// NoticedUpSince is the end of the last outage during which no heartbeat was received and
 	// that sweeps could notice.
 	NoticedUpSince time.Time

@@ -33,10 +33,12 @@ type hooks struct {
 	// AllowedAt is the time of the last permission before a run began. awayAt is the time at
 	// which the hook was unreachable.
 	AllowedAt, AwayAt map[string]time.Time
+	// Notices are the messages to services, by message id.
+	Notices map[string]*Notice
 }
 
 func newHooks(w *Base) *hooks {
-	return &hooks{W: w, Accepted: map[string]int{}, Refused: map[string]int{}, AllowedAt: map[string]time.Time{}, AwayAt: map[string]time.Time{}}
+	return &hooks{W: w, Accepted: map[string]int{}, Refused: map[string]int{}, AllowedAt: map[string]time.Time{}, AwayAt: map[string]time.Time{}, Notices: map[string]*Notice{}}
 }
 
 // MessageID returns the id of the message about a run for a reason.
@@ -93,6 +95,9 @@ func (h *hooks) Ask(ctx context.Context, r run.Run, of run.Hook, name run.Constr
 
 // Notify implements runs.Hooks.
 func (h *hooks) Notify(ctx context.Context, r run.Run, of run.Hook, reason string) (answer, failure string, err error) {
+	if of.Notice != nil && of.Notice.Service != "" {
+		return h.notify(ctx, r, of, reason)
+	}
 	a, err := h.answer(ctx, of.URL)
 	if err != nil {
 		return "", "", err

@@ -47,7 +47,7 @@ func (w *Base) PlanOutages(platforms int) {
 	for range w.Plan.Outages {
 		kind, length := Outage(w.Random.IntN(int(suspension)+1)), w.drawOutage()
 		w.OutageTime += length
-		w.Time.Push(w.UpTo(2*w.Longest), false, func() { w.beginOutage(kind, length) })
+		w.Time.Push(w.UpTo(max(2*w.Longest, w.OutagesFor)), false, func() { w.beginOutage(kind, length) })
 	}
 }
 

@@ -138,6 +138,9 @@ func (w *Base) DrawConfig() runs.Config {
 	if w.OnAWS() { // a sweep makes many DynamoDB calls
 		w.Longest = min(w.Longest, time.Hour)
 	}
+	if w.Dated() { // the runs are short, and the world takes days
+		w.Longest = min(w.Longest, 10*time.Minute)
+	}
 	if w.Serves() { // servers run permanently
 		w.Longest = min(w.Longest, 10*time.Minute)
 	}
