@@ -107,7 +107,10 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 		}
 	}
 	if len(w.Problems) == 0 && w.Broken == nil {
-		w.settleEvents()
+		w.settleEvents(func() {
+			w.checkChanges()
+			w.steps++
+		})
 	}
 	w.Time.Abandon()
 	if len(w.Problems) == 0 && w.Broken == nil {

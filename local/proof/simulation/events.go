@@ -19,10 +19,25 @@ import (
 // streamName is the event stream of the only tenant.
 var streamName = port.EventStream(harness.Client.Tenant)
 
+// streams are the events of the world, their relays and the clients with webhooks.
+type streams struct {
+	*harness.Base
+	// events is the observed event stream.
+	events      *streamModel
+	subscribers []*subscriber
+}
+
+// newStreams returns an empty stream without webhooks.
+func newStreams(w *harness.Base) *streams {
+	s := &streams{Base: w}
+	s.events = newStreamModel(s)
+	return s
+}
+
 // streamModel is the observed stream of the tenant's events. It is read after each step that
 // may have changed it. It is also the bus and the queue of the webhooks.
 type streamModel struct {
-	w    *world
+	w    *streams
 	keys *fake.EventKeys
 	relays
 	// touched means that the stream may have changed.
@@ -50,7 +65,7 @@ type streamModel struct {
 	found string
 }
 
-func newStreamModel(w *world) *streamModel {
+func newStreamModel(w *streams) *streamModel {
 	return &streamModel{
 		w: w, keys: fake.NewEventKeys(nil), positions: map[string]int64{}, tasks: map[string][]int64{}, facts: map[string]string{},
 		seqs: map[string]int{}, notes: map[string]bool{}, published: map[int64]int{},
@@ -172,7 +187,7 @@ func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent
 
 // follow reads the whole stream. Its connection breaks, and it continues after the last event
 // received.
-func (w *world) follow() {
+func (w *streams) follow() {
 	m, at, got := w.events, "0", int64(0)
 	for {
 		w.Time.Sleep(w.UpTo(5 * time.Minute))

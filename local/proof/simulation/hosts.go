@@ -33,7 +33,7 @@ type host struct {
 }
 
 // newHost starts a process. name is the owner of its leases.
-func (w *world) newHost(name string) (*host, error) {
+func (w *streams) newHost(name string) (*host, error) {
 	own, err := w.Home.Feed(context.Background())
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func noLags(context.Context) ([]series.Sample, error) { return nil, nil }
 
 // onHost calls do with a host. It returns false if the host has crashed; that host is not used
 // again.
-func (w *world) onHost(do func(context.Context, *host)) bool {
+func (w *streams) onHost(do func(context.Context, *host)) bool {
 	p := &w.events.relays
 	var h *host
 	if last := len(p.hosts) - 1; last >= 0 {
@@ -101,7 +101,7 @@ var errKilled = fault.New(fault.Unavailable, "the process was killed")
 // during makes a call of the streams or the webhooks. The call may be slow, fail, or fail after
 // it was made, and the process can crash before and after it. The call of a crashed process
 // returns an error instead of a panic, because a goroutine of the process may make it.
-func during[T any](ctx context.Context, w *world, write bool, do func() (T, error)) (result T, err error) {
+func during[T any](ctx context.Context, w *streams, write bool, do func() (T, error)) (result T, err error) {
 	var none T
 	defer func() {
 		switch reason := recover(); reason {
@@ -135,7 +135,7 @@ func during[T any](ctx context.Context, w *world, write bool, do func() (T, erro
 }
 
 // duringWrite is like during for a write without a result.
-func duringWrite(ctx context.Context, w *world, do func() error) error {
+func duringWrite(ctx context.Context, w *streams, do func() error) error {
 	_, err := during(ctx, w, true, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
@@ -143,7 +143,7 @@ func duringWrite(ctx context.Context, w *world, do func() error) error {
 // faultyFeed is a feed with injected faults.
 type faultyFeed struct {
 	port.Feed
-	w *world
+	w *streams
 }
 
 // Head implements port.Feed.
@@ -198,7 +198,7 @@ func (f faultyFeed) MoveCursor(ctx context.Context, stream, consumer string, fro
 // faultyWebhooks is a store of webhooks with injected faults.
 type faultyWebhooks struct {
 	port.WebhookStore
-	w *world
+	w *streams
 }
 
 // SaveWebhook implements port.WebhookStore.

@@ -41,7 +41,7 @@ type relays struct {
 }
 
 // startEvents schedules the relay and the first event sweep of a new process.
-func (w *world) startEvents() {
+func (w *streams) startEvents() {
 	w.events.relays = relays{start: w.Starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
 	w.events.relayAfter(w.UpTo(time.Second))
 	w.Time.Push(0, true, func() { w.Time.Spawn(true, func() { w.sweepEvents(webhook.LeaseTime + webhook.LeaseSlack) }) })
@@ -68,7 +68,7 @@ func (m *streamModel) relayAfter(d time.Duration) {
 }
 
 // relay relays committed changes. After a failure it schedules itself again.
-func (w *world) relay() {
+func (w *streams) relay() {
 	m := w.events
 	if w.Process.Crashed {
 		return
@@ -90,7 +90,7 @@ func (w *world) relay() {
 }
 
 // relayOutbox relays the outbox of the local process. It returns true if it must run again.
-func (w *world) relayOutbox() (again bool) {
+func (w *streams) relayOutbox() (again bool) {
 	drain := func() bool {
 		left := true
 		w.onHost(func(ctx context.Context, h *host) {
@@ -111,7 +111,7 @@ func (w *world) relayOutbox() (again bool) {
 
 // invokeRelays calls the function concurrently for each lane with a batch of the table's
 // stream. A failed batch is delivered again, and sometimes a successful one, too.
-func (w *world) invokeRelays() (again bool) {
+func (w *streams) invokeRelays() (again bool) {
 	m := w.events
 	for lane := range harness.Lanes {
 		if m.busy[lane] {
@@ -143,7 +143,7 @@ func (w *world) invokeRelays() (again bool) {
 }
 
 // invokeLane calls the function with one batch of a lane.
-func (w *world) invokeLane(lane int, changes []harness.Streamed) {
+func (w *streams) invokeLane(lane int, changes []harness.Streamed) {
 	m, start := w.events, w.events.start
 	changes = changes[:min(len(changes), 1+w.Random.IntN(40))]
 	records := make([]json.RawMessage, len(changes))
@@ -169,7 +169,7 @@ func (w *world) invokeLane(lane int, changes []harness.Streamed) {
 }
 
 // invokeWith calls the relay's function with a batch.
-func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
+func (w *streams) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 	payload, err := json.Marshal(batch)
 	if err != nil {
 		w.Broken = err
@@ -188,7 +188,7 @@ func (w *world) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 }
 
 // dispatch wakes the webhooks that have new events.
-func (w *world) dispatch() {
+func (w *streams) dispatch() {
 	w.onHost(func(ctx context.Context, h *host) {
 		if err := h.dispatch.Dispatch(ctx, harness.Client.Tenant); err != nil {
 			w.Note("dispatch: %v", err)
@@ -198,7 +198,7 @@ func (w *world) dispatch() {
 
 // sweepEvents writes the last checkpoints, publishes the events that the bus lacks, and wakes
 // webhooks.
-func (w *world) sweepEvents(ahead time.Duration) {
+func (w *streams) sweepEvents(ahead time.Duration) {
 	w.events.swept = w.Time.Now
 	if w.Home.SurvivesCrash() {
 		w.invokeWith(relay.Batch{DetailType: "Scheduled Event"})
@@ -237,7 +237,7 @@ func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 
 // deliver delivers to a webhook. The local process has one delivery per webhook at a time. The
 // queue of AWS repeats a failed call.
-func (w *world) deliver(ref webhook.Ref) {
+func (w *streams) deliver(ref webhook.Ref) {
 	m, start := w.events, w.events.start
 	local := !w.Home.SurvivesCrash()
 	if _, running := m.turns[ref]; local && running {

@@ -18,8 +18,8 @@ import (
 const settleTime = 12 * 24 * time.Hour
 
 // settleEvents ends all faults except those of dead receivers, and delivers the remaining
-// events.
-func (w *world) settleEvents() {
+// events. It calls each after each event of the world.
+func (w *streams) settleEvents(each func()) {
 	before := w.Plan
 	w.Plan.LostCalls, w.Plan.LostCommits, w.Plan.Crashes, w.Plan.Interrupts, w.Plan.SlowCommits, w.Plan.ServiceFaults = 0, 0, 0, 0, 0, 0
 	w.Settling, w.Outages = true, [harness.OutageKinds]time.Time{}
@@ -35,9 +35,9 @@ func (w *world) settleEvents() {
 		}
 	}
 	w.Time.Push(0, true, func() { w.Time.Spawn(true, look) })
-	for ; !done && len(w.Problems) == 0 && w.Broken == nil; w.steps++ {
+	for !done && len(w.Problems) == 0 && w.Broken == nil {
 		w.Time.Step()
-		w.checkChanges() // an earlier sweep may still end
+		each() // an earlier sweep may still end
 		if w.Time.Now.After(until) {
 			w.Fail("events are not delivered after %s", settleTime)
 		}
@@ -46,7 +46,7 @@ func (w *world) settleEvents() {
 
 // eventsSettled reports whether all events are relayed and delivered. Otherwise it returns the
 // time of the next check.
-func (w *world) eventsSettled() (next time.Time, done bool) {
+func (w *streams) eventsSettled() (next time.Time, done bool) {
 	done, next = true, w.Time.Now.Add(webhook.Housekeeping)
 	w.Observe(func() {
 		ctx := context.Background()
@@ -91,7 +91,7 @@ func (m *streamModel) sealed() bool {
 
 // checkEvents checks that the stream has each event of each run once, that signatures and
 // checkpoints verify, and that each event was delivered or dead-lettered.
-func (w *world) checkEvents(ctx context.Context) {
+func (w *streams) checkEvents(ctx context.Context) {
 	m := w.events
 	known := map[string]bool{}
 	for _, r := range w.Records.Ordered {
@@ -119,7 +119,7 @@ func (w *world) checkEvents(ctx context.Context) {
 
 // checkRunEvents checks that the stream has the events of a run and the events derived from
 // them.
-func (w *world) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
+func (w *streams) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
 	m := w.events
 	all, err := w.Process.Store.Events(ctx, r.Ref(), 0, 1000)
 	if err != nil {
@@ -154,7 +154,7 @@ func (w *world) checkRunEvents(ctx context.Context, r *run.Run, known map[string
 }
 
 // checkProof verifies the exported stream.
-func (w *world) checkProof(ctx context.Context) {
+func (w *streams) checkProof(ctx context.Context) {
 	m := w.events
 	file, err := m.file(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (w *world) checkProof(ctx context.Context) {
 
 // checkDelivered checks that a receiver accepted each event of its webhook, unless all attempts
 // failed or the webhook was paused or disabled.
-func (w *world) checkDelivered(ctx context.Context, s *subscriber) {
+func (w *streams) checkDelivered(ctx context.Context, s *subscriber) {
 	hook, err := w.Process.Store.LoadWebhook(ctx, s.ref)
 	if err != nil {
 		w.Fail("%s has no webhook: %v", s.name, err)

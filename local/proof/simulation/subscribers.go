@@ -23,7 +23,7 @@ import (
 // subscriber is a client with a webhook, and the receiver at its address. Several goroutines
 // call the receiver concurrently, so its answers depend only on the message.
 type subscriber struct {
-	w        *world
+	w        *streams
 	name     string
 	ref      webhook.Ref
 	settings delivery.WebhookSettings
@@ -47,7 +47,7 @@ type subscriber struct {
 }
 
 // drawSubscribers draws the webhooks of the world.
-func (w *world) drawSubscribers() {
+func (w *streams) drawSubscribers() {
 	for i := range w.Random.IntN(4) {
 		s := &subscriber{w: w, name: fmt.Sprintf("subscriber-%d", i+1), begin: -1, tries: map[int64]int{}, accepted: map[int64]int{}, refused: map[int64]bool{}}
 		s.ref = webhook.Ref{Tenant: harness.Client.Tenant, ID: webhook.ID(time.Time{}, "key", harness.Client.Tenant, s.name)}
@@ -70,7 +70,7 @@ func (w *world) drawSubscribers() {
 }
 
 // startSubscribers schedules the clients with webhooks.
-func (w *world) startSubscribers() {
+func (w *streams) startSubscribers() {
 	for _, s := range w.subscribers {
 		w.Time.After(w.UpTo(time.Minute), func() {
 			s.call("create", func(ctx context.Context, h *host) error {
@@ -121,7 +121,7 @@ func (s *subscriber) call(what string, do func(context.Context, *host) error) {
 	}
 }
 
-func (w *world) subscriberOf(ref webhook.Ref) *subscriber {
+func (w *streams) subscriberOf(ref webhook.Ref) *subscriber {
 	for _, s := range w.subscribers {
 		if s.ref == ref {
 			return s
@@ -131,7 +131,7 @@ func (w *world) subscriberOf(ref webhook.Ref) *subscriber {
 }
 
 // begun records the cursor with which a webhook was stored.
-func (w *world) begun(ref webhook.Ref, cursor int64) {
+func (w *streams) begun(ref webhook.Ref, cursor int64) {
 	s := w.subscriberOf(ref)
 	s.begin = max(s.begin, cursor)
 }

@@ -15,6 +15,7 @@ type world struct {
 	*harness.Base
 
 	*machines.Machines
+	*streams
 	// warm is the observed state of warm machines; nil in a world without them.
 	warm *warmth
 	// fleet is the observed state of engine replicas; nil in a world without them.
@@ -44,9 +45,6 @@ type world struct {
 	drains drains
 	// resizes are the pool's limits, the initial ones first.
 	resizes []resize
-	// events is the observed event stream. subscribers are the clients with webhooks.
-	events      *streamModel
-	subscribers []*subscriber
 	// steps counts the events.
 	steps int
 
@@ -75,6 +73,7 @@ func newWorld(seed uint64, dir string) *world {
 	}
 	w.Watch = w
 	w.Machines = machines.New(w.Base, w)
+	w.streams = newStreams(w.Base)
 	w.Plan = w.DrawPlan()
 	w.Config = w.DrawConfig()
 	w.drawDeadline()
@@ -93,7 +92,6 @@ func newWorld(seed uint64, dir string) *world {
 	}
 	w.Runner, w.Broken = w.NewRunner()
 	w.drawJobs()
-	w.events = newStreamModel(w)
 	w.drawSubscribers()
 	return w
 }

@@ -16,7 +16,7 @@ type turner interface {
 }
 
 // writerTurns returns the turns of a host, with injected faults. The local home has one host.
-func (w *world) writerTurns(c clock.Clock) delivery.TurnTaking {
+func (w *streams) writerTurns(c clock.Clock) delivery.TurnTaking {
 	if !w.Home.SurvivesCrash() {
 		return delivery.NoTurns{}
 	}
@@ -32,7 +32,7 @@ func (w *world) writerTurns(c clock.Clock) delivery.TurnTaking {
 // and during it.
 type faultyTurns struct {
 	of turner
-	w  *world
+	w  *streams
 }
 
 // Enqueue implements port.Writers.
