@@ -42,7 +42,7 @@ func (w *world) check() {
 
 // checkChanges checks the data stored since the last check.
 func (w *world) checkChanges() {
-	w.events.refresh()
+	w.Events.Refresh()
 	w.refreshJobs()
 	changed := w.Refresh()
 	w.checkFirings(changed)

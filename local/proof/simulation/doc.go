@@ -80,11 +80,11 @@
 // record of a replica is left.
 //
 // A relay appends the events of commits to the stream, and up to three clients have webhooks
-// (relays.go, subscribers.go). Locally the relay and the deliveries are part of the process. On
+// (streams/relays.go, streams/subscribers.go). Locally the relay and the deliveries are part of the process. On
 // AWS each call has its own process, which keeps its memory for later calls unless it is
 // killed; the table's stream and the queue repeat calls. Several relays have changes of
 // different runs at the same time, and two have the same ones; they wait for their turns
-// (writers.go). All are killed before and after each call of the streams and of the webhooks'
+// (streams/writers.go). All are killed before and after each call of the streams and of the webhooks'
 // store, whose answers are also lost. Receivers accept, answer 500, 429 and 410, hang, and cut
 // the connection after they have received an event, some for hours and some permanently.
 // Readers' connections break, and they continue after their last event.
@@ -101,8 +101,8 @@
 // of the accepted attempt, and nothing else is left.
 //
 // The stream has no gap, each fact has one event in it, and the events of a run are in order
-// (events.go). When the last run has ended, faults end too, except those of permanently broken
-// receivers, and time passes until nothing is left to deliver. Then (settle.go) the stream has
+// (streams/events.go). When the last run has ended, faults end too, except those of permanently broken
+// receivers, and time passes until nothing is left to deliver. Then (streams/settle.go) the stream has
 // exactly the committed events, its checkpoints prove the exported file, and each receiver has
 // accepted each event of its webhook, unless all attempts failed or the webhook was paused or
 // disabled. An ordered webhook has delivered the events of each task in sequence.

@@ -93,7 +93,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.startJobs()
 	w.startOperator()
 	w.startFleet()
-	w.startSubscribers()
+	w.StartSubscribers()
 	w.PlanOutages(w.Ways.Outages)
 	w.Time.Spawn(true, func() { w.Sweep(harness.RestartHorizon) })
 	w.ScheduleSweep()
@@ -107,7 +107,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 		}
 	}
 	if len(w.Problems) == 0 && w.Broken == nil {
-		w.settleEvents(func() {
+		w.SettleEvents(func() {
 			w.checkChanges()
 			w.steps++
 		})
@@ -115,7 +115,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.Time.Abandon()
 	if len(w.Problems) == 0 && w.Broken == nil {
 		w.checkEnd(ctx)
-		w.checkEvents(ctx)
+		w.CheckEvents(ctx)
 	}
 	return w.outcome(), errors.Join(w.Broken, w.Home.Close())
 }
@@ -216,15 +216,15 @@ func (w *world) outcome() Outcome {
 	if w.dates != nil {
 		o.Dated = w.dates.counts
 	}
-	o.Events, o.Queued = int(w.events.newest), w.events.queued
+	o.Events, o.Queued = int(w.Events.Newest), w.Events.Queued
 	if w.warm != nil {
 		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.Recycled, w.warm.reused
 	}
 	if w.fleet != nil {
 		o.Replicas, o.Tasks, o.Drained = w.fleet.started, w.fleet.taken, w.fleet.drained
 	}
-	for _, s := range w.subscribers {
-		o.Deliveries += s.count
+	for _, s := range w.Subscribers {
+		o.Deliveries += s.Count
 	}
 	for _, r := range w.Records.Ordered {
 		o.Runs++

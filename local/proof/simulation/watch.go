@@ -8,10 +8,10 @@ import (
 var _ harness.Watch = (*world)(nil)
 
 // Started implements harness.Watch.
-func (w *world) Started() { w.startEvents() }
+func (w *world) Started() { w.StartEvents() }
 
 // Written implements harness.Watch.
-func (w *world) Written(err error, notes ...port.Note) { w.events.written(err, notes...) }
+func (w *world) Written(err error, notes ...port.Note) { w.Events.Written(err, notes...) }
 
 // DuringCall implements harness.Watch.
 func (w *world) DuringCall(task string) { w.maybeCancel(task) }

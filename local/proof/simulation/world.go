@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/streams"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
@@ -15,7 +17,7 @@ type world struct {
 	*harness.Base
 
 	*machines.Machines
-	*streams
+	*streams.Streams
 	// warm is the observed state of warm machines; nil in a world without them.
 	warm *warmth
 	// fleet is the observed state of engine replicas; nil in a world without them.
@@ -73,7 +75,7 @@ func newWorld(seed uint64, dir string) *world {
 	}
 	w.Watch = w
 	w.Machines = machines.New(w.Base, w)
-	w.streams = newStreams(w.Base)
+	w.Streams = streams.New(w.Base)
 	w.Plan = w.DrawPlan()
 	w.Config = w.DrawConfig()
 	w.drawDeadline()
@@ -92,6 +94,6 @@ func newWorld(seed uint64, dir string) *world {
 	}
 	w.Runner, w.Broken = w.NewRunner()
 	w.drawJobs()
-	w.drawSubscribers()
+	w.DrawSubscribers()
 	return w
 }

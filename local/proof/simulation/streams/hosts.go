@@ -1,4 +1,4 @@
-package simulation
+package streams
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type host struct {
 }
 
 // newHost starts a process. name is the owner of its leases.
-func (w *streams) newHost(name string) (*host, error) {
+func (w *Streams) newHost(name string) (*host, error) {
 	own, err := w.Home.Feed(context.Background())
 	if err != nil {
 		return nil, err
@@ -43,11 +43,11 @@ func (w *streams) newHost(name string) (*host, error) {
 	published := api.Published("http://sortie")
 	published.Bare = !w.Home.SurvivesCrash() // the local process has the signing key
 	turns := w.writerTurns(clock)
-	h.relay = delivery.NewRelay(feed, w.events.keys, turns, clock, w.Log, published, series.Discard)
-	subscriptions := delivery.NewSubscriptions(store, feed, w.events, api.WebhookDocument, clock, w.Log, harness.Chance{W: w.Base})
-	h.delivery = delivery.NewDeliverer(subscriptions, w.Process.Store, w.events, w.Random.Float64, name, series.Discard)
+	h.relay = delivery.NewRelay(feed, w.Events.keys, turns, clock, w.Log, published, series.Discard)
+	subscriptions := delivery.NewSubscriptions(store, feed, w.Events, api.WebhookDocument, clock, w.Log, harness.Chance{W: w.Base})
+	h.delivery = delivery.NewDeliverer(subscriptions, w.Process.Store, w.Events, w.Random.Float64, name, series.Discard)
 	h.dispatch = delivery.NewDispatch(h.delivery, turns)
-	bus := delivery.NewBus(feed, w.events, w.events.keys, turns, w.Log)
+	bus := delivery.NewBus(feed, w.Events, w.Events.keys, turns, w.Log)
 	works := []delivery.StreamWork{h.dispatch.Work()}
 	if w.Home.SurvivesCrash() {
 		works = append(works, bus.Work())
@@ -55,7 +55,7 @@ func (w *streams) newHost(name string) (*host, error) {
 	h.sweep = delivery.NewStreamSweep(h.relay, works, nil)
 	h.function = relay.Handler(h.relay, bus, noWebhooks{}, h.sweep, w.Process.Store, dynamo.ChangeOf, &fake.Traces{}, noLags, nil, clock.Now)
 	h.webhooks = delivery.NewWebhooks(subscriptions, nil, guard.Policy{})
-	h.streams = stream.New(feed, clock, w.Log, w.Random.Float64, stream.Config{Keys: w.events.keys})
+	h.streams = stream.New(feed, clock, w.Log, w.Random.Float64, stream.Config{Keys: w.Events.keys})
 	return h, nil
 }
 
@@ -63,8 +63,8 @@ func noLags(context.Context) ([]series.Sample, error) { return nil, nil }
 
 // onHost calls do with a host. It returns false if the host has crashed; that host is not used
 // again.
-func (w *streams) onHost(do func(context.Context, *host)) bool {
-	p := &w.events.relays
+func (w *Streams) onHost(do func(context.Context, *host)) bool {
+	p := &w.Events.relays
 	var h *host
 	if last := len(p.hosts) - 1; last >= 0 {
 		h = p.hosts[last]
@@ -101,7 +101,7 @@ var errKilled = fault.New(fault.Unavailable, "the process was killed")
 // during makes a call of the streams or the webhooks. The call may be slow, fail, or fail after
 // it was made, and the process can crash before and after it. The call of a crashed process
 // returns an error instead of a panic, because a goroutine of the process may make it.
-func during[T any](ctx context.Context, w *streams, write bool, do func() (T, error)) (result T, err error) {
+func during[T any](ctx context.Context, w *Streams, write bool, do func() (T, error)) (result T, err error) {
 	var none T
 	defer func() {
 		switch reason := recover(); reason {
@@ -125,7 +125,7 @@ func during[T any](ctx context.Context, w *streams, write bool, do func() (T, er
 	}
 	result, err = do()
 	if write {
-		w.events.touched = true
+		w.Events.touched = true
 	}
 	w.MaybeCrash()
 	if fate == fake.Unsure && err == nil {
@@ -135,7 +135,7 @@ func during[T any](ctx context.Context, w *streams, write bool, do func() (T, er
 }
 
 // duringWrite is like during for a write without a result.
-func duringWrite(ctx context.Context, w *streams, do func() error) error {
+func duringWrite(ctx context.Context, w *Streams, do func() error) error {
 	_, err := during(ctx, w, true, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
@@ -143,7 +143,7 @@ func duringWrite(ctx context.Context, w *streams, do func() error) error {
 // faultyFeed is a feed with injected faults.
 type faultyFeed struct {
 	port.Feed
-	w *streams
+	w *Streams
 }
 
 // Head implements port.Feed.
@@ -198,14 +198,14 @@ func (f faultyFeed) MoveCursor(ctx context.Context, stream, consumer string, fro
 // faultyWebhooks is a store of webhooks with injected faults.
 type faultyWebhooks struct {
 	port.WebhookStore
-	w *streams
+	w *Streams
 }
 
 // SaveWebhook implements port.WebhookStore.
 func (s faultyWebhooks) SaveWebhook(ctx context.Context, hook webhook.Webhook, p *webhook.Progress, notes ...port.Note) error {
 	return duringWrite(ctx, s.w, func() error {
 		err := s.WebhookStore.SaveWebhook(ctx, hook, p, notes...)
-		s.w.events.written(err, notes...)
+		s.w.Events.Written(err, notes...)
 		if hook.Version == 0 {
 			s.w.begun(hook.Ref(), p.Cursor)
 		}

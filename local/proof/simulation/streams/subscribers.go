@@ -1,4 +1,4 @@
-package simulation
+package streams
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 // subscriber is a client with a webhook, and the receiver at its address. Several goroutines
 // call the receiver concurrently, so its answers depend only on the message.
 type subscriber struct {
-	w        *streams
+	w        *Streams
 	name     string
 	ref      webhook.Ref
 	settings delivery.WebhookSettings
@@ -42,12 +42,12 @@ type subscriber struct {
 	// are the events that were answered with 410.
 	tries, accepted map[int64]int
 	refused         map[int64]bool
-	count           int
+	Count           int
 	waited          time.Duration
 }
 
-// drawSubscribers draws the webhooks of the world.
-func (w *streams) drawSubscribers() {
+// DrawSubscribers draws the webhooks of the world.
+func (w *Streams) DrawSubscribers() {
 	for i := range w.Random.IntN(4) {
 		s := &subscriber{w: w, name: fmt.Sprintf("subscriber-%d", i+1), begin: -1, tries: map[int64]int{}, accepted: map[int64]int{}, refused: map[int64]bool{}}
 		s.ref = webhook.Ref{Tenant: harness.Client.Tenant, ID: webhook.ID(time.Time{}, "key", harness.Client.Tenant, s.name)}
@@ -65,13 +65,13 @@ func (w *streams) drawSubscribers() {
 			s.gone = true
 		}
 		s.paused = w.Chance(0.3)
-		w.subscribers = append(w.subscribers, s)
+		w.Subscribers = append(w.Subscribers, s)
 	}
 }
 
-// startSubscribers schedules the clients with webhooks.
-func (w *streams) startSubscribers() {
-	for _, s := range w.subscribers {
+// StartSubscribers schedules the clients with webhooks.
+func (w *Streams) StartSubscribers() {
+	for _, s := range w.Subscribers {
 		w.Time.After(w.UpTo(time.Minute), func() {
 			s.call("create", func(ctx context.Context, h *host) error {
 				_, _, _, err := h.webhooks.Create(ctx, harness.Client, s.settings, s.name, "digest")
@@ -121,8 +121,8 @@ func (s *subscriber) call(what string, do func(context.Context, *host) error) {
 	}
 }
 
-func (w *streams) subscriberOf(ref webhook.Ref) *subscriber {
-	for _, s := range w.subscribers {
+func (w *Streams) subscriberOf(ref webhook.Ref) *subscriber {
+	for _, s := range w.Subscribers {
 		if s.ref == ref {
 			return s
 		}
@@ -131,7 +131,7 @@ func (w *streams) subscriberOf(ref webhook.Ref) *subscriber {
 }
 
 // begun records the cursor with which a webhook was stored.
-func (w *streams) begun(ref webhook.Ref, cursor int64) {
+func (w *Streams) begun(ref webhook.Ref, cursor int64) {
 	s := w.subscriberOf(ref)
 	s.begin = max(s.begin, cursor)
 }
@@ -150,7 +150,7 @@ func (m *streamModel) Send(ctx context.Context, message hook.Message) (hook.Repl
 	if err := ctx.Err(); err != nil {
 		return hook.Reply{}, err
 	}
-	for _, s := range m.w.subscribers {
+	for _, s := range m.w.Subscribers {
 		if s.settings.URL == message.URL {
 			return s.receive(message), nil
 		}
@@ -163,7 +163,7 @@ func (m *streamModel) Send(ctx context.Context, message hook.Message) (hook.Repl
 func (s *subscriber) receive(message hook.Message) hook.Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.w.events
+	m := s.w.Events
 	event, err := events.Parse(message.Body)
 	id, _ := events.ULID(event.EventID) //nolint:errcheck // compared with known ids
 	position, known := m.positions[id]
@@ -181,7 +181,7 @@ func (s *subscriber) receive(message hook.Message) hook.Reply {
 			}
 		}
 	}
-	s.count++
+	s.Count++
 	s.tries[position]++
 	reply, taken := s.answer(id, position)
 	if taken {

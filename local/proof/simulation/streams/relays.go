@@ -1,4 +1,4 @@
-package simulation
+package streams
 
 import (
 	"context"
@@ -40,10 +40,10 @@ type relays struct {
 	turns map[webhook.Ref]bool
 }
 
-// startEvents schedules the relay and the first event sweep of a new process.
-func (w *streams) startEvents() {
-	w.events.relays = relays{start: w.Starts, handled: w.events.handled, turns: map[webhook.Ref]bool{}}
-	w.events.relayAfter(w.UpTo(time.Second))
+// StartEvents schedules the relay and the first event sweep of a new process.
+func (w *Streams) StartEvents() {
+	w.Events.relays = relays{start: w.Starts, handled: w.Events.handled, turns: map[webhook.Ref]bool{}}
+	w.Events.relayAfter(w.UpTo(time.Second))
 	w.Time.Push(0, true, func() { w.Time.Spawn(true, func() { w.sweepEvents(webhook.LeaseTime + webhook.LeaseSlack) }) })
 }
 
@@ -68,8 +68,8 @@ func (m *streamModel) relayAfter(d time.Duration) {
 }
 
 // relay relays committed changes. After a failure it schedules itself again.
-func (w *streams) relay() {
-	m := w.events
+func (w *Streams) relay() {
+	m := w.Events
 	if w.Process.Crashed {
 		return
 	}
@@ -90,7 +90,7 @@ func (w *streams) relay() {
 }
 
 // relayOutbox relays the outbox of the local process. It returns true if it must run again.
-func (w *streams) relayOutbox() (again bool) {
+func (w *Streams) relayOutbox() (again bool) {
 	drain := func() bool {
 		left := true
 		w.onHost(func(ctx context.Context, h *host) {
@@ -111,8 +111,8 @@ func (w *streams) relayOutbox() (again bool) {
 
 // invokeRelays calls the function concurrently for each lane with a batch of the table's
 // stream. A failed batch is delivered again, and sometimes a successful one, too.
-func (w *streams) invokeRelays() (again bool) {
-	m := w.events
+func (w *Streams) invokeRelays() (again bool) {
+	m := w.Events
 	for lane := range harness.Lanes {
 		if m.busy[lane] {
 			again = true
@@ -143,8 +143,8 @@ func (w *streams) invokeRelays() (again bool) {
 }
 
 // invokeLane calls the function with one batch of a lane.
-func (w *streams) invokeLane(lane int, changes []harness.Streamed) {
-	m, start := w.events, w.events.start
+func (w *Streams) invokeLane(lane int, changes []harness.Streamed) {
+	m, start := w.Events, w.Events.start
 	changes = changes[:min(len(changes), 1+w.Random.IntN(40))]
 	records := make([]json.RawMessage, len(changes))
 	for i, c := range changes {
@@ -169,7 +169,7 @@ func (w *streams) invokeLane(lane int, changes []harness.Streamed) {
 }
 
 // invokeWith calls the relay's function with a batch.
-func (w *streams) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
+func (w *Streams) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 	payload, err := json.Marshal(batch)
 	if err != nil {
 		w.Broken = err
@@ -188,7 +188,7 @@ func (w *streams) invokeWith(batch relay.Batch) (answer relay.Answer, ok bool) {
 }
 
 // dispatch wakes the webhooks that have new events.
-func (w *streams) dispatch() {
+func (w *Streams) dispatch() {
 	w.onHost(func(ctx context.Context, h *host) {
 		if err := h.dispatch.Dispatch(ctx, harness.Client.Tenant); err != nil {
 			w.Note("dispatch: %v", err)
@@ -198,8 +198,8 @@ func (w *streams) dispatch() {
 
 // sweepEvents writes the last checkpoints, publishes the events that the bus lacks, and wakes
 // webhooks.
-func (w *streams) sweepEvents(ahead time.Duration) {
-	w.events.swept = w.Time.Now
+func (w *Streams) sweepEvents(ahead time.Duration) {
+	w.Events.swept = w.Time.Now
 	if w.Home.SurvivesCrash() {
 		w.invokeWith(relay.Batch{DetailType: "Scheduled Event"})
 	}
@@ -237,8 +237,8 @@ func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 
 // deliver delivers to a webhook. The local process has one delivery per webhook at a time. The
 // queue of AWS repeats a failed call.
-func (w *streams) deliver(ref webhook.Ref) {
-	m, start := w.events, w.events.start
+func (w *Streams) deliver(ref webhook.Ref) {
+	m, start := w.Events, w.Events.start
 	local := !w.Home.SurvivesCrash()
 	if _, running := m.turns[ref]; local && running {
 		m.turns[ref] = true

@@ -1,4 +1,4 @@
-package simulation
+package streams
 
 import (
 	"context"
@@ -19,31 +19,31 @@ import (
 // streamName is the event stream of the only tenant.
 var streamName = port.EventStream(harness.Client.Tenant)
 
-// streams are the events of the world, their relays and the clients with webhooks.
-type streams struct {
+// Streams are the events of the world, their relays and the clients with webhooks.
+type Streams struct {
 	*harness.Base
-	// events is the observed event stream.
-	events      *streamModel
-	subscribers []*subscriber
+	// Events is the observed event stream.
+	Events      *streamModel
+	Subscribers []*subscriber
 }
 
-// newStreams returns an empty stream without webhooks.
-func newStreams(w *harness.Base) *streams {
-	s := &streams{Base: w}
-	s.events = newStreamModel(s)
+// New returns an empty stream without webhooks.
+func New(w *harness.Base) *Streams {
+	s := &Streams{Base: w}
+	s.Events = newStreamModel(s)
 	return s
 }
 
 // streamModel is the observed stream of the tenant's events. It is read after each step that
 // may have changed it. It is also the bus and the queue of the webhooks.
 type streamModel struct {
-	w    *streams
+	w    *Streams
 	keys *fake.EventKeys
 	relays
 	// touched means that the stream may have changed.
 	touched bool
 	epoch   string
-	newest  int64
+	Newest  int64
 	// all are the events by position, from 1. positions maps ULIDs to positions, and tasks maps
 	// tasks to positions.
 	all       []events.Envelope
@@ -58,14 +58,14 @@ type streamModel struct {
 	// published counts the publications on the bus by position.
 	published map[int64]int
 	// read counts the events received by readers, queued the relays that queued for the stream.
-	read, queued int
+	read, Queued int
 
 	// mu guards found, which receivers add to.
 	mu    sync.Mutex
 	found string
 }
 
-func newStreamModel(w *streams) *streamModel {
+func newStreamModel(w *Streams) *streamModel {
 	return &streamModel{
 		w: w, keys: fake.NewEventKeys(nil), positions: map[string]int64{}, tasks: map[string][]int64{}, facts: map[string]string{},
 		seqs: map[string]int{}, notes: map[string]bool{}, published: map[int64]int{},
@@ -81,8 +81,8 @@ func (m *streamModel) problem(format string, args ...any) {
 	}
 }
 
-// written records a write of the store and schedules the relay.
-func (m *streamModel) written(err error, notes ...port.Note) {
+// Written records a write of the store and schedules the relay.
+func (m *streamModel) Written(err error, notes ...port.Note) {
 	for _, n := range notes {
 		m.notes[n.ID] = m.notes[n.ID] || err == nil
 	}
@@ -91,9 +91,9 @@ func (m *streamModel) written(err error, notes ...port.Note) {
 	}
 }
 
-// refresh reads the new events. It checks that positions have no gaps, that each fact has one
+// Refresh reads the new events. It checks that positions have no gaps, that each fact has one
 // event, and that the events of a run are in order.
-func (m *streamModel) refresh() {
+func (m *streamModel) Refresh() {
 	if m.mu.Lock(); m.found != "" {
 		m.w.Fail("%s", m.found)
 	}
@@ -110,8 +110,8 @@ func (m *streamModel) refresh() {
 	for _, r := range records {
 		m.add(r)
 	}
-	if head.Newest != m.newest {
-		m.w.Fail("the stream ends at %d, and its newest event is at %d", head.Newest, m.newest)
+	if head.Newest != m.Newest {
+		m.w.Fail("the stream ends at %d, and its newest event is at %d", head.Newest, m.Newest)
 	}
 }
 
@@ -126,7 +126,7 @@ func (m *streamModel) tail() (head port.Head, records []port.FeedRecord) {
 		if head, err = feed.Head(context.Background(), streamName); err != nil {
 			return
 		}
-		for at := m.newest; at < head.Newest; {
+		for at := m.Newest; at < head.Newest; {
 			var page []port.FeedRecord
 			if page, err = feed.Read(context.Background(), streamName, at, 1000); err != nil || len(page) == 0 {
 				return
@@ -145,8 +145,8 @@ func (m *streamModel) add(r port.FeedRecord) {
 	if err != nil || e.EventID != events.ID(r.ID) || e.Job == nil && e.Policy == nil && e.Schedule == nil {
 		m.w.Fail("record %d of the stream is not event %s: %v", r.Position, r.ID, err)
 	}
-	if r.Position != m.newest+1 {
-		m.w.Fail("the stream has position %d behind %d", r.Position, m.newest)
+	if r.Position != m.Newest+1 {
+		m.w.Fail("the stream has position %d behind %d", r.Position, m.Newest)
 	}
 	if before, has := m.positions[r.ID]; has {
 		m.w.Fail("event %s is at %d and at %d", r.ID, before, r.Position)
@@ -163,7 +163,7 @@ func (m *streamModel) add(r port.FeedRecord) {
 	if e.Job != nil {
 		m.tasks[e.Job.ID] = append(m.tasks[e.Job.ID], r.Position)
 	}
-	m.newest, m.all = r.Position, append(m.all, e)
+	m.Newest, m.all = r.Position, append(m.all, e)
 	m.positions[r.ID], m.facts[e.IdempotencyKey] = r.Position, r.ID
 }
 
@@ -187,8 +187,8 @@ func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent
 
 // follow reads the whole stream. Its connection breaks, and it continues after the last event
 // received.
-func (w *streams) follow() {
-	m, at, got := w.events, "0", int64(0)
+func (w *Streams) follow() {
+	m, at, got := w.Events, "0", int64(0)
 	for {
 		w.Time.Sleep(w.UpTo(5 * time.Minute))
 		page, err := stream.Page{}, error(nil)
@@ -225,7 +225,7 @@ func (m *streamModel) file(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for at := int64(0); at < m.newest; {
+	for at := int64(0); at < m.Newest; {
 		records, err := feed.Read(ctx, streamName, at, 1000)
 		if err != nil || len(records) == 0 {
 			return nil, err

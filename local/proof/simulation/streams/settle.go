@@ -1,4 +1,4 @@
-package simulation
+package streams
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ import (
 // settleTime exceeds the time of all delivery attempts, and the longest failure of a receiver.
 const settleTime = 12 * 24 * time.Hour
 
-// settleEvents ends all faults except those of dead receivers, and delivers the remaining
+// SettleEvents ends all faults except those of dead receivers, and delivers the remaining
 // events. It calls each after each event of the world.
-func (w *streams) settleEvents(each func()) {
+func (w *Streams) SettleEvents(each func()) {
 	before := w.Plan
 	w.Plan.LostCalls, w.Plan.LostCommits, w.Plan.Crashes, w.Plan.Interrupts, w.Plan.SlowCommits, w.Plan.ServiceFaults = 0, 0, 0, 0, 0, 0
 	w.Settling, w.Outages = true, [harness.OutageKinds]time.Time{}
@@ -28,7 +28,7 @@ func (w *streams) settleEvents(each func()) {
 	var look func()
 	look = func() {
 		w.sweepEvents(0)
-		w.events.relayAfter(0)
+		w.Events.relayAfter(0)
 		var next time.Time
 		if next, done = w.eventsSettled(); !done {
 			w.Time.Push(max(next.Sub(w.Time.Now), time.Second), true, func() { w.Time.Spawn(true, look) })
@@ -46,7 +46,7 @@ func (w *streams) settleEvents(each func()) {
 
 // eventsSettled reports whether all events are relayed and delivered. Otherwise it returns the
 // time of the next check.
-func (w *streams) eventsSettled() (next time.Time, done bool) {
+func (w *Streams) eventsSettled() (next time.Time, done bool) {
 	done, next = true, w.Time.Now.Add(webhook.Housekeeping)
 	w.Observe(func() {
 		ctx := context.Background()
@@ -54,17 +54,17 @@ func (w *streams) eventsSettled() (next time.Time, done bool) {
 			done, next = false, w.Time.Now
 		}
 		for lane := range harness.Lanes {
-			if left, _, err := w.Home.Changes(lane, w.events.handled[lane]); err != nil || len(left) > 0 {
+			if left, _, err := w.Home.Changes(lane, w.Events.handled[lane]); err != nil || len(left) > 0 {
 				done, next = false, w.Time.Now
 			}
 		}
-		for _, s := range w.subscribers {
+		for _, s := range w.Subscribers {
 			hook, err := w.Process.Store.LoadWebhook(ctx, s.ref)
 			if err != nil || !hook.Live() {
 				continue
 			}
 			p, err := w.Process.Store.Progress(ctx, s.ref)
-			if err != nil || p.Cursor < w.events.newest || p.Pending > 0 {
+			if err != nil || p.Cursor < w.Events.Newest || p.Pending > 0 {
 				done = false
 			}
 			if p.WakeAt.Before(next) {
@@ -72,27 +72,27 @@ func (w *streams) eventsSettled() (next time.Time, done bool) {
 			}
 		}
 	})
-	return next, done && w.events.sealed()
+	return next, done && w.Events.sealed()
 }
 
 // sealed reports whether the last checkpoint covers all events and the bus has received them.
 func (m *streamModel) sealed() bool {
 	feed, err := m.w.Home.Feed(context.Background())
-	if err != nil || m.newest == 0 {
-		return m.newest == 0
+	if err != nil || m.Newest == 0 {
+		return m.Newest == 0
 	}
 	sealed := false
 	m.w.Observe(func() {
-		marks, err := feed.Marks(context.Background(), streamName, m.newest-1, 1)
+		marks, err := feed.Marks(context.Background(), streamName, m.Newest-1, 1)
 		sealed = err == nil && len(marks) > 0
 	})
-	return sealed && (!m.w.Home.SurvivesCrash() || len(m.published) == int(m.newest))
+	return sealed && (!m.w.Home.SurvivesCrash() || len(m.published) == int(m.Newest))
 }
 
-// checkEvents checks that the stream has each event of each run once, that signatures and
+// CheckEvents checks that the stream has each event of each run once, that signatures and
 // checkpoints verify, and that each event was delivered or dead-lettered.
-func (w *streams) checkEvents(ctx context.Context) {
-	m := w.events
+func (w *Streams) CheckEvents(ctx context.Context) {
+	m := w.Events
 	known := map[string]bool{}
 	for _, r := range w.Records.Ordered {
 		w.checkRunEvents(ctx, r, known)
@@ -109,18 +109,18 @@ func (w *streams) checkEvents(ctx context.Context) {
 			w.Fail("the stream has event %s at %d, which was not committed: %s", id, position, m.all[position-1].IdempotencyKey)
 		}
 	}
-	if m.newest > 0 {
+	if m.Newest > 0 {
 		w.checkProof(ctx)
 	}
-	for _, s := range w.subscribers {
+	for _, s := range w.Subscribers {
 		w.checkDelivered(ctx, s)
 	}
 }
 
 // checkRunEvents checks that the stream has the events of a run and the events derived from
 // them.
-func (w *streams) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
-	m := w.events
+func (w *Streams) checkRunEvents(ctx context.Context, r *run.Run, known map[string]bool) {
+	m := w.Events
 	all, err := w.Process.Store.Events(ctx, r.Ref(), 0, 1000)
 	if err != nil {
 		w.Fail("cannot read the events of %s: %v", r.ID, err)
@@ -154,8 +154,8 @@ func (w *streams) checkRunEvents(ctx context.Context, r *run.Run, known map[stri
 }
 
 // checkProof verifies the exported stream.
-func (w *streams) checkProof(ctx context.Context) {
-	m := w.events
+func (w *Streams) checkProof(ctx context.Context) {
+	m := w.Events
 	file, err := m.file(ctx)
 	if err != nil {
 		w.Fail("cannot export the stream: %v", err)
@@ -167,14 +167,14 @@ func (w *streams) checkProof(ctx context.Context) {
 		return
 	}
 	proof, err := events.Verify(ctx, bytes.NewReader(file), keys)
-	if err != nil || proof.From != 0 || proof.To != m.newest || proof.Events != m.newest {
-		w.Fail("the stream of %d events is proved as %+v, %v", m.newest, proof, err)
+	if err != nil || proof.From != 0 || proof.To != m.Newest || proof.Events != m.Newest {
+		w.Fail("the stream of %d events is proved as %+v, %v", m.Newest, proof, err)
 	}
 }
 
 // checkDelivered checks that a receiver accepted each event of its webhook, unless all attempts
 // failed or the webhook was paused or disabled.
-func (w *streams) checkDelivered(ctx context.Context, s *subscriber) {
+func (w *Streams) checkDelivered(ctx context.Context, s *subscriber) {
 	hook, err := w.Process.Store.LoadWebhook(ctx, s.ref)
 	if err != nil {
 		w.Fail("%s has no webhook: %v", s.name, err)
@@ -187,7 +187,7 @@ func (w *streams) checkDelivered(ctx context.Context, s *subscriber) {
 	if err != nil {
 		w.Fail("%s has no progress: %v", s.name, err)
 	}
-	for i, e := range w.events.all[max(s.begin, 0):] {
+	for i, e := range w.Events.all[max(s.begin, 0):] {
 		position := max(s.begin, 0) + int64(i) + 1
 		missed := slices.ContainsFunc(p.Missed, func(r webhook.Range) bool { return r.From <= position && position <= r.To })
 		switch delivery, err := w.Process.Store.Delivery(ctx, s.ref, position); {
@@ -197,7 +197,7 @@ func (w *streams) checkDelivered(ctx context.Context, s *subscriber) {
 		case s.accepted[position] > 0, missed && s.paused:
 		case hook.Disabled != nil && (position > p.Cursor || err == nil && delivery.State == webhook.Pending):
 		case err == nil && delivery.State == webhook.Failed && s.ended(position):
-		case w.dates != nil && err != nil && s.ended(position): // its record has expired
+		case w.Dated() && err != nil && s.ended(position): // its record has expired
 		default:
 			w.Fail("%s did not get the event at %d after %d attempts: delivery %+v, %v; progress %+v", s.name, position, s.tries[position], delivery, err, p)
 		}

@@ -1,4 +1,4 @@
-package simulation
+package streams
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type turner interface {
 }
 
 // writerTurns returns the turns of a host, with injected faults. The local home has one host.
-func (w *streams) writerTurns(c clock.Clock) delivery.TurnTaking {
+func (w *Streams) writerTurns(c clock.Clock) delivery.TurnTaking {
 	if !w.Home.SurvivesCrash() {
 		return delivery.NoTurns{}
 	}
@@ -32,12 +32,12 @@ func (w *streams) writerTurns(c clock.Clock) delivery.TurnTaking {
 // and during it.
 type faultyTurns struct {
 	of turner
-	w  *streams
+	w  *Streams
 }
 
 // Enqueue implements port.Writers.
 func (f faultyTurns) Enqueue(ctx context.Context, one port.Writer, until time.Time) error {
-	f.w.events.queued++
+	f.w.Events.Queued++
 	return duringWrite(ctx, f.w, func() error { return f.of.Enqueue(ctx, one, until) })
 }
 
