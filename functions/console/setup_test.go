@@ -7,6 +7,7 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,7 +27,9 @@ import (
 	"github.com/sortie-dev/sortie/functions/tasks"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -39,18 +42,38 @@ const (
 	otherToken  = "token-of-another-tenant"
 )
 
-// tokens is a source whose tokens can be revoked.
+// tokens is a source whose tokens can be revoked. file replaces records, unless it is nil.
 type tokens struct {
 	mu      sync.Mutex
 	records []access.Token
+	file    *tokenfile.File
 }
 
-func (s *tokens) Current(context.Context) ([]access.Token, bool, error) {
+func (s *tokens) Current(ctx context.Context) ([]access.Token, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.file != nil {
+		return s.file.Current(ctx)
+	}
 	return slices.Clone(s.records), true, nil
 }
 func (*tokens) Refused() {}
+
+// store moves the records to a file, as on one host.
+func (s *tokens) store(t *testing.T, c clock.Clock) (path string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path = filepath.Join(t.TempDir(), "tokens.json")
+	err := tokenfile.Update(path, func([]access.Token) ([]access.Token, error) { return s.records, nil })
+	if err == nil {
+		s.file, err = tokenfile.Open(path, c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 func (s *tokens) revoke(t *testing.T, name string) {
 	t.Helper()

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/functions/console"
+	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
 // follow opens a stream of the browser.
@@ -77,29 +81,60 @@ func TestStreamReportsChangesWithoutTheirContent(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheSession signs out, revokes the token, and lets the session expire, while
-// streams are open.
+// endLimit is the time within which a sign-out and a revocation on one host end a session, with its
+// open streams.
+const endLimit = 5 * time.Second
+
+// TestSessionsAreCheckedInTime adds the times of all that can delay the end of a session.
+func TestSessionsAreCheckedInTime(t *testing.T) {
+	t.Parallel()
+	for what, longest := range map[string]time.Duration{
+		"sign-out": console.Recheck, "revocation": tokenfile.CacheTime + console.Recheck, "revocation of a stream of the API": tokenfile.CacheTime + httpkit.RecheckInterval,
+	} {
+		if longest > endLimit {
+			t.Errorf("%s: got an end after at most %s, want %s", what, longest, endLimit)
+		}
+	}
+}
+
+// TestStreamsEndWithTheSession signs out and revokes the token while streams are open.
 func TestStreamsEndWithTheSession(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*home, *browser){
-		"sign-out":   func(_ *home, b *browser) { b.post("/console/sign-out") },
-		"revocation": func(h *home, b *browser) { h.tokens.revoke(b.t, "owner") },
+	for name, end := range map[string]func(*home, *browser, string){
+		"sign-out":   func(_ *home, b *browser, _ string) { b.post("/console/sign-out") },
+		"revocation": func(h *home, b *browser, _ string) { h.tokens.revoke(b.t, "owner") },
+		"revocation in a file": func(_ *home, b *browser, file string) {
+			if err := tokenfile.Update(file, func(all []access.Token) ([]access.Token, error) { return access.Revoke(all, "owner") }); err != nil {
+				b.t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := setupEvents(t)
 			id := h.Accept(t)
 			h.Start(t, id)
-			b := h.signedIn(t, ownerToken)
+			file := ""
+			if name == "revocation in a file" {
+				file = h.tokens.store(t, h.Clock)
+			}
+			b, other := h.signedIn(t, ownerToken), h.signedIn(t, readerToken)
 			b.page("/console/runs")
-			streams := map[string]*bufio.Reader{"events": b.follow("/console/stream"), "log": b.follow("/console/runs/" + id + "/log?attempt=1&after=0")}
-			end(h, b)
-			h.Clock.Advance(2 * time.Second)
+			streams := map[string]*bufio.Reader{
+				"changes": b.follow("/console/stream"), "log": b.follow("/console/runs/" + id + "/log?attempt=1&after=0"),
+				"events of the API": b.follow("/console/json/v1/events/stream", "Accept", "text/event-stream"),
+			}
+			end(h, b, file)
+			h.Clock.Advance(endLimit)
 			for what, s := range streams {
 				if rest, err := io.ReadAll(s); strings.Contains(string(rest), "data:") {
 					t.Errorf("%s: got %q, %v, want the end of the stream", what, rest, err)
 				}
 			}
+			if answer := b.get("/console/runs"); answer.Status != http.StatusSeeOther || !strings.Contains(answer.Header.Get("Location"), "/console/sign-in") {
+				t.Errorf("got %d to %q, want the page to sign in", answer.Status, answer.Header.Get("Location"))
+			}
+			other.page("/console/runs")
 		})
 	}
 }

@@ -1,0 +1,4 @@
+package console
+
+// Recheck is recheck, for tests.
+const Recheck = recheck
