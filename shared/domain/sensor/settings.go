@@ -5,6 +5,8 @@ import "strings"
 // Settings say which items start runs of a job. Exactly one field is set.
 type Settings struct {
 	CloudEvent *CloudEvents `json:"cloudEvent,omitempty"`
+	Bucket     *Bucket      `json:"bucket,omitempty"`
+	Queue      *Queue       `json:"queue,omitempty"`
 }
 
 // CloudEvents takes the events that clients send to the address of the job.
