@@ -42,22 +42,54 @@ type Change struct {
 	Input string `json:"input,omitempty"`
 }
 
-// Handler performs one sweep, or checks the run of an ended execution. Its
-// output is an empty object. Its error joins the errors of all parts; an error
+// Sensors looks for the items of the sensors of jobs; see sensors.Polls.
+type Sensors interface {
+	PollDue(ctx context.Context) error
+}
+
+// NoSensors is for a process that polls no sensors.
+type NoSensors struct{}
+
+// PollDue implements Sensors.
+func (NoSensors) PollDue(context.Context) error { return nil }
+
+// pollReserve is the part of the time of a sweep that is left after its polls.
+const pollReserve = 10 * time.Second
+
+// Handler performs one sweep, with the polls of the sensors beside it, or checks the run of an ended
+// execution. Its output is an empty object. Its error joins the errors of all parts; an error
 // in one part does not stop the others.
-func Handler(svc *runs.Sweeper) lambdakit.TaskFunc {
+func Handler(svc *runs.Sweeper, polls Sensors) lambdakit.TaskFunc {
 	return lambdakit.Task(func(ctx context.Context, in Input) (struct{}, error) {
 		switch in.DetailType {
 		case "", scheduled:
 			if in.EarlySeconds < 0 {
 				return struct{}{}, lambdakit.InvalidInput{Cause: errors.New("negative earlySeconds, want 0 or more")}
 			}
-			return struct{}{}, svc.Sweep(ctx, time.Duration(in.EarlySeconds)*time.Second)
+			polled := make(chan error, 1)
+			go func() { polled <- pollDue(ctx, polls) }()
+			err := svc.Sweep(ctx, time.Duration(in.EarlySeconds)*time.Second)
+			return struct{}{}, errors.Join(err, <-polled)
 		case statusChanged:
 			return struct{}{}, changed(ctx, svc, in.Detail)
 		}
 		return struct{}{}, lambdakit.InvalidInput{Cause: fmt.Errorf("unsupported event %q", in.DetailType)}
 	})
+}
+
+// pollDue polls the sensors. A panic is an error: it must not end the process during a sweep.
+func pollDue(ctx context.Context, polls Sensors) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("a poll of a sensor panicked: %v", reason)
+		}
+	}()
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-pollReserve))
+		defer cancel()
+	}
+	return polls.PollDue(ctx)
 }
 
 func changed(ctx context.Context, svc *runs.Sweeper, c Change) error {

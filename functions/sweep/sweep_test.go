@@ -17,7 +17,7 @@ func TestSweepDeletesExpiredOutputs(t *testing.T) {
 	t.Parallel()
 	stage := apitest.New(t, apitest.NewParts(t), func(*app.System) []httpkit.Route { return nil })
 	stage.Success(t, "a.xml", "application/xml", "<a/>")
-	handler := sweep.Handler(stage.System.Sweeper)
+	handler := sweep.Handler(stage.System.Sweeper, sweep.NoSensors{})
 	if _, err := handler(t.Context(), json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestSweepEvents(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			stage := apitest.New(t, apitest.NewParts(t), func(*app.System) []httpkit.Route { return nil })
-			_, err := sweep.Handler(stage.System.Sweeper)(t.Context(), json.RawMessage(row.event))
+			_, err := sweep.Handler(stage.System.Sweeper, sweep.NoSensors{})(t.Context(), json.RawMessage(row.event))
 			if name := lambdakit.ErrorName(err); name != row.failure {
 				t.Errorf("got error %q: %v, want %q", name, err, row.failure)
 			}
@@ -73,7 +73,7 @@ func FuzzSweepInput(f *testing.F) {
 	f.Add(`{"detail-type":"Step Functions Execution Status Change","detail":{"name":"x","status":"RUNNING","input":"{\"tenant\":\"a\",\"runId\":\"r\"}"}}`)
 	f.Add(`{"detail-type":"Step Functions Execution Status Change","detail":{"name":"x","status":"FAILED","input":"\""}}`)
 	f.Fuzz(func(t *testing.T, input string) {
-		_, err := sweep.Handler(nil)(t.Context(), json.RawMessage(input))
+		_, err := sweep.Handler(nil, sweep.NoSensors{})(t.Context(), json.RawMessage(input))
 		// The use cases are called and panic, because there is no service.
 		if name := lambdakit.ErrorName(err); err != nil && name != "InvalidInput" && name != "Panicked" {
 			t.Errorf("%s: got %v, want InvalidInput, Panicked or nil", input, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/sensors"
 	"github.com/sortie-dev/sortie/shared/app/warm"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -90,6 +91,19 @@ func Definitions(all *runs.Runs, c runs.Config) *jobs.Definitions {
 		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, CheckImage: c.CheckImage,
 		NoBucketKeys: c.BucketCredentials == spec.BucketEnvelope,
 	})
+}
+
+// ItemSources are the adapters of polled sensors.
+type ItemSources interface {
+	port.Buckets
+	port.Queues
+}
+
+// Polls returns the polls of the sensors of jobs.
+func Polls(all *runs.Runs, secrets port.Secrets, sources ItemSources, c runs.Config) *sensors.Polls {
+	commits := runs.NewCommits(all.Lifecycle)
+	now, log, _ := commits.Parts()
+	return sensors.NewPolls(commits.Store(), Definitions(all, c), secrets, sources, sources, now, log)
 }
 
 // Warm returns the warm machines of the pools of a lifecycle.

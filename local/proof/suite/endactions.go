@@ -21,6 +21,8 @@ func endActions() []Test {
 		{Name: "jobs come after others", Requires: needs, Run: jobsAfterOthers},
 		{Name: "large results of jobs are a file", Requires: needs, Run: upstreamFile},
 		{Name: "job takes each event once", Requires: needs, Run: jobTakesEvents},
+		{Name: "job polls a bucket", Requires: hooks, Run: jobPollsABucket},
+		{Name: "job polls a queue", Requires: hooks, Run: jobPollsAQueue},
 	}
 }
 

@@ -25,6 +25,7 @@ func (s *Stack) startLoops(ctx context.Context) {
 	s.loops.Go(func() { s.receive(ctx) })
 	s.loops.Go(func() { s.relayChanges(ctx) })
 	s.loops.Go(func() { s.sweepStreams(ctx) })
+	s.loops.Go(func() { s.pollSensors(ctx) })
 	if s.bus != nil {
 		s.loops.Go(func() { s.publishEvents(ctx) })
 	}
@@ -58,6 +59,16 @@ func (s *Stack) receive(ctx context.Context) {
 		}
 		if !s.sleep(ctx) {
 			return
+		}
+	}
+}
+
+// pollSensors looks for the items of sensors that are due. It is separate from the sweep, because a
+// bucket or a queue may not answer.
+func (s *Stack) pollSensors(ctx context.Context) {
+	for s.sleep(ctx) {
+		if err := s.sensors.PollDue(ctx); err != nil && ctx.Err() == nil {
+			s.config.Log.WarnContext(ctx, "polls of sensors failed; they are repeated", "error", err.Error())
 		}
 	}
 }

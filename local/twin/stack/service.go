@@ -49,6 +49,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/r2"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
+	"github.com/sortie-dev/sortie/shared/adapter/tenantaws"
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
@@ -279,6 +280,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, runs.CanaryTask),
 		bucket, secrets, caller, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
 	)
+	s.sensors = app.Polls(s.system.Runs, secrets, tenantaws.New(config.Hooks, nil), config)
 	return signer, nil
 }
 

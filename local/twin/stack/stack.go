@@ -30,6 +30,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/activity"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
+	"github.com/sortie-dev/sortie/shared/app/sensors"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -74,6 +75,7 @@ type Stack struct {
 	bucket     *s3.Server
 	machines   *flymachines.Server
 	system     *app.System
+	sensors    *sensors.Polls
 	metrics    *prometheus.Registry
 	traces     *otlp.Exporter // nil exports nothing
 	engine     *engine.Engine

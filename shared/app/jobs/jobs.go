@@ -300,6 +300,9 @@ func (s *Jobs) change(
 		if err == nil {
 			err = s.follow(ctx, j)
 		}
+		if err == nil {
+			err = s.watch(ctx, stored, j)
+		}
 		if err != nil {
 			return job.Job{}, false, err
 		}

@@ -108,6 +108,9 @@ func (s *Explanations) ExplainJob(ctx context.Context, who port.Identity, id str
 		return ExplainedJob{}, err
 	}
 	facts := explain.JobFacts{Now: s.now(), Slack: job.WakeSlack}
+	if facts.Sensor, err = s.sensorState(ctx, j); err != nil {
+		return ExplainedJob{}, err
+	}
 	facts.Runs, _, err = s.store.List(ctx, who.Tenant, port.Page{JobID: id, Limit: explainedRuns})
 	if err != nil {
 		return ExplainedJob{}, fmt.Errorf("cannot list the runs of the job: %w", err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
 )
 
 // JobReason says why a job has not fired. The constants are the complete list.
@@ -45,6 +46,8 @@ type JobFacts struct {
 	Runs []run.Run
 	// Needs are what the job needs in the newest graph that it has no run in; empty without one.
 	Needs []run.Need
+	// Sensor is what a polled sensor of the job knows; nil without one.
+	Sensor *sensor.State
 	// Jobs are the jobs that it comes after, by id. An unknown job is missing.
 	Jobs map[string]job.Job
 }
@@ -87,7 +90,7 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 		because(JobPaused, "the job is paused since %s and takes no events", stamp(j.PausedAt))
 		x.Change = &Change{Kind: ResumeJob, Name: j.ID}
 	case !j.Definition.Scheduled() && j.Definition.Sensor != nil:
-		because(JobUnscheduled, "the job has no schedule; events and requests run it")
+		because(JobUnscheduled, "the job has no schedule; %s", fromSensor(f.Sensor))
 	case !j.Definition.Scheduled():
 		because(JobUnscheduled, "the job has no schedule; only requests run it")
 		x.Change = &Change{Kind: SetSchedule, Name: j.ID}
@@ -103,6 +106,9 @@ func Job(j job.Job, f JobFacts) JobExplanation {
 		because(JobFiring, "the firing of %s is due since %s", stamp(j.NextAt), stamp(j.WakeAt))
 	default:
 		because(JobLate, "the wake-up of %s is %s late; the sweep fires the job", stamp(j.WakeAt), late.Round(time.Second))
+	}
+	if j.Definition.Scheduled() && f.Sensor != nil && !j.Paused {
+		x.Message += "; " + fromSensor(f.Sensor)
 	}
 	for _, r := range f.Runs {
 		if r.Trigger != run.TriggerSchedule && r.Trigger != run.TriggerCatchUp && r.Trigger != run.TriggerAfter && r.Trigger != run.TriggerEvent {

@@ -23,3 +23,21 @@ func TestJobWithASensorWaitsForEvents(t *testing.T) {
 		t.Errorf("got %+v, want the pause and how it ends", x)
 	}
 }
+
+func TestJobWithAPolledSensorShowsItsState(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	j := job.Create("acme", job.Definition{ID: "scan", Image: "a", Sensor: &sensor.Settings{Bucket: &sensor.Bucket{}}}, "me", now)
+	polled, _ := sensor.State{}.Polled(3, time.Minute, now)
+	failed, _ := polled.Failed("no answer from s3.example", time.Minute, now.Add(time.Minute))
+	for want, state := range map[string]sensor.State{
+		"not finished a poll yet":                                     {},
+		"polled at 2026-03-01T08:00:00Z and knows 3 objects":          polled,
+		"fails since 2026-03-01T08:01:00Z: no answer from s3.example": failed,
+		"refused an item at 2026-03-01T08:00:00Z: in/a: too long":     polled.Refuse("in/a", "too long", now),
+	} {
+		if x := explain.Job(j, explain.JobFacts{Now: now, Sensor: &state}); !strings.Contains(x.Message, want) {
+			t.Errorf("got %q, want %q", x.Message, want)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func validateURL(field, text string, p *problems) {
 	}
 }
 
-// urls returns the addresses of hooks, webhooks and mail servers, keyed by field.
+// urls returns the addresses of sensors, hooks, webhooks and mail servers, keyed by field.
 func (d Definition) urls() iter.Seq2[string, string] {
 	return func(yield func(field, url string) bool) {
 		if c := d.Constraints; c != nil {
@@ -90,6 +90,9 @@ func (d Definition) urls() iter.Seq2[string, string] {
 				c.PostRunHook != nil && !yield("constraints.postRunHook.url", c.PostRunHook.URL) {
 				return
 			}
+		}
+		if field, address := d.sensorAddress(); address != "" && !yield(field, address) {
+			return
 		}
 		for field, a := range d.actions() {
 			if text, ok := a.Parameters["url"].(string); ok && !yield(field+".parameters.url", text) {

@@ -25,11 +25,7 @@ func (d Definition) Warnings() []string {
 			}
 		}
 	}
-	if d.Sensor != nil && d.Sensor.CloudEvent != nil {
-		found = append(found, literalStars("sensor.cloudEvent.types", d.Sensor.CloudEvent.Types)...)
-		found = append(found, literalStars("sensor.cloudEvent.sources", d.Sensor.CloudEvent.Sources)...)
-	}
-	return found
+	return append(found, d.sensorWarnings()...)
 }
 
 // literalStars returns a warning for each filter with a * that is not at its end.

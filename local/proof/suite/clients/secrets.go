@@ -4,6 +4,7 @@ package clients
 const (
 	HookSecret     = "suite-hook"
 	PasswordSecret = "suite-password"
+	SensorSecret   = "suite-sensor"
 )
 
 // Secrets returns the values of the secrets, by name. The deployment must have them for the
@@ -12,5 +13,6 @@ func Secrets() map[string]string {
 	return map[string]string{ //nolint:gosec // G101: values for tests
 		HookSecret:     "whsec_c3VpdGUtb2YtdGhlLWJsYWNrLWJveC10ZXN0cy0wMDE=",
 		PasswordSecret: "open-sesame-of-the-suite",
+		SensorSecret:   "AKIASUITE:suite/sensor+secret",
 	}
 }

@@ -1774,6 +1774,37 @@ type JobFieldsCalendarsItem struct {
 	Firings string `json:"firings,omitzero"`
 }
 
+// JobFieldsSensorBucket is an object of the API. The new objects of a bucket with the API of
+// Amazon S3: a key with another ETag is another item.
+type JobFieldsSensorBucket struct {
+	Name string `json:"name"`
+	// Begins the keys of the objects (all). At most 100000 objects have it.
+	Prefix string `json:"prefix,omitzero"`
+	// Address of another store than Amazon S3. It counts as the address of a hook.
+	Endpoint string `json:"endpoint,omitzero"`
+	Region   string `json:"region,omitzero"`
+	// Name of a secret with ACCESS_KEY_ID:SECRET_ACCESS_KEY, with :SESSION_TOKEN after it for
+	// temporary ones.
+	SecretRef string `json:"secretRef"`
+	// Objects that exist when the sensor is stored start runs as well.
+	Existing *bool `json:"existing,omitzero"`
+	// Period of polls, 10s to 1h, 30s by default. A sweep polls, on AWS once a minute.
+	Every string `json:"every,omitzero"`
+}
+
+// JobFieldsSensorQueue is an object of the API. The messages of a queue with the API of Amazon
+// SQS. A message is deleted when its run is stored.
+type JobFieldsSensorQueue struct {
+	// Address of the queue. It counts as the address of a hook.
+	URL string `json:"url"`
+	// That of the address by default, or us-east-1.
+	Region string `json:"region,omitzero"`
+	// As for a bucket.
+	SecretRef string `json:"secretRef"`
+	// As for a bucket.
+	Every string `json:"every,omitzero"`
+}
+
 // JobFieldsSensorCloudEvent is an object of the API. The CloudEvents of POST
 // /v1/jobs/{job_id}/events. An empty object takes all.
 type JobFieldsSensorCloudEvent struct {
@@ -1787,8 +1818,14 @@ type JobFieldsSensorCloudEvent struct {
 // each. SORTIE_EVENT is the item as a CloudEvent in JSON; {{event.id}}, {{event.source}},
 // {{event.type}} and {{event.subject}} in command and env are its attributes.
 type JobFieldsSensor struct {
+	// The new objects of a bucket with the API of Amazon S3: a key with another ETag is another
+	// item.
+	Bucket *JobFieldsSensorBucket `json:"bucket,omitzero"`
+	// The messages of a queue with the API of Amazon SQS. A message is deleted when its run is
+	// stored.
+	Queue *JobFieldsSensorQueue `json:"queue,omitzero"`
 	// The CloudEvents of POST /v1/jobs/{job_id}/events. An empty object takes all.
-	CloudEvent JobFieldsSensorCloudEvent `json:"cloudEvent"`
+	CloudEvent *JobFieldsSensorCloudEvent `json:"cloudEvent,omitzero"`
 }
 
 // JobFieldsAfterItem2 is an object of the API.

@@ -126,7 +126,9 @@ __all__ = [
     "JobFieldsRetention",
     "JobFieldsRetryConfig",
     "JobFieldsSensor",
+    "JobFieldsSensorBucket",
     "JobFieldsSensorCloudEvent",
+    "JobFieldsSensorQueue",
     "JobFiring",
     "JobHook",
     "JobList",
@@ -2827,6 +2829,46 @@ class JobFieldsCalendarsItem(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobFieldsSensorBucket(Object):
+    """The new objects of a bucket with the API of Amazon S3: a key with another ETag is another item."""
+
+    _names = {"secret_ref": "secretRef"}
+
+    name: str
+    #: Name of a secret with `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` after it for
+    #: temporary ones.
+    secret_ref: JobName
+    #: Begins the keys of the objects (all). At most 100000 objects have it.
+    prefix: str | None = None
+    #: Address of another store than Amazon S3. It counts as the address of a hook.
+    endpoint: str | None = None
+    region: str | None = None
+    #: Objects that exist when the sensor is stored start runs as well.
+    existing: bool | None = None
+    #: Period of polls, 10s to 1h, 30s by default. A sweep polls, on AWS once a minute.
+    every: JobDuration | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFieldsSensorQueue(Object):
+    """The messages of a queue with the API of Amazon SQS.
+
+    A message is deleted when its run is stored.
+    """
+
+    _names = {"secret_ref": "secretRef"}
+
+    #: Address of the queue. It counts as the address of a hook.
+    url: str
+    #: As for a bucket.
+    secret_ref: JobName
+    #: That of the address by default, or us-east-1.
+    region: str | None = None
+    #: As for a bucket.
+    every: JobDuration | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobFieldsSensorCloudEvent(Object):
     """The CloudEvents of `POST /v1/jobs/{job_id}/events`.
 
@@ -2849,8 +2891,14 @@ class JobFieldsSensor(Object):
 
     _names = {"cloud_event": "cloudEvent"}
 
+    #: The new objects of a bucket with the API of Amazon S3: a key with another ETag is another
+    #: item.
+    bucket: JobFieldsSensorBucket | None = None
+    #: The messages of a queue with the API of Amazon SQS. A message is deleted when its run is
+    #: stored.
+    queue: JobFieldsSensorQueue | None = None
     #: The CloudEvents of `POST /v1/jobs/{job_id}/events`. An empty object takes all.
-    cloud_event: JobFieldsSensorCloudEvent
+    cloud_event: JobFieldsSensorCloudEvent | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

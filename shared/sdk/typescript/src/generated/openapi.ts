@@ -1798,8 +1798,38 @@ export interface components {
              *     `{{event.source}}`, `{{event.type}}` and `{{event.subject}}` in `command` and `env` are its attributes.
              */
             sensor?: {
+                /** @description The new objects of a bucket with the API of Amazon S3: a key with another ETag is another item. */
+                bucket?: {
+                    name: string;
+                    /** @description Begins the keys of the objects (all). At most 100000 objects have it. */
+                    prefix?: string;
+                    /** @description Address of another store than Amazon S3. It counts as the address of a hook. */
+                    endpoint?: string;
+                    /** @default us-east-1 */
+                    region?: string;
+                    /** @description Name of a secret with `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN` after it for temporary ones. */
+                    secretRef: components["schemas"]["JobName"];
+                    /**
+                     * @description Objects that exist when the sensor is stored start runs as well.
+                     * @default false
+                     */
+                    existing?: boolean;
+                    /** @description Period of polls, 10s to 1h, 30s by default. A sweep polls, on AWS once a minute. */
+                    every?: components["schemas"]["JobDuration"];
+                };
+                /** @description The messages of a queue with the API of Amazon SQS. A message is deleted when its run is stored. */
+                queue?: {
+                    /** @description Address of the queue. It counts as the address of a hook. */
+                    url: string;
+                    /** @description That of the address by default, or us-east-1. */
+                    region?: string;
+                    /** @description As for a bucket. */
+                    secretRef: components["schemas"]["JobName"];
+                    /** @description As for a bucket. */
+                    every?: components["schemas"]["JobDuration"];
+                };
                 /** @description The CloudEvents of `POST /v1/jobs/{job_id}/events`. An empty object takes all. */
-                cloudEvent: {
+                cloudEvent?: {
                     /** @description The values that start runs (all). One that ends in `*` is a prefix. */
                     types?: string[];
                     /** @description The values that start runs (all). One that ends in `*` is a prefix. */

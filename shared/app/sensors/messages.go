@@ -1,0 +1,49 @@
+package sensors
+
+import (
+	"context"
+
+	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// takeMessages receives messages until the queue has none, and starts their runs. It deletes a
+// message when its run is stored. A message that can have no run stays in the queue, whose redrive
+// policy moves it to a dead-letter queue.
+func (s *Polls) takeMessages(ctx context.Context, j job.Job, by sensor.Credentials, m *memory) (more bool, err error) {
+	of := *j.Definition.Sensor.Queue
+	for range startLimit / port.MaxMessages {
+		messages, err := s.queues.Messages(ctx, of, by)
+		if err != nil || len(messages) == 0 {
+			return false, err
+		}
+		refused := make([]string, len(messages))
+		failed := each(len(messages), indexes(len(messages)), func(i int) (err error) {
+			e, malformed := messages[i].Event(of)
+			refused[i], err = s.start(ctx, j, e, malformed)
+			return err
+		})
+		var taken []sensor.Message
+		var first error
+		for i, message := range messages {
+			switch {
+			case failed[i] != nil:
+				first = failed[i]
+			case refused[i] != "":
+				s.refuse(ctx, j, m, message.ID, refused[i])
+			default:
+				taken = append(taken, message)
+			}
+		}
+		if len(taken) > 0 {
+			if err := s.queues.DeleteMessages(ctx, of, by, taken); err != nil {
+				return false, err
+			}
+		}
+		if first != nil {
+			return false, first
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,111 @@
+package sensors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/sensor"
+	"github.com/sortie-dev/sortie/shared/port"
+)
+
+// shardDoc is the document of a shard.
+type shardDoc struct {
+	Seen []byte `json:"seen"`
+}
+
+func shardRef(of port.ResourceRef, shard int) port.ResourceRef {
+	return port.ResourceRef{Tenant: of.Tenant, Kind: sensor.KindSeen, ID: of.ID + "." + strconv.Itoa(shard)}
+}
+
+// load reads the record of a sensor and its shards.
+func (s *Polls) load(ctx context.Context, ref port.ResourceRef) (*memory, error) {
+	m := &memory{}
+	var err error
+	if m.stored, err = s.store.LoadResource(ctx, ref); err != nil {
+		return nil, fmt.Errorf("cannot read the sensor: %w", err)
+	}
+	if err := json.Unmarshal(m.stored.Document, &m.state); err != nil {
+		return nil, fmt.Errorf("cannot decode the sensor: %w", err)
+	}
+	for n := range m.shards {
+		m.shards[n], err = s.store.LoadResource(ctx, shardRef(ref, n))
+		if errors.Is(err, port.ErrNotFound) {
+			m.shards[n] = port.Resource{ResourceRef: shardRef(ref, n), CreatedAt: s.now()}
+			continue
+		}
+		var doc shardDoc
+		if err == nil {
+			err = json.Unmarshal(m.shards[n].Document, &doc)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the objects that a sensor knows: %w", err)
+		}
+		m.seen.Load(n, doc.Seen)
+	}
+	return m, nil
+}
+
+// save stores the state, the changed shards, and when the next poll is due. It returns
+// port.ErrConflict if another poll has stored them.
+func (s *Polls) save(ctx context.Context, m *memory, due time.Time) error {
+	document, err := json.Marshal(m.state)
+	if err != nil {
+		return fmt.Errorf("cannot encode a sensor: %w", err)
+	}
+	m.stored.Document, m.stored.DueAt = document, due
+	write := []port.Resource{m.stored}
+	for _, n := range m.seen.Changed() {
+		if m.shards[n].Document, err = json.Marshal(shardDoc{m.seen.Bytes(n)}); err != nil {
+			return fmt.Errorf("cannot encode a sensor: %w", err)
+		}
+		write = append(write, m.shards[n])
+	}
+	if err := s.store.WriteResources(ctx, write, nil); err != nil {
+		return fmt.Errorf("cannot store the sensor: %w", err)
+	}
+	return nil
+}
+
+// remove removes the record and the shards of a job that does not exist.
+func (s *Polls) remove(ctx context.Context, m *memory) error {
+	gone := []port.Resource{m.stored}
+	for _, shard := range m.shards {
+		if shard.Version > 0 {
+			gone = append(gone, shard)
+		}
+	}
+	if err := s.store.WriteResources(ctx, nil, gone); err != nil {
+		return fmt.Errorf("cannot remove a sensor: %w", err)
+	}
+	return nil
+}
+
+// each calls do for the items, most at a time, and returns the errors in the order of the items.
+func each[T any](most int, items []T, do func(T) error) []error {
+	failed := make([]error, len(items))
+	free := make(chan struct{}, max(most, 1))
+	var all sync.WaitGroup
+	for i, item := range items {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			failed[i] = do(item)
+		})
+	}
+	all.Wait()
+	return failed
+}
+
+// indexes returns 0 to n-1.
+func indexes(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
