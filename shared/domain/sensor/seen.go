@@ -14,7 +14,7 @@ const (
 	Shards     = 8
 )
 
-// Mark stands for an object with its content in the memory of a sensor: 64 bits of a hash.
+// Mark is an object with its content in the memory of a sensor: 64 bits of a hash.
 type Mark uint64
 
 // Mark returns the mark of an object.
