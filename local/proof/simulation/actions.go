@@ -2,14 +2,12 @@ package simulation
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -209,17 +207,4 @@ func endActions(r *run.Run) (reasons []string) {
 		}
 	}
 	return reasons
-}
-
-// actionsPending describes a pending action of a run, or returns "".
-func actionsPending(r *run.Run) string {
-	for _, e := range r.Execution.Pending {
-		if e.Kind == run.EffectAct {
-			return fmt.Sprintf("the action %s", e.Action)
-		}
-		if e.Kind == run.EffectFollow {
-			return "the start of what comes after it"
-		}
-	}
-	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -110,7 +109,7 @@ func (w *world) limitJob(id string) {
 	if m := w.jobs[id]; m != nil && m.record != nil && w.Chance(0.25) {
 		patch = `{"constraints":{"maxConcurrentRuns":null},"actions":{"onConstraintViolation":{"type":"skip","parameters":null},"onViolationOf":null}}`
 	}
-	w.jobCall("limit of "+id+": "+patch, func(ctx context.Context) error {
+	w.Persist("limit of "+id+": "+patch, func(ctx context.Context) error {
 		_, err := w.System.Jobs.Patch(ctx, harness.Client, id, []byte(patch), change.Precondition{})
 		return err
 	})
@@ -118,7 +117,7 @@ func (w *world) limitJob(id string) {
 
 // clearJob clears the recorded results of a job.
 func (w *world) clearJob(id string) {
-	w.jobCall("clear of "+id, func(ctx context.Context) error {
+	w.Persist("clear of "+id, func(ctx context.Context) error {
 		if m := w.jobs[id]; m != nil {
 			m.clearedAt = w.Time.Now.Add(2*w.Plan.Skew + w.limitSlack())
 		}

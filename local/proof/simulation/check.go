@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
+	"github.com/sortie-dev/sortie/local/proof/simulation/capacity"
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -34,8 +32,8 @@ func (w *world) check() {
 	w.checkedAt = w.Time.Now
 	w.checkSlots()
 	w.checkMachines()
-	w.checkWarm()
-	w.checkFleet()
+	w.CheckWarm()
+	w.CheckFleet()
 	w.checkPrompt()
 	w.checkDueJobs()
 }
@@ -46,62 +44,36 @@ func (w *world) checkChanges() {
 	w.refreshJobs()
 	changed := w.Refresh()
 	w.checkFirings(changed)
-	w.noteTurns(changed)
+	w.NoteTurns(changed)
 	for _, id := range w.jobIDs {
 		if m := w.jobs[id]; m != nil && len(changed) > 0 {
 			w.noteUse(m)
 		}
 	}
 	for _, r := range changed {
-		if w.last[r.ID] == nil {
+		if w.Last[r.ID] == nil {
 			w.checkGraph(r)
 		}
-		w.noteCancelled(w.last[r.ID], r)
-		w.checkChange(w.last[r.ID], r)
+		w.noteCancelled(w.Last[r.ID], r)
+		w.checkChange(w.Last[r.ID], r)
 	}
 	for _, r := range changed {
-		w.last[r.ID] = r
+		w.Last[r.ID] = r
 	}
 	w.checkFanOut(changed)
 	w.checkDated(changed)
 }
 
-// use counts the slots of a pool that runs hold or queue for.
-type use struct{ held, queued int }
-
-// poolUse returns the use of each pool according to the runs. A slot without a limit has no
-// lease.
-func (w *world) poolUse() map[string]use {
-	pools := map[string]use{}
-	for _, r := range w.Records.Ordered {
-		for _, s := range []platform.Slot{r.Slot, r.JobSlot, r.KeySlot} {
-			of := pools[s.Pool]
-			switch {
-			case r.State.Terminal():
-				continue
-			case s.State == platform.SlotQueued:
-				of.queued++
-			case s.State == platform.SlotHeld && s.Limit > 0:
-				of.held++
-			default:
-				continue
-			}
-			pools[s.Pool] = of
-		}
-	}
-	return pools
-}
-
 // checkSlots compares the leases of the pools with the runs.
 func (w *world) checkSlots() {
-	pools := w.poolUse()
+	pools := w.PoolUse()
 	if !w.leasesDifferSince.IsZero() { // the sweep changes leases without a commit of a run
 		w.ReadPools()
 	}
-	leased := map[string]use{}
+	leased := map[string]capacity.Use{}
 	for _, p := range w.Records.Pools {
 		if p.Held+p.Queued > 0 {
-			leased[p.Pool] = use{p.Held, p.Queued}
+			leased[p.Pool] = capacity.Use{Held: p.Held, Queued: p.Queued}
 		}
 	}
 	same := maps.Equal(leased, pools)
@@ -113,7 +85,7 @@ func (w *world) checkSlots() {
 	}
 	// The sweep corrects differences.
 	bound := 2*w.Config.SweepInterval + time.Minute
-	if late := w.overdue(w.leasesDifferSince, bound, bound+20*w.Config.SweepInterval); late > 0 || !same && !w.Home.SurvivesCrash() {
+	if late := w.Overdue(w.leasesDifferSince, bound, bound+20*w.Config.SweepInterval); late > 0 || !same && !w.Home.SurvivesCrash() {
 		w.Fail("got the pools %v, want %v by the records", w.Records.Pools, pools)
 	}
 }
@@ -213,7 +185,7 @@ func (w *world) checkRun(ctx context.Context, r *run.Run) {
 		w.Fail("%s ended by an internal error or a restart: %v", r.ID, r.Fault)
 	}
 	w.checkOutcome(r)
-	w.checkDetours(r, events)
+	w.CheckDetours(r, events)
 	w.checkActions(ctx, r)
 	var output []byte
 	accepted := false

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -21,7 +20,7 @@ func (w *world) checkJobRun(before, r *run.Run) {
 	if r.JobID == "" {
 		return
 	}
-	w.checkKey(before, r)
+	w.CheckKey(before, r)
 	if before == nil {
 		w.checkLineage(r)
 	} else {
@@ -54,8 +53,8 @@ func (w *world) checkAdmitted(r *run.Run) {
 	if c == nil || passes(r) {
 		return
 	}
-	facts := w.factsOf(r)
-	facts.admittedAt = w.Time.Now
+	facts := w.FactsOf(r)
+	facts.AdmittedAt = w.Time.Now
 	if _, most := w.limitsOf(r); most > 0 && r.JobSlot.State != platform.SlotHeld && !r.State.Terminal() {
 		w.Fail("%s is to start without a slot of its job", r.ID)
 	}
@@ -73,13 +72,13 @@ func (w *world) checkAdmitted(r *run.Run) {
 // checkAllowed checks that the hook before a run has allowed it after its last refusal. An
 // unreachable hook counts as an answer if it may be unavailable.
 func (w *world) checkAllowed(r *run.Run) {
-	facts := w.factsOf(r)
+	facts := w.FactsOf(r)
 	answered := w.Hooks.AllowedAt[r.ID]
 	if r.Constraints.PreRunHook.AllowUnavailable && w.Hooks.AwayAt[r.ID].After(answered) {
 		answered = w.Hooks.AwayAt[r.ID]
 	}
-	if answered.IsZero() || answered.Before(facts.refusedAt) {
-		w.Fail("%s is to start after its hook refused it at %s", r.ID, facts.refusedAt.Sub(harness.Start))
+	if answered.IsZero() || answered.Before(facts.RefusedAt) {
+		w.Fail("%s is to start after its hook refused it at %s", r.ID, facts.RefusedAt.Sub(harness.Start))
 	}
 }
 
@@ -99,14 +98,14 @@ func (w *world) checkPrevious(r *run.Run) {
 	}
 	var previous *run.Run
 	for _, other := range w.Records.Ordered {
-		facts, slack := w.factsOf(other), w.limitSlack()
-		under := !other.State.Terminal() || other.State != run.Completed && w.Time.Now.Sub(facts.endedAt) < slack
-		missed := under && w.Time.Now.Sub(facts.createdAt) < slack+w.Lag
+		facts, slack := w.FactsOf(other), w.limitSlack()
+		under := !other.State.Terminal() || other.State != run.Completed && w.Time.Now.Sub(facts.EndedAt) < slack
+		missed := under && w.Time.Now.Sub(facts.CreatedAt) < slack+w.Lag
 		if other.JobID == r.JobID && older(other, r) && !lookedPast(other) && !missed && (previous == nil || older(previous, other)) {
 			previous = other
 		}
 	}
-	if previous == nil || previous.State == run.Completed || !m.clearedAt.IsZero() && !w.factsOf(previous).endedAt.After(m.clearedAt) {
+	if previous == nil || previous.State == run.Completed || !m.clearedAt.IsZero() && !w.FactsOf(previous).EndedAt.After(m.clearedAt) {
 		return
 	}
 	w.Fail("%s is to start, and the previous run %s is %s", r.ID, previous.ID, previous.State)
@@ -140,7 +139,7 @@ func (w *world) checkDefinition(before, r *run.Run) {
 		w.Fail("%s changed from version %d of its job to %d in %s", r.ID, before.JobVersion, r.JobVersion, before.State)
 	}
 	m := w.jobs[r.JobID]
-	if before.State != run.PreRun || r.State == run.PreRun || r.State == run.Cancelled || m == nil || m.record == nil || !w.calm() || m.deleted {
+	if before.State != run.PreRun || r.State == run.PreRun || r.State == run.Cancelled || m == nil || m.record == nil || !w.Calm() || m.deleted {
 		return
 	}
 	if r.JobVersion != m.record.Version {
@@ -191,10 +190,10 @@ func (w *world) checkWait(r *run.Run) {
 	}
 	if c := r.Constraints; c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && r.Trigger != run.TriggerBackfill {
 		end := r.ScheduledAt.Add(c.CatchUpWindow)
-		if at := w.factsOf(r).actingAt; at.After(end) {
+		if at := w.FactsOf(r).ActingAt; at.After(end) {
 			end = at
 		}
-		if late := w.overdue(end, 2*harness.HookTime+5*time.Second, harness.HookTime+w.patience()); late > 0 {
+		if late := w.Overdue(end, 2*harness.HookTime+5*time.Second, harness.HookTime+w.Patience()); late > 0 {
 			w.Fail("%s waits, and is too late since %s", r.ID, late)
 		}
 	}
@@ -231,8 +230,8 @@ func (w *world) checkSkip(r *run.Run) {
 	if !r.Skipped {
 		return
 	}
-	if r.State != run.Completed || r.Attempt.Number > 0 || w.factsOf(r).machines > 0 {
-		w.Fail("%s was skipped in %s with attempt %d and %d machines", r.ID, r.State, r.Attempt.Number, w.factsOf(r).machines)
+	if r.State != run.Completed || r.Attempt.Number > 0 || w.FactsOf(r).Machines > 0 {
+		w.Fail("%s was skipped in %s with attempt %d and %d machines", r.ID, r.State, r.Attempt.Number, w.FactsOf(r).Machines)
 	}
 	if len(r.Violations) == 0 && r.Missed == nil && r.Overflowed == nil {
 		w.Fail("%s was skipped without a reason", r.ID)
@@ -246,7 +245,7 @@ func (w *world) checkExpected(r *run.Run) {
 		return
 	}
 	by := r.Attempt.StartedAt.Add(r.Constraints.MaxExpectedRunTime)
-	if late := w.overdue(by, time.Minute, time.Minute+w.patience()); late > 0 {
+	if late := w.Overdue(by, time.Minute, time.Minute+w.Patience()); late > 0 {
 		w.Fail("%s runs longer than expected for %s without a record of that", r.ID, late+time.Minute)
 	}
 }

@@ -74,6 +74,6 @@ func (w *world) ownContended(id string, until time.Time) {
 func (w *world) operateContended() {
 	for range 2 + w.Random.IntN(6) {
 		w.Time.Sleep(w.UpTo(w.horizon / 2))
-		w.resize()
+		w.Resize()
 	}
 }

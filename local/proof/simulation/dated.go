@@ -176,9 +176,9 @@ func (w *world) ownDated() {
 		case 0:
 			w.putJob(id)
 		case 1:
-			w.jobCall("pause "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, true) })
+			w.Persist("pause "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, true) })
 			w.Time.Sleep(w.UpTo(6 * time.Hour))
-			w.jobCall("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
+			w.Persist("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
 		case 2, 3, 4, 5:
 			w.beginBackfill(id, i)
 		case 6, 7:
@@ -189,7 +189,7 @@ func (w *world) ownDated() {
 			w.runJob(id)
 		}
 	}
-	w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
+	w.Persist("end of the schedule of "+id, func(ctx context.Context) error {
 		_, err := w.System.Jobs.Patch(ctx, harness.Client, id, []byte(endDated), change.Precondition{})
 		return err
 	})

@@ -46,20 +46,20 @@
 // changes nothing. A service (notices.go) gets the message of each event, under one id, unless it
 // takes none for a day.
 //
-// Every fifth world (mixed.go) has three to five pools on three platforms, with chains of
+// Every fifth world (capacity/mixed.go) has three to five pools on three platforms, with chains of
 // fallbacks, which an operator changes and drains. A cluster (machines/cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,
 // and answers 429. Jobs are deleted by hand. The API server is unreachable for minutes, its
 // watch is cut, and lists lag. A container engine (machines/containers.go) creates containers that it
 // cannot start, dies with or without its containers, and reports exit codes late. A fallback
-// (fallbacks.go) has the answer of a platform as its reason. It never follows the failure of a
+// (capacity/fallbacks.go) has the answer of a platform as its reason. It never follows the failure of a
 // program. It starts when no machine of an earlier attempt can still run on any platform. It
 // uses no pool twice, and is recorded with the platforms' messages.
 //
 // Every fifth world, and a third of the mixed ones, has pools with warm machines
-// (warmpools.go). An operator changes their settings, drains them and deletes them. Machines
+// (capacity/warmpools.go). An operator changes their settings, drains them and deletes them. Machines
 // (machines/warmmachines.go) stay in creation, are refused by their host, start late or never, and are
-// destroyed by strangers; calls arrive late. A machine (warmchecks.go) has one claim and is
+// destroyed by strangers; calls arrive late. A machine (capacity/warmchecks.go) has one claim and is
 // started only for it, in its tenant and pool and with its size. An attempt uses another
 // machine only after its claimed one is gone without having run anything. It creates one only
 // if no warm machine is ready. In some pools (machines/recycling.go) machines are recycled: after an
@@ -68,11 +68,11 @@
 // record says so. A pool has no more machines than its maximum, and no machine outlives its
 // pool, its record or its maximum age.
 //
-// Every fifth world has one or two pools of engines whose replicas Sortie runs (replicas.go).
+// Every fifth world has one or two pools of engines whose replicas Sortie runs (capacity/replicas.go).
 // Operators change the number, the port and the model, reload the pools, switch them to an
 // engine at an address, and delete and create them. Meanwhile runs of replicas end, hang, lose
 // their machine or their address, and are cancelled. Dispatchers are simulated: tasks have
-// slots of replicas according to the store. A replica (replicachecks.go) has one run at a time,
+// slots of replicas according to the store. A replica (capacity/replicachecks.go) has one run at a time,
 // and there are as many replicas as the settings allow. Replicas with old settings are replaced
 // one after another. The pool does not end a replica while a task has a slot of it. Each wait
 // of a replica ends in time. After the last other run all faults end: each pool gets its number
@@ -95,7 +95,7 @@
 // Acknowledged calls are not lost. Each due time of a schedule has one record, compared with a
 // second computation of its times (firings.go). Limits of jobs and keys hold. Constraints and
 // actions follow the stored definition, as events, messages and triggered runs show
-// (constraints.go, jobslots.go). Queues serve by urgency, turn and age (queues.go, turns.go).
+// (constraints.go, jobslots.go). Queues serve by urgency, turn and age (capacity/queues.go, capacity/turns.go).
 // Every wait has a bound (prompt.go), which is wider in worlds in which Sortie or its services
 // fail. At the end (check.go) a run has ended once, its events have no gaps, the output is that
 // of the accepted attempt, and nothing else is left.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/capacity"
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -74,7 +74,7 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	if err := w.StartProcess(ctx); err != nil {
 		return Outcome{}, fmt.Errorf("cannot start: %w", err)
 	}
-	if err := w.definePools(ctx); err != nil {
+	if err := w.DefinePools(ctx); err != nil {
 		return Outcome{}, err
 	}
 	w.Note("plan %+v", w.Plan)
@@ -83,16 +83,16 @@ func (w *world) run(ctx context.Context) (Outcome, error) {
 	w.Note("%d requests, settings %+v", w.Requests, settings)
 	if w.Mixed() {
 		w.Note("ways %+v", w.Ways)
-		for _, p := range w.pools {
-			w.Note("pool %s: %s, limit %d, fallbacks %+v", p.id, p.definition.Placement.Runner, p.definition.Limit, p.definition.Fallbacks)
+		for _, p := range w.Pools {
+			w.Note("pool %s: %s, limit %d, fallbacks %+v", p.Id, p.Definition.Placement.Runner, p.Definition.Limit, p.Definition.Fallbacks)
 		}
 	}
 	for i := range w.Requests {
-		w.Time.After(w.UpTo(w.spread()), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
+		w.Time.After(w.UpTo(w.Spread()), func() { w.submit(fmt.Sprintf("request-%d", i), w.drawRequest()) })
 	}
 	w.startJobs()
 	w.startOperator()
-	w.startFleet()
+	w.StartFleet()
 	w.StartSubscribers()
 	w.PlanOutages(w.Ways.Outages)
 	w.Time.Spawn(true, func() { w.Sweep(harness.RestartHorizon) })
@@ -159,16 +159,16 @@ func (w *world) step(ctx context.Context) {
 
 // quiet reports whether only sweeps remain.
 func (w *world) quiet() bool {
-	if w.Time.Busy > 0 && w.warm == nil && w.fleet == nil || w.Process.Crashed || !w.jobsQuiet() || !w.fleetQuiet() {
+	if w.Time.Busy > 0 && w.Warm == nil && w.Fleet == nil || w.Process.Crashed || !w.jobsQuiet() || !w.FleetQuiet() {
 		return false
 	}
 	for _, r := range w.Records.Ordered {
-		if !r.State.Terminal() || actionsPending(r) != "" || r.Attempt.UploadsLeft {
+		if !r.State.Terminal() || harness.ActionsPending(r) != "" || r.Attempt.UploadsLeft {
 			return false
 		}
 	}
 	if w.Time.Busy > 0 { // sweeps keep creating warm machines
-		w.endWarm()
+		w.EndWarm()
 		return false
 	}
 	for name, at := range w.Positions {
@@ -176,7 +176,7 @@ func (w *world) quiet() bool {
 			return false
 		}
 	}
-	return w.warmQuiet()
+	return w.WarmQuiet()
 }
 
 // hasEnded reports whether an execution has ended, even without entering a final state.
@@ -197,8 +197,8 @@ func (w *world) active() string {
 			return fmt.Sprintf("%s has uploads of a lost attempt after %d failures to remove them", r.ID, r.Deletion.Failures)
 		}
 	}
-	if w.warm != nil && w.warmLeft() != "" {
-		return "the record of warm machine " + w.warmLeft()
+	if w.Warm != nil && w.WarmLeft() != "" {
+		return "the record of warm machine " + w.WarmLeft()
 	}
 	for name, at := range w.Positions {
 		if !at.Ended {
@@ -217,11 +217,11 @@ func (w *world) outcome() Outcome {
 		o.Dated = w.dates.counts
 	}
 	o.Events, o.Queued = int(w.Events.Newest), w.Events.Queued
-	if w.warm != nil {
-		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.warm.claimed, w.warm.stuck, w.Recycled, w.warm.reused
+	if w.Warm != nil {
+		o.Claimed, o.Stuck, o.Recycled, o.Reused = w.Warm.Claimed, w.Warm.Stuck, w.Recycled, w.Warm.Reused
 	}
-	if w.fleet != nil {
-		o.Replicas, o.Tasks, o.Drained = w.fleet.started, w.fleet.taken, w.fleet.drained
+	if w.Fleet != nil {
+		o.Replicas, o.Tasks, o.Drained = w.Fleet.Started, w.Fleet.Taken, w.Fleet.Drained
 	}
 	for _, s := range w.Subscribers {
 		o.Deliveries += s.Count
@@ -238,10 +238,44 @@ func (w *world) outcome() Outcome {
 				o.Parts++
 			}
 		}
-		o.Fallbacks += len(w.factsOf(r).steps)
+		o.Fallbacks += len(w.FactsOf(r).Steps)
 		if r.Serves == nil {
 			o.Ends[r.State]++
 		}
 	}
 	return o
+}
+
+// startOperator schedules, in some worlds, an operator who drains the pool or changes its
+// limits.
+func (w *world) startOperator() {
+	w.Resizes = []capacity.Resize{{Limit: w.Config.MaxMachines, DoneAt: harness.Start}}
+	if w.Mixed() {
+		w.Time.After(0, w.OperateMixed)
+		return
+	}
+	if w.Warmed() {
+		w.Time.After(0, w.OperateWarm)
+		return
+	}
+	if w.Contended() {
+		w.Time.After(0, w.operateContended)
+		return
+	}
+	if !w.Chance(0.4) {
+		return
+	}
+	resizes := w.Config.MaxMachines > 0 && w.Chance(0.6)
+	w.Time.After(w.UpTo(w.Longest/2), func() {
+		for range 1 + w.Random.IntN(4) {
+			if resizes && w.Chance(0.7) {
+				w.Resize()
+			} else {
+				w.Drain()
+				w.Time.Sleep(w.UpTo(w.Longest / 2))
+				w.Undrain()
+			}
+			w.Time.Sleep(w.UpTo(w.Longest / 2))
+		}
+	})
 }

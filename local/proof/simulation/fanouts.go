@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -49,7 +48,7 @@ func (w *world) ownFanOut() {
 	for i := range 1 + w.Random.IntN(2) {
 		in := jobs.RunRequest{Identity: harness.Client, JobID: w.jobIDs[0], CorrelationID: fmt.Sprintf("fan-out %d", i), IdempotencyKey: fmt.Sprintf("fan-out %d", i)}
 		var accepted run.Run
-		w.jobCall(in.CorrelationID, func(ctx context.Context) (err error) {
+		w.Persist(in.CorrelationID, func(ctx context.Context) (err error) {
 			accepted, _, err = w.System.Jobs.RunJob(ctx, in)
 			return err
 		})

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -250,7 +249,7 @@ func firingOf(r *run.Run) (at time.Time, ok bool) {
 // checkFirings adds the new firings to the model, and checks that each due time has one record.
 func (w *world) checkFirings(changed []*run.Run) {
 	for _, r := range changed {
-		if _, ok := firingOf(r); ok && w.last[r.ID] == nil {
+		if _, ok := firingOf(r); ok && w.Last[r.ID] == nil {
 			w.recordFiring(r)
 		}
 	}
@@ -313,11 +312,11 @@ func (w *world) checkDueJobs() {
 		if due.Before(m.epoch.dueSince) {
 			due = m.epoch.dueSince
 		}
-		kind, mean := harness.Promised+5*time.Second, 2*w.patience()
+		kind, mean := harness.Promised+5*time.Second, 2*w.Patience()
 		if w.Plan.Skew > 0 || !w.Home.SurvivesCrash() && w.Starts > 1 || w.Plan.LostWakeUps > 0 {
 			kind += 2*time.Minute + 2*w.Config.SweepInterval
 		}
-		if late := w.overdue(due, kind, mean); late > 0 {
+		if late := w.Overdue(due, kind, mean); late > 0 {
 			w.Fail("%s lost the time %s: it has no record %s after its limit", id, m.epoch.next.Sub(harness.Start), late)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -104,7 +103,7 @@ func (w *world) beginGraph(i int) {
 		in.ScheduledAt = w.Time.Now.Add(time.Minute + w.UpTo(time.Minute)).Truncate(time.Second)
 	}
 	var accepted run.Run
-	w.jobCall(in.CorrelationID, func(ctx context.Context) (err error) {
+	w.Persist(in.CorrelationID, func(ctx context.Context) (err error) {
 		accepted, _, err = w.System.Jobs.RunJob(ctx, in)
 		return err
 	})
@@ -218,7 +217,7 @@ func (w *world) checkCancelledLate(r *run.Run) {
 	}
 	for _, n := range w.graph.needs[r.JobID] {
 		at, cancelled := w.graph.cancelledAt[g.RunID(n.JobID)]
-		if cancelled && !g.Gives(g.RunID(n.JobID)) && w.calm() && r.EndedAt.After(at.Add(2*time.Minute+2*w.Config.SweepInterval)) {
+		if cancelled && !g.Gives(g.RunID(n.JobID)) && w.Calm() && r.EndedAt.After(at.Add(2*time.Minute+2*w.Config.SweepInterval)) {
 			w.Fail("%s ended as %s %s after its graph was cancelled at job %s", r.ID, r.State, r.EndedAt.Sub(at), n.JobID)
 		}
 	}

@@ -5,10 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/capacity"
 	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
-	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -16,59 +14,25 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// runFacts are the observations about a run besides its record.
-type runFacts struct {
-	endedAt       time.Time
-	terminatingAt time.Time
-	// queuedAt is when the run was first seen in its pool's queue, for its last stay there.
-	queuedAt time.Time
-	// jobQueuedAt is the same for the queue of its job. enteredAt is when the run was first
-	// seen in its state. actingAt is when its action was seen to begin.
-	jobQueuedAt, enteredAt, actingAt time.Time
-	// createdAt is when the run was first seen. actedAt is when its action was seen to
-	// continue. refusedAt is when the last refusal of its hook was seen. admittedAt is when its
-	// admission was seen. contendsSince is when it was seen to hold or await a slot of its job.
-	createdAt, actedAt, refusedAt, admittedAt, contendsSince time.Time
-	// keyQueuedAt is the same for the queue of its key.
-	keyQueuedAt time.Time
-	// machines counts the machines of all attempts.
-	machines int
-	// steps are the fallbacks of the run.
-	steps []run.DetourStep
-	// missing is the position of an execution that has not started.
-	missing      harness.Position
-	missingStart int
-	// name is the name of the execution with the start number named.
-	name  string
-	named int
-}
-
-func (w *world) factsOf(r *run.Run) *runFacts {
-	if w.runs[r.ID] == nil {
-		w.runs[r.ID] = &runFacts{}
-	}
-	return w.runs[r.ID]
-}
-
 // checkChange compares a record with its previous version. before is nil for a new run.
 func (w *world) checkChange(before, r *run.Run) {
-	facts := w.factsOf(r)
-	w.throttled = w.throttled || r.Attempt.Throttles > 0 && !r.Attempt.MaybeCreated || r.State == run.ContainerCreating && r.Slot.State == platform.SlotQueued
+	facts := w.FactsOf(r)
+	w.Throttled = w.Throttled || r.Attempt.Throttles > 0 && !r.Attempt.MaybeCreated || r.State == run.ContainerCreating && r.Slot.State == platform.SlotQueued
 	if before != nil {
 		w.checkOrder(before, r)
 		w.checkAttempt(before, r)
 	} else {
-		w.checkRoom(r)
+		w.CheckRoom(r)
 	}
-	facts.noteWaits(w.Time.Now, before, r)
-	facts.note(w.Time.Now, before, r)
+	noteWaits(facts, w.Time.Now, before, r)
+	noteChange(facts, w.Time.Now, before, r)
 	w.checkJobRun(before, r)
-	w.checkClaims(before, r)
-	w.checkReplica(before, r)
-	w.checkDetour(r)
-	w.checkHome(before, r)
+	w.CheckClaims(before, r)
+	w.CheckReplica(before, r)
+	w.CheckDetour(r)
+	w.CheckHome(before, r)
 	if r.State == run.Terminating && (before == nil || before.State != r.State) {
-		facts.terminatingAt = w.Time.Now
+		facts.TerminatingAt = w.Time.Now
 	}
 	if r.Slot.State == platform.SlotHeld && (r.State.Terminal() || r.State == run.Retrying) {
 		w.Fail("%s holds a slot in %s", r.ID, r.State)
@@ -79,7 +43,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if generation, known := w.Tokens[r.Wait.Token]; known && generation != r.Wait.Generation {
 		w.Fail("%s waits in generation %d with the token of generation %d", r.ID, r.Wait.Generation, generation)
 	}
-	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + w.uncounted(r) + len(facts.steps); r.Attempt.Number > most {
+	if most := r.Policy.Retry.MaxAttempts + r.Policy.Retry.MaxFurtherStarts + w.uncounted(r) + len(facts.Steps); r.Attempt.Number > most {
 		w.Fail("%s is in attempt %d, want at most %d", r.ID, r.Attempt.Number, most)
 	}
 	w.checkFault(r)
@@ -87,7 +51,7 @@ func (w *world) checkChange(before, r *run.Run) {
 	if !r.State.Terminal() || before != nil && before.State.Terminal() {
 		return
 	}
-	facts.endedAt = w.Time.Now
+	facts.EndedAt = w.Time.Now
 	if w.Chance(w.Plan.Retries) {
 		w.Time.After(w.UpTo(time.Minute), func() { w.retry(r.TaskID) })
 	}
@@ -99,7 +63,7 @@ func (w *world) uncounted(r *run.Run) int {
 	for n := range r.Attempt.Number {
 		of := w.Attempt(r.TaskID, n+1)
 		count += of.Strangers
-		if of.Withdrawn && !w.calm() {
+		if of.Withdrawn && !w.Calm() {
 			count++
 		}
 		if of.Evicted {
@@ -110,38 +74,38 @@ func (w *world) uncounted(r *run.Run) int {
 }
 
 // noteWaits records when the run entered its state, its queues and its action.
-func (f *runFacts) noteWaits(now time.Time, before, r *run.Run) {
-	if r.Slot.State == platform.SlotQueued && (before == nil || before.Slot.State != platform.SlotQueued || rejoined(before, r)) {
-		f.queuedAt = now
+func noteWaits(f *capacity.RunFacts, now time.Time, before, r *run.Run) {
+	if r.Slot.State == platform.SlotQueued && (before == nil || before.Slot.State != platform.SlotQueued || capacity.Rejoined(before, r)) {
+		f.QueuedAt = now
 	}
 	if r.JobSlot.State == platform.SlotQueued && (before == nil || before.JobSlot.State != platform.SlotQueued) {
-		f.jobQueuedAt = now
+		f.JobQueuedAt = now
 	}
 	if r.KeySlot.State == platform.SlotQueued && (before == nil || before.KeySlot.State != platform.SlotQueued) {
-		f.keyQueuedAt = now
+		f.KeyQueuedAt = now
 	}
 	if before == nil || before.State != r.State {
-		f.enteredAt = now
+		f.EnteredAt = now
 	}
 	if r.Acting != nil && (before == nil || before.Acting == nil) {
-		f.actingAt = now
+		f.ActingAt = now
 	}
 }
 
-// note records the time of changes of a job's run.
-func (f *runFacts) note(now time.Time, before, r *run.Run) {
+// noteChange records the time of changes of a job's run.
+func noteChange(f *capacity.RunFacts, now time.Time, before, r *run.Run) {
 	if before == nil {
-		f.createdAt = now
+		f.CreatedAt = now
 		before = &run.Run{}
 	}
 	if v, was := violation(r, run.PreRunHook), violation(before, run.PreRunHook); v != nil && (was == nil || !was.At.Equal(v.At)) {
-		f.refusedAt = now
+		f.RefusedAt = now
 	}
 	if a, was := r.Acting, before.Acting; a != nil && (was == nil || a.Waits != was.Waits || a.Due != was.Due || a.Done != was.Done || a.Checks != was.Checks) {
-		f.actedAt = now
+		f.ActedAt = now
 	}
 	if contends(r) && !contends(before) {
-		f.contendsSince = now
+		f.ContendsSince = now
 	}
 }
 
@@ -162,16 +126,16 @@ func (w *world) checkOrder(before, r *run.Run) {
 // in the order of the queue.
 func (w *world) checkAttempt(before, r *run.Run) {
 	if r.Slot.State == platform.SlotHeld && before.Slot.State != platform.SlotHeld {
-		w.checkGrant(before, r)
-		w.checkDrained(r)
-		w.checkLimit(r)
+		w.CheckGrant(before, r)
+		w.CheckDrained(r)
+		w.CheckLimit(r)
 	}
 	was, is := before.Attempt, r.Attempt
 	if was.Number != is.Number {
 		return
 	}
 	if is.Eviction != nil {
-		w.checkEviction(before, r)
+		w.CheckEviction(before, r)
 	}
 	for _, fact := range []struct {
 		name    string
@@ -179,7 +143,7 @@ func (w *world) checkAttempt(before, r *run.Run) {
 	}{
 		{"intent", !was.IntentAt.Equal(is.IntentAt)},
 		{"machine name", was.MachineName != is.MachineName},
-		{"machine", was.Machine.Known() && was.Machine != is.Machine && !gaveUp(before, r)},
+		{"machine", was.Machine.Known() && was.Machine != is.Machine && !capacity.GaveUp(before, r)},
 		{"start", !was.StartedAt.IsZero() && !was.StartedAt.Equal(is.StartedAt)},
 		{"worker", was.WorkerID != "" && was.WorkerID != is.WorkerID},
 		{"delivery of the cancel request", !was.CancelDeliveredAt.IsZero() && !was.CancelDeliveredAt.Equal(is.CancelDeliveredAt)},
@@ -229,7 +193,7 @@ func (w *world) checkFault(r *run.Run) {
 			early(r.Policy.StartTimeout, r.Attempt.EndedAt.Sub(r.Attempt.IntentAt))
 		}
 	case fault.CancelTimeout:
-		if !of.NoticedAt.IsZero() && w.calm() && of.Strangers == 0 { // a stranger kills without a grace period
+		if !of.NoticedAt.IsZero() && w.Calm() && of.Strangers == 0 { // a stranger kills without a grace period
 			early(min(r.Policy.CancelGrace, r.RunBy().Sub(of.NoticedAt)), w.Time.Now.Sub(of.NoticedAt))
 		}
 	case fault.WorkerLost, fault.OutOfMemory, fault.MachineStopped:
@@ -271,7 +235,7 @@ func (w *world) workersOf(r *run.Run) []*machines.Worker {
 // sends heartbeats.
 func (w *world) HeartbeatTimeout(ref run.Ref) {
 	r := w.Records.ByID[ref.ID]
-	if r == nil || !w.calm() || r.State != run.Running || r.Attempt.HeartbeatExempt {
+	if r == nil || !w.Calm() || r.State != run.Running || r.Attempt.HeartbeatExempt {
 		return
 	}
 	for _, p := range w.workersOf(r) {
@@ -285,13 +249,13 @@ func (w *world) HeartbeatTimeout(ref run.Ref) {
 // the previous attempt is gone or has been unreachable for ten minutes.
 func (w *world) CheckLaunch(m *machines.Machine) {
 	if r := w.Records.ByID[m.Spec.Owner.RunID]; r != nil {
-		w.factsOf(r).machines++
+		w.FactsOf(r).Machines++
 	}
 	facts := w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt)
-	if facts.Machines++; facts.Machines > 1+w.givenUp(m.Spec.Owner) && w.calm() && facts.Strangers == 0 {
+	if facts.Machines++; facts.Machines > 1+w.GivenUp(m.Spec.Owner) && w.Calm() && facts.Strangers == 0 {
 		w.Fail("attempt %d of %s gets %d machines", m.Spec.Owner.Attempt, m.Spec.Owner.RunID, facts.Machines)
 	}
-	w.checkFallback(m)
+	w.CheckFallback(m)
 	for _, other := range w.Machines.Live {
 		if other.Spec.Owner.RunID != m.Spec.Owner.RunID || other.Spec.Owner.Attempt >= m.Spec.Owner.Attempt || !other.Known {
 			continue
@@ -308,7 +272,7 @@ const unreachable = 10 * time.Minute
 // CheckDestroy implements machines.Checks. It checks that no machine is destroyed while its run needs it.
 func (w *world) CheckDestroy(m *machines.Machine) {
 	if m.Idle() {
-		w.checkDestroyIdle(m)
+		w.CheckDestroyIdle(m)
 		return
 	}
 	w.CheckEndsRecord(m)
@@ -317,7 +281,7 @@ func (w *world) CheckDestroy(m *machines.Machine) {
 	w.Observe(func() {
 		r, err = w.Process.Store.Load(context.Background(), run.Ref{Tenant: m.Spec.Owner.Tenant, ID: m.Spec.Owner.RunID})
 	})
-	if err == nil && r.IsCurrent(m.Spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.ID || !r.Attempt.Machine.Known()) && !w.mayGiveUp(r, m) {
+	if err == nil && r.IsCurrent(m.Spec.Owner.Attempt) && (r.Attempt.Machine.ID == m.ID || !r.Attempt.Machine.Known()) && !w.MayGiveUp(r, m) {
 		w.Fail("machine %s is destroyed, and attempt %d of %s needs it", m.ID, m.Spec.Owner.Attempt, r.ID)
 	}
 }
@@ -326,7 +290,7 @@ func (w *world) CheckDestroy(m *machines.Machine) {
 func (w *world) CheckKill(m *machines.Machine) {
 	r := w.Records.ByID[m.Spec.Owner.RunID]
 	facts := w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt)
-	if !w.calm() || !m.Alive() || r == nil || r.EndRequest() == nil || facts.Strangers > 0 || !r.IsCurrent(m.Spec.Owner.Attempt) {
+	if !w.Calm() || !m.Alive() || r == nil || r.EndRequest() == nil || facts.Strangers > 0 || !r.IsCurrent(m.Spec.Owner.Attempt) {
 		return
 	}
 	if grace := w.Time.Now.Sub(facts.NoticedAt); m.Phase == port.MachineRunning && grace+2*w.Plan.Skew+2*time.Second < r.Policy.CancelGrace {
@@ -352,7 +316,7 @@ func (w *world) CheckDeadline(p *machines.Worker) {
 	if !known || !r.IsCurrent(p.Attempt()) || r.State != run.Running {
 		return
 	}
-	if !w.calm() && p.Envelope.Deadline.Before(r.Deadline().Add(-2*w.Plan.Skew)) {
+	if !w.Calm() && p.Envelope.Deadline.Before(r.Deadline().Add(-2*w.Plan.Skew)) {
 		return // the late refusal of an earlier call has extended the start limit
 	}
 	if by := r.EndBy(); !by.IsZero() && !p.Envelope.Deadline.Before(by) {

@@ -3,17 +3,14 @@ package simulation
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
-	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -119,9 +116,9 @@ func (w *world) ownJob(id string) {
 		case 0, 1:
 			w.putJob(id)
 		case 2, 3:
-			w.jobCall("pause "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, true) })
+			w.Persist("pause "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, true) })
 		case 4:
-			w.jobCall("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
+			w.Persist("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
 		case 5:
 			w.deleteJob(id)
 		default:
@@ -130,35 +127,18 @@ func (w *world) ownJob(id string) {
 	}
 	w.Time.Sleep(until.Sub(w.Time.Now))
 	if w.Chance(0.5) {
-		w.jobCall("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
+		w.Persist("resume "+id, func(ctx context.Context) error { return w.pauseJob(ctx, id, false) })
 		w.Time.Sleep(w.UpTo(time.Minute))
 	}
 	if w.Chance(0.5) {
 		w.deleteJob(id)
 	} else {
-		w.jobCall("end of the schedule of "+id, func(ctx context.Context) error {
+		w.Persist("end of the schedule of "+id, func(ctx context.Context) error {
 			_, err := w.System.Jobs.Patch(ctx, harness.Client, id, []byte(`{"schedule":null,"schedules":null,"calendars":null,"timeZone":null,"jitter":null,"missed":null,"startingDeadline":null,"constraints":{"catchUp":null}}`), change.Precondition{})
 			return err
 		})
 	}
 	w.ownersDone++
-}
-
-// jobCall repeats a call of an owner until it is answered. A missing job counts as an answer.
-func (w *world) jobCall(what string, do func(context.Context) error) {
-	for {
-		err := w.ClientCall(do)
-		w.Note("%s: %v", what, err)
-		f, known := errors.AsType[*fault.Fault](err)
-		switch {
-		case err == nil, known && f.Code == fault.NotFound:
-			return
-		case known && (f.Code == fault.InvalidRequest || f.Code == fault.Unprocessable):
-			w.Broken = fmt.Errorf("%s: %w", what, err)
-			return
-		}
-		w.Time.Sleep(w.UpTo(5 * time.Second))
-	}
 }
 
 func (w *world) putJob(id string) {
@@ -167,7 +147,7 @@ func (w *world) putJob(id string) {
 		w.Broken = fmt.Errorf("definition: %w", err)
 		return
 	}
-	w.jobCall(fmt.Sprintf("definition of %s: %s", id, document), func(ctx context.Context) error {
+	w.Persist(fmt.Sprintf("definition of %s: %s", id, document), func(ctx context.Context) error {
 		_, _, err := w.System.Jobs.Put(ctx, harness.Client, id, document, change.Precondition{})
 		return err
 	})
@@ -186,7 +166,7 @@ func (w *world) pauseJob(ctx context.Context, id string, pause bool) error {
 }
 
 func (w *world) deleteJob(id string) {
-	w.jobCall("deletion of "+id, func(ctx context.Context) error {
+	w.Persist("deletion of "+id, func(ctx context.Context) error {
 		return w.System.Jobs.Delete(ctx, harness.Client, id, change.Precondition{})
 	})
 }
@@ -224,10 +204,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 		"completion": []spec.Completion{spec.CompletionExit, spec.CompletionExit, spec.CompletionCallback}[w.Random.IntN(3)],
 	}
 	if w.SeveralPools() && !w.Serves() {
-		d["pool"] = w.pools[w.Random.IntN(len(w.pools))].id
+		d["pool"] = w.Pools[w.Random.IntN(len(w.Pools))].Id
 	}
 	if w.Warmed() {
-		w.drawWarmJob(d)
+		w.DrawWarmJob(d)
 	}
 	constraints := map[string]any{}
 	if w.Chained() {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -45,8 +44,8 @@ func (w *world) noteLimit(m *jobModel) {
 	m.limits = append(m.limits, c)
 }
 
-// keyLimitOf returns the largest limit at which a run can get a slot of its key now.
-func (w *world) keyLimitOf(r *run.Run) int {
+// KeyLimitOf implements jobs. It returns the largest limit at which a run can get a slot of its key now.
+func (w *world) KeyLimitOf(r *run.Run) int {
 	most := r.Concurrency.Limit
 	m := w.jobs[r.JobID]
 	if m == nil {
@@ -63,7 +62,7 @@ func (w *world) keyLimitOf(r *run.Run) int {
 
 // limitSlack is how long before a commit the limit of a job may have been read.
 func (w *world) limitSlack() time.Duration {
-	if w.calm() {
+	if w.Calm() {
 		return 2 * time.Second
 	}
 	return harness.HookTime + 4*harness.Slowest + time.Minute
@@ -139,7 +138,7 @@ func contends(r *run.Run) bool {
 func (w *world) noteUse(m *jobModel) {
 	n := 0
 	for _, r := range w.Records.Ordered {
-		was := w.last[r.ID]
+		was := w.Last[r.ID]
 		ended := r.State.Terminal() && r.Attempt.Number > 0 && (was == nil || !was.State.Terminal())
 		if r.JobID == m.id && (contends(r) || ended || was != nil && contends(was)) {
 			n++
@@ -223,7 +222,7 @@ func (w *world) checkJobGrant(before, r *run.Run) {
 // limit.
 func (w *world) checkCounted(r *run.Run) {
 	m := w.jobs[r.JobID]
-	if m == nil || len(m.limits) < 2 || m.limits[len(m.limits)-1].limit == 0 && w.calm() {
+	if m == nil || len(m.limits) < 2 || m.limits[len(m.limits)-1].limit == 0 && w.Calm() {
 		w.Fail("%s got a slot after it had begun, and its job has no new limit", r.ID)
 	}
 }
@@ -232,11 +231,11 @@ func (w *world) checkCounted(r *run.Run) {
 func (w *world) checkJobOrder(before, r *run.Run) {
 	queued := queuedForJob(before, r)
 	for _, other := range w.Records.Ordered {
-		was := w.last[other.ID]
+		was := w.Last[other.ID]
 		if other.ID == r.ID || other.JobID != r.JobID || other.JobSlot.State != platform.SlotQueued || was == nil || was.JobSlot.State != platform.SlotQueued {
 			continue
 		}
-		if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 && w.Time.Now.Sub(w.factsOf(other).jobQueuedAt) < 2*harness.Slowest {
+		if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 && w.Time.Now.Sub(w.FactsOf(other).JobQueuedAt) < 2*harness.Slowest {
 			continue
 		}
 		// A run that does not queue takes a slot only if no run is queued.
@@ -250,7 +249,7 @@ func (w *world) checkJobOrder(before, r *run.Run) {
 func (w *world) checkRefused(before, r *run.Run) {
 	m := w.jobs[r.JobID]
 	v := violation(r, run.MaxConcurrentRuns)
-	if v == nil || m == nil || m.record == nil || !w.calm() || r.State.Terminal() && !r.Skipped {
+	if v == nil || m == nil || m.record == nil || !w.Calm() || r.State.Terminal() && !r.Skipped {
 		return
 	}
 	if before != nil {
@@ -263,7 +262,7 @@ func (w *world) checkRefused(before, r *run.Run) {
 	for _, other := range w.Records.Ordered {
 		// A run that needs the only slot is queued while others are free, and must not be
 		// overtaken.
-		if other.JobID == r.JobID && other.ID != r.ID && needsPrevious(other) && (contends(other) || w.last[other.ID] != nil && contends(w.last[other.ID])) {
+		if other.JobID == r.JobID && other.ID != r.ID && needsPrevious(other) && (contends(other) || w.Last[other.ID] != nil && contends(w.Last[other.ID])) {
 			return
 		}
 	}
@@ -309,7 +308,7 @@ func (w *world) checkIdleJobs() {
 			m.idleSince = w.Time.Now
 		}
 		bound := 5 * time.Second
-		if late := w.overdue(m.idleSince, bound, bound+w.patience()); late > 0 {
+		if late := w.Overdue(m.idleSince, bound, bound+w.Patience()); late > 0 {
 			w.Fail("%s waits for a slot of its job, of which %d of %d are held since %s", first.ID, held, slots, late+bound)
 		}
 	}

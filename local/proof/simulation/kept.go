@@ -30,7 +30,7 @@ func (w *world) pinRun() {
 		delete(w.dates.pinned, r.ID)
 	}
 	var after run.Run
-	w.jobCall(fmt.Sprintf("pin %t of %s", pin, r.ID), func(ctx context.Context) (err error) {
+	w.Persist(fmt.Sprintf("pin %t of %s", pin, r.ID), func(ctx context.Context) (err error) {
 		after, err = w.System.Pin(ctx, harness.Client, r.TaskID, pin)
 		return err
 	})
@@ -96,7 +96,7 @@ func (w *world) checkKeptEnd(r *run.Run) {
 	}
 	w.dates.counts.Kept++
 	due := r.Output.AcceptedAt.Add(w.dates.outputs + 2*calendar.Day)
-	if r.Pin == nil && w.newer(r) >= w.dates.newest && w.overdue(due, calendar.Day, calendar.Day+w.patience()) > 0 {
+	if r.Pin == nil && w.newer(r) >= w.dates.newest && w.Overdue(due, calendar.Day, calendar.Day+w.Patience()) > 0 {
 		w.Fail("the output of %s was accepted at %s, and is not deleted at %s", r.ID, r.Output.AcceptedAt, w.Time.Now)
 	}
 }

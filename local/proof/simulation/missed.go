@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -85,7 +84,7 @@ func (w *world) checkSkippedTimes(d job.Definition, times nominal, since time.Ti
 	next, ok := times.next(last, since)
 	passed := ok && !next.After(r.FiredAt) // a later time may already be due
 	switch reason := r.Missed.Reason; {
-	case reason == run.SkipQueueFull && r.Missed.Count == 1 && w.queueLimited():
+	case reason == run.SkipQueueFull && r.Missed.Count == 1 && w.QueueLimited():
 	case reason == run.SkipMissed && !catchesUp(d) && d.Missed != job.MissedAll && (late > deadlineOf(d) || passed):
 	case reason == run.SkipMissed && d.Missed == job.MissedNone && (r.Missed.Count > 1 || w.askedBefore(r, times, since)):
 	case reason == run.SkipDeadline && !catchesUp(d) && d.Missed == job.MissedAll && late > deadlineOf(d):

@@ -3,37 +3,12 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/simulation/capacity"
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
-
-// calm reports whether only workers and the runner can fail.
-func (w *world) calm() bool { return w.Plan.Reliable() && w.Plan.Interrupts == 0 }
-
-// patience is the additional bound of a wait if calls fail: steps are retried after up to a
-// minute, repairs of the sweep after up to ten.
-func (w *world) patience() time.Duration { return 2*time.Hour + 20*w.Config.SweepInterval }
-
-// overdue returns how long a wait has exceeded its bound, counted from end or from the last
-// outage. It returns 0 during an outage or before the bound. kind is the bound in calm worlds,
-// mean the bound in others.
-func (w *world) overdue(end time.Time, kind, mean time.Duration) time.Duration {
-	bound := kind
-	if !w.calm() {
-		bound = mean
-	}
-	if end.IsZero() || w.AnyDown() {
-		return 0
-	}
-	if w.UpSince.After(end) {
-		end = w.UpSince
-	}
-	late := w.Time.Now.Sub(end) - bound - 2*w.Plan.Skew
-	return max(late, 0)
-}
 
 // checkPrompt checks that no run waits longer than its limits allow.
 func (w *world) checkPrompt() {
@@ -47,7 +22,7 @@ func (w *world) checkPrompt() {
 		w.checkReplacing(r)
 		w.checkWait(r)
 		what, end, kind := w.limitOf(r)
-		if late := w.overdue(end, kind, kind+w.patience()); late > 0 {
+		if late := w.Overdue(end, kind, kind+w.Patience()); late > 0 {
 			w.Fail("%s waits %s too long for the end of %s", r.ID, late, what)
 		}
 		w.checkCancel(r)
@@ -59,7 +34,7 @@ func (w *world) checkPrompt() {
 					lost = hidden
 				}
 			}
-			if late := w.overdue(lost, 2*w.Config.SweepInterval+w.Config.LaunchWait+5*time.Second, w.patience()); late > 0 {
+			if late := w.Overdue(lost, 2*w.Config.SweepInterval+w.Config.LaunchWait+5*time.Second, w.Patience()); late > 0 {
 				w.Fail("%s is in %s %s after its machine was lost", r.ID, r.State, late)
 			}
 		}
@@ -83,7 +58,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 	case run.PreRun:
 		return "the time that it is for", r.ScheduledAt, 3 * time.Second
 	case run.ConditionPending, run.ConditionRunning:
-		return "its constraints", w.factsOf(r).enteredAt, harness.HookTime + 2*time.Second
+		return "its constraints", w.FactsOf(r).EnteredAt, harness.HookTime + 2*time.Second
 	case run.ActionPending, run.ActionRunning:
 		return w.actionLimitOf(r)
 	case run.ContainerCreating:
@@ -96,7 +71,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 			return "the delayed start limit", r.Attempt.StartBy, r.Policy.Retry.MaxDelay + w.Config.LaunchWait + 3*time.Second
 		}
 		end := r.Attempt.IntentAt.Add(w.permitDelay(r) + r.Policy.StartTimeout)
-		if w.calm() {
+		if w.Calm() {
 			return "the start limit", end, w.Config.LaunchWait + 3*time.Second
 		}
 		return "the start limit", end, w.Config.LaunchWait + r.Policy.Retry.MaxDelay
@@ -110,7 +85,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		if r.Constraints != nil && r.Constraints.PostRunHook != nil {
 			cleanup += harness.HookTime
 		}
-		begun := w.factsOf(r).terminatingAt
+		begun := w.FactsOf(r).TerminatingAt
 		if r.FallsBack() && r.Attempt.MaybeCreated && r.Attempt.StartBy.After(begun) {
 			begun = r.Attempt.StartBy // the machine of an unanswered call may appear until then
 		}
@@ -143,10 +118,10 @@ func (w *world) permitDelay(r *run.Run) time.Duration {
 // queueEnd returns when the wait of a run in a queue ends. If a start is refused after the
 // queue timeout, the run joins the queue at its old place and leaves it immediately.
 func (w *world) queueEnd(r *run.Run) time.Time {
-	facts := w.factsOf(r)
-	joined := facts.queuedAt
+	facts := w.FactsOf(r)
+	joined := facts.QueuedAt
 	if r.AwaitsKey() {
-		joined = facts.keyQueuedAt
+		joined = facts.KeyQueuedAt
 	}
 	if by := r.QueueBy(); by.After(joined) {
 		return by
@@ -156,41 +131,41 @@ func (w *world) queueEnd(r *run.Run) time.Time {
 
 // actionLimitOf is like limitOf for a run that acts on a violated constraint.
 func (w *world) actionLimitOf(r *run.Run) (what string, end time.Time, kind time.Duration) {
-	facts := w.factsOf(r)
+	facts := w.FactsOf(r)
 	switch {
 	case r.Slot.State == platform.SlotQueued:
 		return "the queue timeout", w.queueEnd(r), 3 * time.Second
 	case r.Acting == nil || !r.Acting.Waits && !r.Acting.Done:
-		since := facts.enteredAt
-		if facts.actedAt.After(since) {
-			since = facts.actedAt
+		since := facts.EnteredAt
+		if facts.ActedAt.After(since) {
+			since = facts.ActedAt
 		}
 		return "its action", since, 2*harness.HookTime + 2*time.Second
 	}
 	_, most := waitLimits(r)
-	return "the wait of its action", facts.actingAt.Add(most), harness.HookTime + 3*time.Second
+	return "the wait of its action", facts.ActingAt.Add(most), harness.HookTime + 3*time.Second
 }
 
 // checkEndActions checks that the actions after the end of a run are carried out in time.
 func (w *world) checkEndActions(r *run.Run) {
-	pending := actionsPending(r)
+	pending := harness.ActionsPending(r)
 	if pending == "" {
 		return
 	}
 	bound := 4*harness.HookTime + 2*w.Config.SweepInterval + 2*time.Minute + w.noticeTime()
-	if late := w.overdue(w.factsOf(r).endedAt, bound, bound+w.patience()); late > 0 {
+	if late := w.Overdue(w.FactsOf(r).EndedAt, bound, bound+w.Patience()); late > 0 {
 		w.Fail("%s has ended, and %s is pending %s too long", r.ID, pending, late)
 	}
 }
 
 // checkExecution checks that the execution of a run is in the state that its record requires.
 func (w *world) checkExecution(r *run.Run) {
-	name := w.factsOf(r).execution(r)
+	name := executionOf(w.FactsOf(r), r)
 	at := w.Positions[name]
 	behind := ""
 	switch {
 	case at == nil && !r.State.Terminal():
-		at = w.factsOf(r).notStarted(r.Execution.Start)
+		at = notStarted(w.FactsOf(r), r.Execution.Start)
 		behind = "has not started"
 	case at == nil:
 		return
@@ -208,9 +183,9 @@ func (w *world) checkExecution(r *run.Run) {
 	}
 	bound := time.Second
 	if !w.Plan.Reliable() {
-		bound = w.patience()
+		bound = w.Patience()
 	}
-	if late := w.overdue(at.BehindSince, bound, bound); late > 0 {
+	if late := w.Overdue(at.BehindSince, bound, bound); late > 0 {
 		w.Fail("the execution %s %s since %s: it is in %q, the run in %s", name, behind, at.BehindSince.Sub(harness.Start), at.State, r.State)
 	}
 	if !w.mayLoseExecutions() && at.Ended && !r.State.Terminal() {
@@ -221,22 +196,22 @@ func (w *world) checkExecution(r *run.Run) {
 // mayLoseExecutions reports whether an execution can end before its run.
 func (w *world) mayLoseExecutions() bool { return w.Plan.Unforeseen+w.Plan.Aborts > 0 }
 
-// execution returns the name of the run's execution. It caches the name, which is slow to
+// executionOf returns the name of the run's execution. It caches the name, which is slow to
 // derive.
-func (f *runFacts) execution(r *run.Run) string {
-	if f.name == "" || f.named != r.Execution.Start {
-		f.name, f.named = run.ExecutionName(r.Ref(), r.Execution.Start), r.Execution.Start
+func executionOf(f *capacity.RunFacts, r *run.Run) string {
+	if f.Name == "" || f.Named != r.Execution.Start {
+		f.Name, f.Named = run.ExecutionName(r.Ref(), r.Execution.Start), r.Execution.Start
 	}
-	return f.name
+	return f.Name
 }
 
 // notStarted returns the position of the run's execution with the start number, which has not
 // started.
-func (f *runFacts) notStarted(start int) *harness.Position {
-	if f.missingStart != start {
-		f.missing, f.missingStart = harness.Position{}, start
+func notStarted(f *capacity.RunFacts, start int) *harness.Position {
+	if f.MissingStart != start {
+		f.Missing, f.MissingStart = harness.Position{}, start
 	}
-	return &f.missing
+	return &f.Missing
 }
 
 func tokenState(state string) bool {
@@ -260,7 +235,7 @@ func (w *world) checkCancel(r *run.Run) {
 	if !r.Attempt.CreateBy.IsZero() { // Sortie waits for its machine
 		most += 2 * time.Minute
 	}
-	if late := w.overdue(r.Cancel.At, most, most+w.patience()); late > 0 {
+	if late := w.Overdue(r.Cancel.At, most, most+w.Patience()); late > 0 {
 		w.Fail("cancel of %s takes %s longer than its grace", r.ID, late)
 	}
 }
@@ -272,11 +247,11 @@ func (w *world) checkSilence(r *run.Run) {
 		return
 	}
 	limit := r.Policy.HeartbeatTimeout
-	kind, mean := 2*limit+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.patience()
+	kind, mean := 2*limit+r.Policy.HeartbeatInterval+5*time.Second, 2*limit+w.Patience()
 	if w.Plan.Skew > 0 { // by this clock, another host's contact seems late
 		kind = mean
 	}
-	if late := w.overdue(of.LastCallAt, kind, mean); late > 0 {
+	if late := w.Overdue(of.LastCallAt, kind, mean); late > 0 {
 		w.Fail("no heartbeat timeout of %s of %s %s after the limit", of.Worker, r.ID, late)
 	}
 }
@@ -295,15 +270,15 @@ func (w *world) checkIdle() {
 			queued++
 		}
 	}
-	limit, _ := w.limits()
-	if queued == 0 || held >= limit || w.draining() || w.Plan.Throttles+w.Ways.TooMany > 0 || w.Down(harness.Throttling) { // a throttled start is queued, too
+	limit, _ := w.Limits()
+	if queued == 0 || held >= limit || w.Draining() || w.Plan.Throttles+w.Ways.TooMany > 0 || w.Down(harness.Throttling) { // a throttled start is queued, too
 		w.idleSince = time.Time{}
 		return
 	}
 	if w.idleSince.IsZero() {
 		w.idleSince = w.Time.Now
 	}
-	if late := w.overdue(w.idleSince, time.Second, 2*time.Minute+20*w.Config.SweepInterval); late > 0 {
+	if late := w.Overdue(w.idleSince, time.Second, 2*time.Minute+20*w.Config.SweepInterval); late > 0 {
 		w.Fail("%d runs are queued with %d of %d slots held", queued, held, limit)
 	}
 }
@@ -331,7 +306,7 @@ func (w *world) checkMachines() {
 			continue
 		}
 		bound := 2*w.Config.SweepInterval + w.Config.ExitWait + w.Config.DestroyWait + 4*time.Minute
-		if late := w.overdue(m.UnwantedAt, bound, bound+w.patience()); late > 0 {
+		if late := w.Overdue(m.UnwantedAt, bound, bound+w.Patience()); late > 0 {
 			w.Fail("%s of attempt %d of %s runs %s after its attempt", m.ID, m.Spec.Owner.Attempt, m.Spec.Owner.RunID, late)
 		}
 	}

@@ -35,12 +35,12 @@ func (w *world) checkReplaced(r *run.Run) {
 	case !slices.ContainsFunc(actionsOf(newer), func(a run.Action) bool { return a.Type == run.ActionKillOld }):
 		w.Fail("%s was replaced by %s, which has no kill_old", r.ID, newer.ID)
 	}
-	if !w.calm() {
+	if !w.Calm() {
 		return
 	}
 	newest := 0
 	for _, other := range w.Records.Ordered {
-		was := w.last[other.ID]
+		was := w.Last[other.ID]
 		if was == nil {
 			was = &run.Run{}
 		}
@@ -64,12 +64,12 @@ func (w *world) checkReplaced(r *run.Run) {
 // checkReplacing checks that a waiting run with kill_old has requested the end of the runs that
 // block it.
 func (w *world) checkReplacing(r *run.Run) {
-	facts := w.factsOf(r)
-	if !r.AwaitsJobSlot() || r.Acting.Type != run.ActionKillOld || w.overdue(facts.jobQueuedAt, 5*time.Second, w.patience()) == 0 {
+	facts := w.FactsOf(r)
+	if !r.AwaitsJobSlot() || r.Acting.Type != run.ActionKillOld || w.Overdue(facts.JobQueuedAt, 5*time.Second, w.Patience()) == 0 {
 		return
 	}
 	newest, inTheWay := 1, ""
-	_, most := w.limitsSince(r, facts.jobQueuedAt.Add(-w.limitSlack())) // a lowered limit ends no run
+	_, most := w.limitsSince(r, facts.JobQueuedAt.Add(-w.limitSlack())) // a lowered limit ends no run
 	if r.Constraints.RequirePreviousSuccess {
 		most = 1
 	}
@@ -77,7 +77,7 @@ func (w *world) checkReplacing(r *run.Run) {
 		if other.JobID != r.JobID || other.ID == r.ID || !contends(other) || other.Cancel != nil {
 			continue
 		}
-		if !w.factsOf(other).contendsSince.Before(facts.jobQueuedAt) {
+		if !w.FactsOf(other).ContendsSince.Before(facts.JobQueuedAt) {
 			continue // the run did not see that one
 		}
 		if newest++; older(other, r) && newest > most {

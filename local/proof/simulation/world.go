@@ -3,12 +3,10 @@ package simulation
 import (
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/simulation/streams"
-
-	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
+	"github.com/sortie-dev/sortie/local/proof/simulation/capacity"
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
+	"github.com/sortie-dev/sortie/local/proof/simulation/streams"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -18,12 +16,7 @@ type world struct {
 
 	*machines.Machines
 	*streams.Streams
-	// warm is the observed state of warm machines; nil in a world without them.
-	warm *warmth
-	// fleet is the observed state of engine replicas; nil in a world without them.
-	fleet *replicaFleet
-	// pools are the pools of the operator, the default one first.
-	pools []*pool
+	*capacity.Capacity
 	// jobIDs are the jobs of the world. horizon is how long their schedules fire. schedules are
 	// the times of the schedules that clients sent.
 	jobIDs    []string
@@ -41,41 +34,32 @@ type world struct {
 	fan *fanOut
 	// dates is the drawn job of a world of several days; nil in other worlds.
 	dates *dates
-	// turns are the turns of the keys in the queues of pools.
-	turns map[turn]*turnFacts
-	// drains is the last drain of the pool, as seen by its operator.
-	drains drains
-	// resizes are the pool's limits, the initial ones first.
-	resizes []resize
 	// steps counts the events.
 	steps int
 
 	acceptedTasks []string
 	cancelled     map[string]run.State // the state when the cancel request was acknowledged
 	inMaybeCancel bool
-	runs          map[string]*runFacts
-	// throttled means that some start was throttled, by the platform or in an outage.
-	throttled bool
 	// retried counts the runs created by retries of clients.
 	retried int
 	// idleSince is the time since which a slot is free although a run is queued.
 	idleSince time.Time
 	// leasesDifferSince is the time since which the leases differ from the records.
 	leasesDifferSince time.Time
-	// last has the records at the time of the last check, checkedAt.
-	last      map[string]*run.Run
+	// checkedAt is the time of the last check.
 	checkedAt time.Time
 }
 
 func newWorld(seed uint64, dir string) *world {
 	w := &world{
-		Base: harness.NewBase(seed, dir), cancelled: map[string]run.State{}, runs: map[string]*runFacts{},
-		last: map[string]*run.Run{}, schedules: map[scheduleKey]nominal{},
-		turns: map[turn]*turnFacts{}, jobs: map[string]*jobModel{}, touchedJobs: map[string]bool{},
+		Base: harness.NewBase(seed, dir), cancelled: map[string]run.State{},
+		schedules: map[scheduleKey]nominal{},
+		jobs:      map[string]*jobModel{}, touchedJobs: map[string]bool{},
 	}
 	w.Watch = w
 	w.Machines = machines.New(w.Base, w)
 	w.Streams = streams.New(w.Base)
+	w.Capacity = capacity.New(w.Base, w.Machines, w)
 	w.Plan = w.DrawPlan()
 	w.Config = w.DrawConfig()
 	w.drawDeadline()
@@ -85,12 +69,12 @@ func newWorld(seed uint64, dir string) *world {
 	if w.Admitting() {
 		w.drawAdmitting()
 	}
-	w.drawPools()
+	w.DrawPools()
 	if w.Warmed() {
-		w.drawWarm()
+		w.DrawWarm()
 	}
 	if w.Serves() {
-		w.drawFleet()
+		w.DrawFleet()
 	}
 	w.Runner, w.Broken = w.NewRunner()
 	w.drawJobs()

@@ -2,6 +2,9 @@ package harness
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -23,4 +26,21 @@ func (w *Base) ClientCall(do func(context.Context) error) (err error) {
 		return ErrUnreachable
 	}
 	return err
+}
+
+// Persist repeats a call of an owner until it is answered. A missing job counts as an answer.
+func (w *Base) Persist(what string, do func(context.Context) error) {
+	for {
+		err := w.ClientCall(do)
+		w.Note("%s: %v", what, err)
+		f, known := errors.AsType[*fault.Fault](err)
+		switch {
+		case err == nil, known && f.Code == fault.NotFound:
+			return
+		case known && (f.Code == fault.InvalidRequest || f.Code == fault.Unprocessable):
+			w.Broken = fmt.Errorf("%s: %w", what, err)
+			return
+		}
+		w.Time.Sleep(w.UpTo(5 * time.Second))
+	}
 }

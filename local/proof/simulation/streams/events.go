@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/app/stream"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/functions/relay"
+	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/domain/fault"

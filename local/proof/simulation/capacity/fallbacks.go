@@ -1,4 +1,4 @@
-package simulation
+package capacity
 
 import (
 	"context"
@@ -6,26 +6,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// checkDetour checks the fallbacks that a run has taken since the last check.
-func (w *world) checkDetour(r *run.Run) {
+// CheckDetour checks the fallbacks that a run has taken since the last check.
+func (w *Capacity) CheckDetour(r *run.Run) {
 	if r.Detour == nil {
 		return
 	}
-	facts := w.factsOf(r)
+	facts := w.FactsOf(r)
 	for i, step := range r.Detour.Steps {
-		if !slices.Contains(facts.steps, step) {
+		if !slices.Contains(facts.Steps, step) {
 			w.checkStep(r, step)
-			facts.steps = append(facts.steps, step)
+			facts.Steps = append(facts.Steps, step)
 		}
 		for _, earlier := range r.Detour.Steps[:i] {
 			if earlier.From == step.To || earlier.To == step.To {
@@ -35,9 +33,9 @@ func (w *world) checkDetour(r *run.Run) {
 	}
 }
 
-// checkHome checks that an attempt is in the run's own pool if the machine of the previous
+// CheckHome checks that an attempt is in the run's own pool if the machine of the previous
 // attempt had started.
-func (w *world) checkHome(before, r *run.Run) {
+func (w *Capacity) CheckHome(before, r *run.Run) {
 	if before != nil && before.Attempt.Number < r.Attempt.Number && !before.Attempt.StartedAt.IsZero() && r.InFallback() && before.State != run.Pending {
 		if len(r.Detour.Steps) == 0 || r.Detour.Steps[0].Attempt <= before.Attempt.Number {
 			w.Fail("attempt %d of %s is in pool %s after an attempt that started, want its own pool %s", r.Attempt.Number, r.ID, r.Slot.Pool, r.Detour.Home)
@@ -47,14 +45,14 @@ func (w *world) checkHome(before, r *run.Run) {
 
 // checkStep checks that a platform gave the reason of a fallback, that a pool of the run has
 // the fallback, and that the attempt's program did not fail before.
-func (w *world) checkStep(r *run.Run, step run.DetourStep) {
+func (w *Capacity) checkStep(r *run.Run, step run.DetourStep) {
 	facts, from, to := w.Attempt(r.TaskID, step.Attempt), w.poolOf(step.From), w.poolOf(step.To)
 	if !to.drainedAt.IsZero() && to.drainedAt.Add(w.lookupSlack()).Before(step.At) {
-		w.Fail("%s falls back to pool %s, which drains since %s", r.ID, to.id, to.drainedAt.Sub(harness.Start))
+		w.Fail("%s falls back to pool %s, which drains since %s", r.ID, to.Id, to.drainedAt.Sub(harness.Start))
 	}
 	answer, first := -1, time.Time{}
 	for i, a := range facts.Refusals {
-		if a.Runner != from.definition.Placement.Runner || a.Reason() != step.Reason || a.At.After(step.At.Add(2*w.Plan.Skew)) {
+		if a.Runner != from.Definition.Placement.Runner || a.Reason() != step.Reason || a.At.After(step.At.Add(2*w.Plan.Skew)) {
 			continue
 		}
 		if first.IsZero() {
@@ -81,7 +79,7 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 	for _, m := range w.Machines.ByID {
 		// After a lost answer, Fly does not show a gone machine to the launch.
 		mine := m.Spec.Owner.RunID == r.ID && m.Spec.Owner.Attempt == step.Attempt
-		if mine && m.Failed && !m.RanAt.IsZero() && m.EndedAt.Before(facts.Refusals[answer].At) && (w.calm() || m.On.Runner != platform.RunnerFly) {
+		if mine && m.Failed && !m.RanAt.IsZero() && m.EndedAt.Before(facts.Refusals[answer].At) && (w.Calm() || m.On.Runner != platform.RunnerFly) {
 			w.Fail("%s falls back in attempt %d, whose program has failed on %s", r.ID, step.Attempt, m.ID)
 		}
 	}
@@ -89,7 +87,7 @@ func (w *world) checkStep(r *run.Run, step run.DetourStep) {
 
 // CheckRuns implements machines.Checks. It checks that the starting machine is the only one of its attempt that has run the
 // program, on platforms that adopt a machine created by a lost call.
-func (w *world) CheckRuns(m *machines.Machine) {
+func (w *Capacity) CheckRuns(m *machines.Machine) {
 	if !w.SeveralPools() {
 		return
 	}
@@ -110,9 +108,9 @@ func mayRun(m *machines.Machine) bool {
 	return m.Alive() && (!m.RanAt.IsZero() || m.Phase != port.MachineEnding && !m.Destroyed)
 }
 
-// checkFallback checks that a machine created after a fallback is the only one of its run that
+// CheckFallback checks that a machine created after a fallback is the only one of its run that
 // may run a program, on all platforms.
-func (w *world) checkFallback(m *machines.Machine) {
+func (w *Capacity) CheckFallback(m *machines.Machine) {
 	if !w.Mixed() {
 		return
 	}
@@ -124,8 +122,8 @@ func (w *world) checkFallback(m *machines.Machine) {
 	if err != nil || r.Attempt.Number != m.Spec.Owner.Attempt {
 		return
 	}
-	if p := w.poolOf(r.Slot.Pool); r.IsCurrent(m.Spec.Owner.Attempt) && p.definition.Placement.Runner != m.On.Runner {
-		w.Fail("%s of attempt %d of %s is created on %s, want %s as its pool %s has", m.ID, r.Attempt.Number, r.ID, m.On.Runner, p.definition.Placement.Runner, p.id)
+	if p := w.poolOf(r.Slot.Pool); r.IsCurrent(m.Spec.Owner.Attempt) && p.Definition.Placement.Runner != m.On.Runner {
+		w.Fail("%s of attempt %d of %s is created on %s, want %s as its pool %s has", m.ID, r.Attempt.Number, r.ID, m.On.Runner, p.Definition.Placement.Runner, p.Id)
 	}
 	if r.Detour == nil {
 		return
@@ -139,10 +137,10 @@ func (w *world) checkFallback(m *machines.Machine) {
 	}
 }
 
-// checkDetours checks the fallbacks of an ended run. Each is an event with the platform's
+// CheckDetours checks the fallbacks of an ended run. Each is an event with the platform's
 // message. A run that got no machine names all platforms.
-func (w *world) checkDetours(r *run.Run, events []run.Event) {
-	for _, step := range w.factsOf(r).steps {
+func (w *Capacity) CheckDetours(r *run.Run, events []run.Event) {
+	for _, step := range w.FactsOf(r).Steps {
 		count := 0
 		for _, e := range events {
 			if e.Type == run.EventStartRefused && e.Message == "pool "+step.From+": "+step.Message+"; falls back to pool "+step.To {

@@ -1,4 +1,4 @@
-package simulation
+package capacity
 
 import (
 	"context"
@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // CheckRecycle implements machines.Checks. It checks the conditions of a recycling. The machine was created for this record.
 // Its attempt is over, and its program exited with code 0. The record said so before the call.
-func (w *world) CheckRecycle(m *machines.Machine, spec port.WarmSpec) {
+func (w *Capacity) CheckRecycle(m *machines.Machine, spec port.WarmSpec) {
 	if m.Warm.Spec.Warm != spec.Warm || m.Warm.Spec.WarmKey != spec.WarmKey || spec.Warm.Tenant != m.Spec.Owner.Tenant {
 		w.Fail("warm machine %s of %+v is recycled for %+v", m.ID, m.Warm.Spec, spec)
 	}
@@ -30,9 +29,9 @@ func (w *world) CheckRecycle(m *machines.Machine, spec port.WarmSpec) {
 
 // CheckReuse implements machines.Checks. It checks that a recycled machine is started for the same tenant, and that its
 // earlier attempts are over.
-func (w *world) CheckReuse(m *machines.Machine, spec port.LaunchSpec) {
+func (w *Capacity) CheckReuse(m *machines.Machine, spec port.LaunchSpec) {
 	if len(m.Warm.Earlier) > 0 {
-		w.warm.reused++
+		w.Warm.Reused++
 	}
 	for _, earlier := range m.Warm.Earlier {
 		of := earlier.Spec.Owner
@@ -46,7 +45,7 @@ func (w *world) CheckReuse(m *machines.Machine, spec port.LaunchSpec) {
 }
 
 // storedWarm reads the stored record of a warm machine.
-func (w *world) storedWarm(of platform.WarmRef) (found platform.WarmMachine, ok bool) {
+func (w *Capacity) storedWarm(of platform.WarmRef) (found platform.WarmMachine, ok bool) {
 	w.Observe(func() {
 		have, err := w.Process.Store.WarmMachines(context.Background(), platform.PoolRef{Tenant: of.Tenant, ID: of.Pool})
 		i := slices.IndexFunc(have, func(one platform.WarmMachine) bool { return one.ID == of.ID })
@@ -58,7 +57,7 @@ func (w *world) storedWarm(of platform.WarmRef) (found platform.WarmMachine, ok 
 }
 
 // CheckEndsRecord implements machines.Checks. It checks that the record of a kept machine ends before the machine does.
-func (w *world) CheckEndsRecord(m *machines.Machine) {
+func (w *Capacity) CheckEndsRecord(m *machines.Machine) {
 	if m.Spec.Reuse.ID == "" {
 		return
 	}
@@ -69,19 +68,19 @@ func (w *world) CheckEndsRecord(m *machines.Machine) {
 
 // checkKeptMachine checks that a machine that is stopped after its attempt is recycled or
 // destroyed in time.
-func (w *world) checkKeptMachine(m *machines.Machine) {
+func (w *Capacity) checkKeptMachine(m *machines.Machine) {
 	since := m.EndedAt
 	switch r, ok := w.StoredRun(m.Spec.Owner); {
 	case ok && r.Attempt.Number == m.Spec.Owner.Attempt && !r.State.Terminal():
 		m.NeededAt = w.Time.Now
 		return
 	case ok && r.Attempt.Number == m.Spec.Owner.Attempt:
-		since = w.factsOf(&r).endedAt
+		since = w.FactsOf(&r).EndedAt
 	case m.NeededAt.After(since): // count from the retry
 		since = m.NeededAt
 	}
 	bound := w.sweepBound() + time.Minute
-	if late := w.overdue(since, bound, bound+w.patience()); late > 0 {
+	if late := w.Overdue(since, bound, bound+w.Patience()); late > 0 {
 		w.Fail("machine %s is kept %s too long after attempt %d of %s", m.ID, late, m.Spec.Owner.Attempt, m.Spec.Owner.RunID)
 	}
 }

@@ -1,4 +1,4 @@
-package simulation
+package capacity
 
 import (
 	"context"
@@ -7,10 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
+	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -20,9 +18,9 @@ import (
 // spare is a pool that no job names, so that it can be deleted.
 const spare = "spare"
 
-// spread is the time over which clients submit their requests. With warm machines it is long
+// Spread is the time over which clients submit their requests. With warm machines it is long
 // enough for some to become ready.
-func (w *world) spread() time.Duration {
+func (w *Capacity) Spread() time.Duration {
 	if w.Warmed() {
 		return max(w.Longest/2, 5*time.Minute)
 	}
@@ -31,14 +29,14 @@ func (w *world) spread() time.Duration {
 
 // warmSetting is a setting of a pool's warm machines, as seen by its operator.
 type warmSetting struct {
-	// warm is nil if the pool has no warm machines, and while it drains.
-	warm *platform.Warm
-	// doneAt is when the change was acknowledged; zero until then.
-	doneAt time.Time
+	// Warm is nil if the pool has no warm machines, and while it drains.
+	Warm *platform.Warm
+	// DoneAt is when the change was acknowledged; zero until then.
+	DoneAt time.Time
 }
 
-// drawWarm draws the pools with warm machines.
-func (w *world) drawWarm() {
+// DrawWarm draws the pools with warm machines.
+func (w *Capacity) DrawWarm() {
 	some := func(most float64) float64 {
 		if w.Random.IntN(2) == 0 {
 			return 0
@@ -46,30 +44,30 @@ func (w *world) drawWarm() {
 		return w.Random.Float64() * most
 	}
 	w.Requests = 4 + w.Random.IntN(10)
-	w.warm = &warmth{}
+	w.Warm = &warmth{}
 	w.WarmWays = machines.WarmWays{StuckCreated: some(0.3), NoRoom: some(0.3), Late: some(0.3), Slow: some(0.2)}
 	if !w.Mixed() {
 		w.Config.Runners = platform.RunnerOffer{Runners: []string{platform.RunnerFly}}
 		if w.Chance(0.5) {
-			w.pools = append(w.pools, &pool{id: "pool-1", definition: pools.Definition{Limit: w.Random.IntN(4), QueueLimit: new(0)}})
+			w.Pools = append(w.Pools, &pool{Id: "pool-1", Definition: pools.Definition{Limit: w.Random.IntN(4), QueueLimit: new(0)}})
 		}
 	}
-	w.pools = append(w.pools, &pool{id: spare, definition: pools.Definition{Placement: platform.Placement{Runner: platform.RunnerFly}, QueueLimit: new(0)}})
-	for _, p := range w.pools {
-		if p.keepsWarm() && (p.id == w.Config.Pool || w.Chance(0.8)) {
-			p.definition.Warm = w.drawSetting()
-			p.settings = []warmSetting{{warm: p.definition.Warm}}
+	w.Pools = append(w.Pools, &pool{Id: spare, Definition: pools.Definition{Placement: platform.Placement{Runner: platform.RunnerFly}, QueueLimit: new(0)}})
+	for _, p := range w.Pools {
+		if p.keepsWarm() && (p.Id == w.Config.Pool || w.Chance(0.8)) {
+			p.Definition.Warm = w.drawSetting()
+			p.settings = []warmSetting{{Warm: p.Definition.Warm}}
 		}
 	}
 }
 
 // keepsWarm reports whether the pool may have warm machines.
 func (p *pool) keepsWarm() bool {
-	return p.definition.Placement.Runner == "" || p.definition.Placement.Runner == platform.RunnerFly
+	return p.Definition.Placement.Runner == "" || p.Definition.Placement.Runner == platform.RunnerFly
 }
 
 // drawSetting draws the setting of warm machines.
-func (w *world) drawSetting() *platform.Warm {
+func (w *Capacity) drawSetting() *platform.Warm {
 	s := &platform.Warm{Max: 1 + w.Random.IntN(5)}
 	if w.Chance(0.6) {
 		s.After, s.Max = platform.WarmRecycle, 1+w.Random.IntN(2) // few machines, so that they are claimed again
@@ -90,9 +88,9 @@ func (w *world) drawSetting() *platform.Warm {
 // setWarm records that the operator changes the setting of a pool. The returned function
 // records the acknowledgement.
 func (p *pool) setWarm(s *platform.Warm) (done func(at time.Time)) {
-	p.settings = append(p.settings, warmSetting{warm: s})
+	p.settings = append(p.settings, warmSetting{Warm: s})
 	last := len(p.settings) - 1
-	return func(at time.Time) { p.settings[last].doneAt = at }
+	return func(at time.Time) { p.settings[last].DoneAt = at }
 }
 
 // warmOff returns when a change that turned off a pool's warm machines was acknowledged; zero
@@ -101,8 +99,8 @@ func (p *pool) warmOff() time.Time {
 	if len(p.settings) == 0 {
 		return harness.Start
 	}
-	if last := p.settings[len(p.settings)-1]; last.warm == nil {
-		return last.doneAt
+	if last := p.settings[len(p.settings)-1]; last.Warm == nil {
+		return last.DoneAt
 	}
 	return time.Time{}
 }
@@ -111,39 +109,39 @@ func (p *pool) warmOff() time.Time {
 // use if it began at since. A sweep may use a setting from before a change.
 func (p *pool) warmLimits(since time.Time) (most int, age time.Duration) {
 	for _, s := range slices.Backward(p.settings) {
-		if s.warm != nil {
-			most, age = max(most, s.warm.Max), max(age, s.warm.MaxAge)
-			if s.warm.MaxAge == 0 {
+		if s.Warm != nil {
+			most, age = max(most, s.Warm.Max), max(age, s.Warm.MaxAge)
+			if s.Warm.MaxAge == 0 {
 				age = platform.DefaultWarmAge
 			}
 		}
-		if !s.doneAt.IsZero() && s.doneAt.Before(since) {
+		if !s.DoneAt.IsZero() && s.DoneAt.Before(since) {
 			break
 		}
 	}
 	return most, age
 }
 
-// operateWarm changes the settings of warm machines, and drains and deletes pools.
-func (w *world) operateWarm() {
+// OperateWarm changes the settings of warm machines, and drains and deletes pools.
+func (w *Capacity) OperateWarm() {
 	for range w.Random.IntN(6) {
 		w.Time.Sleep(w.UpTo(w.Longest / 2))
-		p := w.pools[w.Random.IntN(len(w.pools))]
+		p := w.Pools[w.Random.IntN(len(w.Pools))]
 		switch {
 		case !p.keepsWarm():
-		case p.id == spare && w.Chance(0.5):
+		case p.Id == spare && w.Chance(0.5):
 			w.deletePool(p)
 			w.Time.Sleep(w.UpTo(w.Longest / 4))
 			w.changeWarm(p, w.drawSetting())
 		case w.Chance(0.25):
 			w.changeWarm(p, nil)
-		case p.id == w.Config.Pool && w.Chance(0.3) && !w.Mixed():
+		case p.Id == w.Config.Pool && w.Chance(0.3) && !w.Mixed():
 			done := p.setWarm(nil)
-			w.drain()
+			w.Drain()
 			done(w.Time.Now)
 			w.Time.Sleep(w.UpTo(w.Longest / 4))
-			done = p.setWarm(p.definition.Warm)
-			w.undrain()
+			done = p.setWarm(p.Definition.Warm)
+			w.Undrain()
 			done(w.Time.Now)
 		default:
 			w.changeWarm(p, w.drawSetting())
@@ -153,28 +151,28 @@ func (w *world) operateWarm() {
 }
 
 // warmOperated records that the operator makes no more changes.
-func (w *world) warmOperated() {
-	if w.warm != nil {
-		w.warm.operated = true
+func (w *Capacity) warmOperated() {
+	if w.Warm != nil {
+		w.Warm.operated = true
 	}
 }
 
 // changeWarm changes the setting of a pool; nil ends its warm machines.
-func (w *world) changeWarm(p *pool, s *platform.Warm) {
-	p.definition.Warm = s
+func (w *Capacity) changeWarm(p *pool, s *platform.Warm) {
+	p.Definition.Warm = s
 	done := p.setWarm(s)
-	w.jobCall(fmt.Sprintf("warm machines of %s: %+v", p.id, s), func(ctx context.Context) error { return w.putPool(ctx, p) })
+	w.Persist(fmt.Sprintf("warm machines of %s: %+v", p.Id, s), func(ctx context.Context) error { return w.putPool(ctx, p) })
 	done(w.Time.Now)
 }
 
 // deletePool deletes a pool. The deletion is refused while a run of the pool has not ended.
-func (w *world) deletePool(p *pool) {
+func (w *Capacity) deletePool(p *pool) {
 	done := p.setWarm(nil)
 	for {
 		err := w.ClientCall(func(ctx context.Context) error {
-			return w.System.Pools.Delete(ctx, harness.Client, p.id, change.Precondition{})
+			return w.System.Pools.Delete(ctx, harness.Client, p.Id, change.Precondition{})
 		})
-		w.Note("deletion of %s: %v", p.id, err)
+		w.Note("deletion of %s: %v", p.Id, err)
 		f, known := errors.AsType[*fault.Fault](err)
 		if err == nil || known && f.Code == fault.NotFound {
 			done(w.Time.Now)
@@ -189,44 +187,44 @@ func (w *world) deletePool(p *pool) {
 }
 
 // closeWarm ends the warm machines of all pools after the last run.
-func (w *world) closeWarm() {
-	for _, p := range w.pools {
+func (w *Capacity) closeWarm() {
+	for _, p := range w.Pools {
 		if !p.keepsWarm() || !p.warmOff().IsZero() {
 			continue
 		}
-		if p.id == spare {
+		if p.Id == spare {
 			w.deletePool(p)
 		} else {
 			w.changeWarm(p, nil)
 		}
 	}
-	w.warm.closed = true
+	w.Warm.closed = true
 }
 
-// warmQuiet reports whether no machine is left. After the last run it ends the warm machines.
-func (w *world) warmQuiet() bool {
-	if w.warm == nil {
+// WarmQuiet reports whether no machine is left. After the last run it ends the warm machines.
+func (w *Capacity) WarmQuiet() bool {
+	if w.Warm == nil {
 		return len(w.Machines.Live) == 0
 	}
 	if len(w.Machines.Kept) > 0 {
-		w.endWarm()
+		w.EndWarm()
 		return false
 	}
-	w.endWarm()
-	return w.warm.closed && len(w.Machines.Live) == 0 && w.warmLeft() == ""
+	w.EndWarm()
+	return w.Warm.closed && len(w.Machines.Live) == 0 && w.WarmLeft() == ""
 }
 
-// endWarm ends the warm machines if the operator makes no more changes.
-func (w *world) endWarm() {
-	if w.warm != nil && !w.warm.closing && w.warm.operated {
-		w.warm.closing = true
+// EndWarm ends the warm machines if the operator makes no more changes.
+func (w *Capacity) EndWarm() {
+	if w.Warm != nil && !w.Warm.closing && w.Warm.operated {
+		w.Warm.closing = true
 		w.Time.After(0, w.closeWarm)
 	}
 }
 
-// drawWarmJob draws the size of a job's machine. It moves the job away from the spare pool,
+// DrawWarmJob draws the size of a job's machine. It moves the job away from the spare pool,
 // which may be deleted.
-func (w *world) drawWarmJob(d map[string]any) {
+func (w *Capacity) DrawWarmJob(d map[string]any) {
 	if d["pool"] == spare {
 		d["pool"] = w.Config.Pool
 	}

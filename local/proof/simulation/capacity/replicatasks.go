@@ -1,11 +1,10 @@
-package simulation
+package capacity
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -15,8 +14,8 @@ import (
 const dispatchTime = 4 * time.Second
 
 // takeTasks simulates the dispatchers of a pool, which give slots of replicas to tasks.
-func (w *world) takeTasks(p *enginePool) {
-	for n := 1; !w.fleet.closing; n++ {
+func (w *Capacity) takeTasks(p *enginePool) {
+	for n := 1; !w.Fleet.closing; n++ {
 		w.Time.Sleep(w.UpTo(20 * time.Second))
 		if p.paused || w.Healed || p.place == nil || p.place.Machines == nil {
 			continue
@@ -31,13 +30,13 @@ func (w *world) takeTasks(p *enginePool) {
 		}
 		of := serving[w.Random.IntN(len(serving))]
 		w.Time.Sleep(w.UpTo(dispatchTime))
-		if p.paused || w.Healed || w.TasksOf(p.id, of.ID) >= 2 {
+		if p.paused || w.Healed || w.TasksOf(p.Id, of.ID) >= 2 {
 			continue
 		}
-		t := &harness.ReplicaTask{Ref: run.Ref{Tenant: harness.Client.Tenant, ID: fmt.Sprintf("task-%s-%d", p.id, n)}, Pool: p.id, Replica: of.ID, Of: of.Run}
+		t := &harness.ReplicaTask{Ref: run.Ref{Tenant: harness.Client.Tenant, ID: fmt.Sprintf("task-%s-%d", p.Id, n)}, Pool: p.Id, Replica: of.ID, Of: of.Run}
 		t.Until = w.Time.Now.Add(w.UpTo(w.Longest / 4))
 		w.Tasks = append(w.Tasks, t)
-		w.fleet.taken++
+		w.Fleet.Taken++
 		w.Note("%s has a slot of replica %s until %s", t.Ref.ID, t.Replica, t.Until.Sub(harness.Start))
 	}
 }

@@ -1,10 +1,9 @@
-package simulation
+package capacity
 
 import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -41,10 +40,10 @@ type turn struct {
 
 func turnOf(r *run.Run) turn { return turn{r.Slot.Pool, turnKey(r), urgency(r)} }
 
-// checkKey checks the slot of a run with a concurrency key. The run takes it within the limit
+// CheckKey checks the slot of a run with a concurrency key. The run takes it within the limit
 // and in the order of the queue, joins the queue within its limit, and is skipped only by the
 // overflow rule.
-func (w *world) checkKey(before, r *run.Run) {
+func (w *Capacity) CheckKey(before, r *run.Run) {
 	c := r.Concurrency
 	if c == nil {
 		return
@@ -66,7 +65,7 @@ func (w *world) checkKey(before, r *run.Run) {
 		}
 	}
 	if !r.State.Terminal() && r.KeySlot.State == platform.SlotHeld && now != platform.SlotHeld {
-		if most := min(r.KeySlot.Limit, w.keyLimitOf(r)); held > most {
+		if most := min(r.KeySlot.Limit, w.jobs.KeyLimitOf(r)); held > most {
 			w.Fail("%s took a slot of key %s with %d others, want at most %d in all", r.ID, c.Key, held-1, most)
 		}
 		w.checkKeyGrant(before, r)
@@ -85,22 +84,22 @@ func (w *world) checkKey(before, r *run.Run) {
 // tookKeyAfter reports whether a run may have taken its slot of the key after a run whose job
 // has the limit. That is possible if it took it since the last check and its own job has a
 // larger limit.
-func (w *world) tookKeyAfter(r *run.Run, limit int) bool {
-	was := w.last[r.ID]
+func (w *Capacity) tookKeyAfter(r *run.Run, limit int) bool {
+	was := w.Last[r.ID]
 	return (was == nil || was.KeySlot.State != platform.SlotHeld) && r.KeySlot.Limit > limit
 }
 
 // joinedKeyAfter reports whether a run may have joined the key's queue after a run whose job
 // has the limit. That is possible if it joined since the last check and its own job has a
 // larger limit or no limit.
-func (w *world) joinedKeyAfter(r *run.Run, limit int) bool {
-	was, own := w.last[r.ID], r.Concurrency.QueueLimit
+func (w *Capacity) joinedKeyAfter(r *run.Run, limit int) bool {
+	was, own := w.Last[r.ID], r.Concurrency.QueueLimit
 	return (was == nil || was.KeySlot.State != platform.SlotQueued) && (own > limit || own == 0)
 }
 
 // checkKeyGrant checks that a run does not take a slot of its key before a queued run that is
 // more urgent, or older at the same priority.
-func (w *world) checkKeyGrant(before, r *run.Run) {
+func (w *Capacity) checkKeyGrant(before, r *run.Run) {
 	place := w.Time.Now
 	switch {
 	case before == nil:
@@ -110,11 +109,11 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 		place = before.EnteredAt
 	}
 	for _, other := range w.Records.Ordered {
-		was := w.last[other.ID]
+		was := w.Last[other.ID]
 		if other.ID == r.ID || other.KeySlot.Pool != r.KeySlot.Pool || other.KeySlot.State != platform.SlotQueued || was == nil || was.KeySlot.State != platform.SlotQueued {
 			continue
 		}
-		if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 && w.Time.Now.Sub(w.factsOf(other).keyQueuedAt) < 2*harness.Slowest {
+		if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 && w.Time.Now.Sub(w.FactsOf(other).KeyQueuedAt) < 2*harness.Slowest {
 			continue
 		}
 		theirs, mine := urgency(other), urgency(r)
@@ -127,7 +126,7 @@ func (w *world) checkKeyGrant(before, r *run.Run) {
 
 // checkOverflow checks that a skipped run names another run of its key: one that joined the
 // queue and replaced it (keep_newest), or one that was queued before it.
-func (w *world) checkOverflow(before, r *run.Run) {
+func (w *Capacity) checkOverflow(before, r *run.Run) {
 	o, c := r.Overflowed, r.Concurrency
 	by := w.Records.ByID[o.By]
 	joins := before == nil || before.KeySlot.State != platform.SlotQueued
@@ -137,7 +136,7 @@ func (w *world) checkOverflow(before, r *run.Run) {
 	case o.By == "" && o.Rule != spec.OverflowKeepNewest: // the queue was empty when it was read
 	case by == nil || by.Concurrency == nil || by.Concurrency.Key != c.Key || by.ID == r.ID:
 		w.Fail("%s was skipped for %q, want another run of key %s", r.ID, o.By, c.Key)
-	case o.Rule == spec.OverflowKeepNewest && w.last[by.ID] != nil && w.last[by.ID].KeySlot.State == platform.SlotQueued:
+	case o.Rule == spec.OverflowKeepNewest && w.Last[by.ID] != nil && w.Last[by.ID].KeySlot.State == platform.SlotQueued:
 		w.Fail("%s was replaced by %s, which was queued before", r.ID, by.ID)
 	case o.Rule == spec.OverflowKeepNewest && by.Concurrency.Overflow != spec.OverflowKeepNewest:
 		w.Fail("%s was replaced by %s, whose rule is %q", r.ID, by.ID, by.Concurrency.Overflow)
@@ -153,7 +152,7 @@ func (w *world) checkOverflow(before, r *run.Run) {
 }
 
 // checkReplaces checks that a run that joined a full queue of its key replaced another run.
-func (w *world) checkReplaces(r *run.Run) {
+func (w *Capacity) checkReplaces(r *run.Run) {
 	for _, other := range w.Records.Ordered {
 		if other.Overflowed != nil && other.Overflowed.By == r.ID {
 			return
@@ -163,14 +162,14 @@ func (w *world) checkReplaces(r *run.Run) {
 }
 
 // checkFirst checks that a replaced run was the first in the queue of its key.
-func (w *world) checkFirst(before, r *run.Run) {
+func (w *Capacity) checkFirst(before, r *run.Run) {
 	for _, other := range w.Records.Ordered {
-		was := w.last[other.ID]
+		was := w.Last[other.ID]
 		if other.KeySlot.Pool != before.KeySlot.Pool || other.KeySlot.State != platform.SlotQueued || was == nil || was.KeySlot.State != platform.SlotQueued {
 			continue
 		}
 		older := urgency(other) == urgency(r) && other.KeySlot.Since.Before(before.KeySlot.Since.Add(-2*w.Plan.Skew))
-		if (older || urgency(other) < urgency(r)) && !w.factsOf(other).keyQueuedAt.Add(w.grantSlack()).After(w.Time.Now) {
+		if (older || urgency(other) < urgency(r)) && !w.FactsOf(other).KeyQueuedAt.Add(w.grantSlack()).After(w.Time.Now) {
 			w.Fail("%s was replaced before %s, which comes first in the queue of key %s", r.ID, other.ID, r.Concurrency.Key)
 		}
 	}
@@ -178,19 +177,19 @@ func (w *world) checkFirst(before, r *run.Run) {
 
 // waitsLong reports whether a run is queued, was queued at the last check, and has been queued
 // so long that every later grant was decided with it in the queue.
-func (w *world) waitsLong(r *run.Run, at time.Time) bool {
-	was := w.last[r.ID]
-	if r.Slot.State != platform.SlotQueued || was == nil || was.Slot.State != platform.SlotQueued || r.Attempt.Number != was.Attempt.Number || rejoined(was, r) {
+func (w *Capacity) waitsLong(r *run.Run, at time.Time) bool {
+	was := w.Last[r.ID]
+	if r.Slot.State != platform.SlotQueued || was == nil || was.Slot.State != platform.SlotQueued || r.Attempt.Number != was.Attempt.Number || Rejoined(was, r) {
 		return false
 	}
 	if r.Attempt.Throttles != was.Attempt.Throttles {
 		return false // it had a slot and returned it after a throttled start
 	}
-	return !w.factsOf(r).queuedAt.Add(w.grantSlack()).After(at)
+	return !w.FactsOf(r).QueuedAt.Add(w.grantSlack()).After(at)
 }
 
 // grantSlack is how long after its decision a grant may still be committed.
-func (w *world) grantSlack() time.Duration {
+func (w *Capacity) grantSlack() time.Duration {
 	if w.Plan.SlowCommits+w.Plan.ServiceFaults > 0 {
 		return 2 * harness.Slowest
 	}

@@ -1,11 +1,10 @@
-package simulation
+package capacity
 
 import (
 	"context"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
-
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -21,10 +20,10 @@ type warmth struct {
 	records map[platform.WarmRef]warmRecord
 	// claims maps the id and version of a machine to the attempt that claimed it.
 	claims map[string]port.MachineOwner
-	// reused counts the starts of recycled machines.
-	reused int
-	// claimed counts the claims. stuck counts the claimed machines that were abandoned.
-	claimed, stuck int
+	// Reused counts the starts of recycled machines.
+	Reused int
+	// Claimed counts the claims. stuck counts the claimed machines that were abandoned.
+	Claimed, Stuck int
 }
 
 // warmRecord is a stored record, and the time since which it is in its state.
@@ -34,18 +33,18 @@ type warmRecord struct {
 }
 
 // TouchWarm implements harness.Watch. It records that a record may have changed.
-func (w *world) TouchWarm(m platform.WarmMachine) {
-	if w.warm != nil {
-		if w.warm.touched == nil {
-			w.warm.touched = map[platform.PoolRef]bool{}
+func (w *Capacity) TouchWarm(m platform.WarmMachine) {
+	if w.Warm != nil {
+		if w.Warm.touched == nil {
+			w.Warm.touched = map[platform.PoolRef]bool{}
 		}
-		w.warm.touched[platform.PoolRef{Tenant: m.Tenant, ID: m.Pool}] = true
+		w.Warm.touched[platform.PoolRef{Tenant: m.Tenant, ID: m.Pool}] = true
 	}
 }
 
 // refreshWarm reads the records of touched pools and checks their changes.
-func (w *world) refreshWarm() {
-	known := w.warm
+func (w *Capacity) refreshWarm() {
+	known := w.Warm
 	for ref := range known.touched {
 		have, err := w.Process.Store.WarmMachines(context.Background(), ref)
 		if err != nil {
@@ -73,7 +72,7 @@ func (w *world) refreshWarm() {
 }
 
 // checkRecord checks a change of a record.
-func (w *world) checkRecord(was, is platform.WarmMachine) {
+func (w *Capacity) checkRecord(was, is platform.WarmMachine) {
 	if was.Phase == platform.WarmClaimed && is.Phase == platform.WarmClaimed && is.Recycled == was.Recycled && (was.Run != is.Run || was.Attempt != is.Attempt) {
 		w.Fail("warm machine %s of attempt %d of %s is claimed by attempt %d of %s", is.ID, was.Attempt, was.Run, is.Attempt, is.Run)
 	}
@@ -82,13 +81,13 @@ func (w *world) checkRecord(was, is platform.WarmMachine) {
 	}
 }
 
-// checkWarm checks the warm machines after an event.
-func (w *world) checkWarm() {
-	if w.warm == nil {
+// CheckWarm checks the warm machines after an event.
+func (w *Capacity) CheckWarm() {
+	if w.Warm == nil {
 		return
 	}
 	w.refreshWarm()
-	for _, p := range w.pools {
+	for _, p := range w.Pools {
 		w.checkWarmCount(p)
 	}
 	for _, m := range w.Machines.Live {
@@ -106,7 +105,7 @@ func (w *world) checkWarm() {
 
 // sweepBound limits the time of a repair by a sweep if nothing fails: two sweeps, each of which
 // waits for permits and for ending machines.
-func (w *world) sweepBound() time.Duration {
+func (w *Capacity) sweepBound() time.Duration {
 	bound := 2*w.Config.SweepInterval + 2*time.Minute
 	if w.Plan.Stuck+w.Plan.Invisible > 0 {
 		bound += 3 * time.Minute
@@ -116,36 +115,36 @@ func (w *world) sweepBound() time.Duration {
 
 // settledSince returns the latest time of a pool change that sweeps must have applied by now.
 // Later changes may not be applied yet.
-func (w *world) settledSince() time.Time {
+func (w *Capacity) settledSince() time.Time {
 	bound := w.sweepBound() + 2*w.Plan.Skew
-	if !w.calm() {
-		bound += w.patience()
+	if !w.Calm() {
+		bound += w.Patience()
 	}
 	return w.Time.Now.Add(-bound)
 }
 
 // checkWarmCount checks that a pool has at most its maximum of unclaimed warm machines.
-func (w *world) checkWarmCount(p *pool) {
+func (w *Capacity) checkWarmCount(p *pool) {
 	most, _ := p.warmLimits(w.settledSince())
 	have := 0
-	for of, r := range w.warm.records {
-		if of.Pool != p.id || r.Phase != platform.WarmCreating && r.Phase != platform.WarmReady && r.Phase != platform.WarmRecycling {
+	for of, r := range w.Warm.records {
+		if of.Pool != p.Id || r.Phase != platform.WarmCreating && r.Phase != platform.WarmReady && r.Phase != platform.WarmRecycling {
 			continue
 		}
 		if m := w.Machines.ByID[r.Machine.ID]; m == nil || (m.Alive() || m.IsKept()) && !m.Destroyed {
 			have++
 		}
 	}
-	if have > most && w.calm() {
-		w.Fail("pool %s has %d warm machines, want at most %d", p.id, have, most)
+	if have > most && w.Calm() {
+		w.Fail("pool %s has %d warm machines, want at most %d", p.Id, have, most)
 	}
 }
 
 // checkIdleMachine checks that a machine without an attempt does not outlive its record, its
 // pool or its maximum age.
-func (w *world) checkIdleMachine(m *machines.Machine) {
+func (w *Capacity) checkIdleMachine(m *machines.Machine) {
 	of := m.Warm.Spec.Warm
-	record, ok := w.warm.records[of]
+	record, ok := w.Warm.records[of]
 	switch {
 	case ok:
 		m.Warm.StrayAt = time.Time{}
@@ -153,7 +152,7 @@ func (w *world) checkIdleMachine(m *machines.Machine) {
 		m.Warm.StrayAt = w.Time.Now
 	}
 	bound := w.sweepBound()
-	late := func(since time.Time) time.Duration { return w.overdue(since, bound, bound+w.patience()) }
+	late := func(since time.Time) time.Duration { return w.Overdue(since, bound, bound+w.Patience()) }
 	if d := late(m.Warm.StrayAt); d > 0 {
 		w.Fail("warm machine %s has no record and exists %s too long", m.ID, d)
 	}
@@ -162,7 +161,7 @@ func (w *world) checkIdleMachine(m *machines.Machine) {
 	}
 	p := w.poolOf(of.Pool)
 	if d := late(p.warmOff()); d > 0 {
-		w.Fail("warm machine %s outlives those of pool %s by %s", m.ID, p.id, d)
+		w.Fail("warm machine %s outlives those of pool %s by %s", m.ID, p.Id, d)
 	}
 	_, age := p.warmLimits(w.settledSince())
 	if d := late(m.Warm.CreatedAt.Add(age)); d > 0 && age > 0 {
@@ -173,21 +172,21 @@ func (w *world) checkIdleMachine(m *machines.Machine) {
 	}
 }
 
-// checkClaims checks the claim in a changed run.
-func (w *world) checkClaims(before, r *run.Run) {
-	if w.warm == nil {
+// CheckClaims checks the claim in a changed run.
+func (w *Capacity) CheckClaims(before, r *run.Run) {
+	if w.Warm == nil {
 		return
 	}
 	if claim := r.Attempt.Warm; claim != nil {
 		owner := port.MachineOwner{Tenant: r.Tenant, RunID: r.ID, Attempt: r.Attempt.Number}
-		if w.warm.claims == nil {
-			w.warm.claims = map[string]port.MachineOwner{}
+		if w.Warm.claims == nil {
+			w.Warm.claims = map[string]port.MachineOwner{}
 		}
 		id := claim.Machine.ID + " " + claim.Machine.Version
-		switch by, ok := w.warm.claims[id]; {
+		switch by, ok := w.Warm.claims[id]; {
 		case !ok:
-			w.warm.claims[id] = owner
-			w.warm.claimed++
+			w.Warm.claims[id] = owner
+			w.Warm.Claimed++
 		case by != owner:
 			w.Fail("warm machine %s is claimed by attempt %d of %s, and by attempt %d of %s", claim.Machine.ID, by.Attempt, by.RunID, r.Attempt.Number, r.ID)
 		}
@@ -196,7 +195,7 @@ func (w *world) checkClaims(before, r *run.Run) {
 		return
 	}
 	if given := r.Attempt.StuckWarm - before.Attempt.StuckWarm; given != 0 {
-		w.warm.stuck += given
+		w.Warm.Stuck += given
 	}
 	if given := before.Attempt.Warm; given != nil && (r.Attempt.Warm == nil || r.Attempt.Warm.ID != given.ID) {
 		if m := w.Machines.ByID[given.Machine.ID]; m.Alive() || !m.RanAt.IsZero() {
@@ -214,12 +213,12 @@ func (w *world) checkClaims(before, r *run.Run) {
 // mostStuck limits the warm machines that an attempt abandons.
 const mostStuck = 2
 
-// gaveUp reports whether the attempt has abandoned its claimed machine since the previous
+// GaveUp reports whether the attempt has abandoned its claimed machine since the previous
 // version.
-func gaveUp(before, r *run.Run) bool { return r.Attempt.StuckWarm > before.Attempt.StuckWarm }
+func GaveUp(before, r *run.Run) bool { return r.Attempt.StuckWarm > before.Attempt.StuckWarm }
 
 // checkClaimDeadline checks that a claimed machine runs by its start deadline or is abandoned.
-func (w *world) checkClaimDeadline(r *run.Run) {
+func (w *Capacity) checkClaimDeadline(r *run.Run) {
 	claim := r.Attempt.Warm
 	if r.State != run.ContainerCreating || claim == nil {
 		return
@@ -233,13 +232,13 @@ func (w *world) checkClaimDeadline(r *run.Run) {
 	if w.Plan.Stuck+w.Plan.Invisible+w.WarmWays.Slow == 0 && w.Plan.Throttles == 0 {
 		bound = w.Config.DestroyWait + 5*time.Second
 	}
-	if late := w.overdue(by, bound, bound+w.patience()); late > 0 {
+	if late := w.Overdue(by, bound, bound+w.Patience()); late > 0 {
 		w.Fail("attempt %d of %s waits %s too long for warm machine %s", r.Attempt.Number, r.ID, late, claim.Machine.ID)
 	}
 }
 
 // CheckStartWarm implements machines.Checks. It checks that a machine is started for the attempt that claimed it.
-func (w *world) CheckStartWarm(m *machines.Machine, spec port.LaunchSpec) {
+func (w *Capacity) CheckStartWarm(m *machines.Machine, spec port.LaunchSpec) {
 	if m.Warm.Owned {
 		w.Fail("warm machine %s of attempt %d of %s is started for attempt %d of %s", m.ID, m.Spec.Owner.Attempt, m.Spec.Owner.RunID, spec.Owner.Attempt, spec.Owner.RunID)
 	}
@@ -256,10 +255,10 @@ func (w *world) CheckStartWarm(m *machines.Machine, spec port.LaunchSpec) {
 	}
 }
 
-// mayGiveUp reports whether an attempt may destroy the claimed machine that it needs: the host
+// MayGiveUp reports whether an attempt may destroy the claimed machine that it needs: the host
 // has refused the start, or the start deadline has passed. A program that starts after the
 // deadline may be ended.
-func (w *world) mayGiveUp(r run.Run, m *machines.Machine) bool {
+func (w *Capacity) MayGiveUp(r run.Run, m *machines.Machine) bool {
 	claim := r.Attempt.Warm
 	if m.Warm == nil || claim == nil || claim.Machine.ID != m.ID {
 		return false
@@ -270,8 +269,8 @@ func (w *world) mayGiveUp(r run.Run, m *machines.Machine) bool {
 	return m.Warm.Refused || !w.Time.Now.Add(2*w.Plan.Skew).Before(claim.StartBy)
 }
 
-// checkDestroyIdle checks that no attempt needs a machine on which no attempt was started.
-func (w *world) checkDestroyIdle(m *machines.Machine) {
+// CheckDestroyIdle checks that no attempt needs a machine on which no attempt was started.
+func (w *Capacity) CheckDestroyIdle(m *machines.Machine) {
 	var stored []platform.WarmMachine
 	of := m.Warm.Spec.Warm
 	w.Observe(func() {
@@ -282,7 +281,7 @@ func (w *world) checkDestroyIdle(m *machines.Machine) {
 			continue
 		}
 		r, ok := w.StoredRun(port.MachineOwner{Tenant: of.Tenant, RunID: record.Run})
-		if record.Phase == platform.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.mayGiveUp(r, m) {
+		if record.Phase == platform.WarmReady || ok && r.Claims(record) && r.IsCurrent(record.Attempt) && !w.MayGiveUp(r, m) {
 			w.Fail("warm machine %s is destroyed while its record is %s by attempt %d of %s", m.ID, record.Phase, record.Attempt, record.Run)
 		}
 	}
@@ -290,13 +289,13 @@ func (w *world) checkDestroyIdle(m *machines.Machine) {
 
 // CheckCold implements machines.Checks. It checks that a machine is created for an attempt only if no warm machine is ready
 // for it.
-func (w *world) CheckCold(spec port.LaunchSpec) {
+func (w *Capacity) CheckCold(spec port.LaunchSpec) {
 	r, ok := w.StoredRun(spec.Owner)
-	if !ok || !w.calm() || !r.MayClaim() || r.Attempt.Number != spec.Owner.Attempt {
+	if !ok || !w.Calm() || !r.MayClaim() || r.Attempt.Number != spec.Owner.Attempt {
 		return
 	}
 	key := platform.WarmKey{Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB, Region: spec.Region}
-	for of, record := range w.warm.records {
+	for of, record := range w.Warm.records {
 		m := w.Machines.ByID[record.Machine.ID]
 		long := w.Time.Now.Sub(record.since) > 30*time.Second+2*w.Plan.Skew
 		if of.Pool == r.Slot.Pool && record.Claimable(key, spec.Placement) && long && m.Alive() && w.poolOf(of.Pool).warmOff().IsZero() {
@@ -305,20 +304,20 @@ func (w *world) CheckCold(spec port.LaunchSpec) {
 	}
 }
 
-// warmLeft returns the id of a remaining record, or "". A deleted pool can leave the record of
+// WarmLeft returns the id of a remaining record, or "". A deleted pool can leave the record of
 // a creation that failed with its process.
-func (w *world) warmLeft() string {
-	for of := range w.warm.records {
-		if of.Pool != spare || w.calm() {
+func (w *Capacity) WarmLeft() string {
+	for of := range w.Warm.records {
+		if of.Pool != spare || w.Calm() {
 			return of.ID
 		}
 	}
 	return ""
 }
 
-// givenUp returns the number of warm machines that the attempt has abandoned.
-func (w *world) givenUp(of port.MachineOwner) int {
-	if w.warm == nil {
+// GivenUp returns the number of warm machines that the attempt has abandoned.
+func (w *Capacity) GivenUp(of port.MachineOwner) int {
+	if w.Warm == nil {
 		return 0
 	}
 	r, ok := w.StoredRun(of)

@@ -1,11 +1,10 @@
-package simulation
+package capacity
 
 import (
 	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -25,25 +24,25 @@ func (f *turnFacts) since(at time.Time) bool {
 	return len(f.at) > 0 && !f.at[len(f.at)-1].Before(at)
 }
 
-func (w *world) turnsOf(t turn) *turnFacts {
+func (w *Capacity) turnsOf(t turn) *turnFacts {
 	if w.turns[t] == nil {
 		w.turns[t] = &turnFacts{}
 	}
 	return w.turns[t]
 }
 
-// rejoined reports whether a queued run has left the queue and joined it again since the
+// Rejoined reports whether a queued run has left the queue and joined it again since the
 // previous version of its record.
-func rejoined(before, r *run.Run) bool {
+func Rejoined(before, r *run.Run) bool {
 	return before.Slot.State == platform.SlotQueued && r.Slot.State == platform.SlotQueued &&
 		(before.Slot.Round != r.Slot.Round || !before.Slot.Since.Equal(r.Slot.Since))
 }
 
-// noteTurns records the turns of changed runs. A run whose constraints are not met gets a slot
+// NoteTurns records the turns of changed runs. A run whose constraints are not met gets a slot
 // and returns it in one event.
-func (w *world) noteTurns(changed []*run.Run) {
+func (w *Capacity) NoteTurns(changed []*run.Run) {
 	for _, r := range changed {
-		before, of := w.last[r.ID], turnOf(r)
+		before, of := w.Last[r.ID], turnOf(r)
 		var turned bool
 		switch {
 		case before == nil || before.Slot.State != platform.SlotQueued:
@@ -53,7 +52,7 @@ func (w *world) noteTurns(changed []*run.Run) {
 			turned = r.State != run.Cancelled && (r.Fault == nil || r.Fault.Code != fault.QueueTimeout)
 			w.turnsOf(of).forfeited = w.turnsOf(of).forfeited || !turned
 		default:
-			turned = rejoined(before, r)
+			turned = Rejoined(before, r)
 		}
 		if f := w.turnsOf(of); turned {
 			f.at = append(f.at, w.Time.Now)
@@ -67,18 +66,18 @@ func (w *world) noteTurns(changed []*run.Run) {
 	}
 }
 
-// checkGrant checks the order in which a run takes a slot of its pool. It must not take one
+// CheckGrant checks the order in which a run takes a slot of its pool. It must not take one
 // before a more urgent run, before a run of its key that joined the queue earlier, or out of
 // turn: with the third turn of its key while another key waits. The last turn of a round and
 // the first of the next can belong to one key, so two are in order. A run without a key has its
 // own turn, after the next turn of each key that was queued when it joined.
-func (w *world) checkGrant(before, r *run.Run) {
-	if w.throttled || w.Mixed() {
+func (w *Capacity) CheckGrant(before, r *run.Run) {
+	if w.Throttled || w.Mixed() {
 		return // a throttled start returns to its earlier place
 	}
 	mine, joined := turnOf(r), w.Time.Now
 	if before.Slot.State == platform.SlotQueued {
-		joined = w.factsOf(r).queuedAt
+		joined = w.FactsOf(r).QueuedAt
 	}
 	for _, other := range w.Records.Ordered {
 		theirs := turnOf(other)
@@ -91,7 +90,7 @@ func (w *world) checkGrant(before, r *run.Run) {
 			w.Fail("%s got a slot before the more urgent %s", r.ID, other.ID)
 		case theirs == mine && mine.key != "":
 			if w.waitedBefore(other, joined) {
-				w.Fail("%s of %q got a slot before %s, which joined the queue at %s", r.ID, mine.key, other.ID, w.factsOf(other).queuedAt.Sub(harness.Start))
+				w.Fail("%s of %q got a slot before %s, which joined the queue at %s", r.ID, mine.key, other.ID, w.FactsOf(other).QueuedAt.Sub(harness.Start))
 			}
 		case theirs == mine:
 			if asked := other.Slot.Since; asked.Before(r.Slot.RequestedAt.Add(-2*w.Plan.Skew)) && w.waitedBefore(other, joined) {
@@ -101,7 +100,7 @@ func (w *world) checkGrant(before, r *run.Run) {
 		case mine.key == "":
 			// Within one round both are ordered by age, according to the clocks of two hosts.
 			if w.waitedBefore(other, joined.Add(-2*w.Plan.Skew)) && !keys.since(joined) {
-				w.Fail("%s got a slot before %s of %q, which has waited for its turn since %s", r.ID, other.ID, theirs.key, w.factsOf(other).queuedAt.Sub(harness.Start))
+				w.Fail("%s got a slot before %s of %q, which has waited for its turn since %s", r.ID, other.ID, theirs.key, w.FactsOf(other).QueuedAt.Sub(harness.Start))
 			}
 		case len(at) == 3 && w.waitedBefore(other, at[0]) && (theirs.key == "" || !keys.since(at[0])):
 			w.Fail("%s got a slot, the third of %q since %s, before %s", r.ID, mine.key, at[0].Sub(harness.Start), other.ID)
@@ -110,6 +109,6 @@ func (w *world) checkGrant(before, r *run.Run) {
 }
 
 // waitedBefore reports whether a queued run was already in the queue before the time.
-func (w *world) waitedBefore(r *run.Run, at time.Time) bool {
-	return w.factsOf(r).queuedAt.Add(w.grantSlack()).Before(at)
+func (w *Capacity) waitedBefore(r *run.Run, at time.Time) bool {
+	return w.FactsOf(r).QueuedAt.Add(w.grantSlack()).Before(at)
 }

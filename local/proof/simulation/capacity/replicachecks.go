@@ -1,4 +1,4 @@
-package simulation
+package capacity
 
 import (
 	"encoding/json"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
-
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -24,31 +23,31 @@ type owed struct {
 
 // SetsWritten implements harness.Watch. It checks the replica sets that a call has saved or removed. err is the result of
 // the call.
-func (w *world) SetsWritten(err error, saved, removed []port.Resource) {
-	if w.fleet == nil {
+func (w *Capacity) SetsWritten(err error, saved, removed []port.Resource) {
+	if w.Fleet == nil {
 		return
 	}
-	for _, p := range w.fleet.pools {
-		of := func(r port.Resource) bool { return r.Kind == "replicas" && r.ID == p.id }
+	for _, p := range w.Fleet.Pools {
+		of := func(r port.Resource) bool { return r.Kind == "replicas" && r.ID == p.Id }
 		i := slices.IndexFunc(saved, of)
 		if p.touched = p.touched || (i >= 0 || slices.ContainsFunc(removed, of)) && (err != nil || i < 0); i < 0 || err != nil {
 			continue
 		}
 		var after fleet.ReplicaSet
 		if err := json.Unmarshal(saved[i].Document, &after); err != nil {
-			w.Fail("cannot read the replicas of %s: %v", p.id, err)
+			w.Fail("cannot read the replicas of %s: %v", p.Id, err)
 		}
 		w.checkSet(p, after)
 		p.set = after
 	}
 }
 
-// checkFleet checks the replicas of all pools after an event.
-func (w *world) checkFleet() {
-	if w.fleet == nil {
+// CheckFleet checks the replicas of all pools after an event.
+func (w *Capacity) CheckFleet() {
+	if w.Fleet == nil {
 		return
 	}
-	for _, p := range w.fleet.pools {
+	for _, p := range w.Fleet.Pools {
 		if p.touched && !w.Process.Crashed {
 			p.set, _ = w.storedSet(p)
 			p.touched = false
@@ -58,7 +57,7 @@ func (w *world) checkFleet() {
 }
 
 // numberOf returns the number in a replica's id, from 1.
-func (w *world) numberOf(r fleet.Replica) int {
+func (w *Capacity) numberOf(r fleet.Replica) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(r.ID, "r"))
 	if err != nil {
 		w.Fail("replica %q has no number", r.ID)
@@ -68,7 +67,7 @@ func (w *world) numberOf(r fleet.Replica) int {
 
 // checkSet checks a change of a pool's replica set. It has no more replicas than the permitted
 // settings allow, and replicas with old settings are replaced one after another.
-func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
+func (w *Capacity) checkSet(p *enginePool, after fleet.ReplicaSet) {
 	least, most := p.counts(w.Time.Now.Add(-w.lookupSlack()))
 	before := map[string]fleet.Replica{}
 	for _, r := range p.set.Replicas {
@@ -78,10 +77,10 @@ func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
 		n, was := w.numberOf(r), before[r.ID]
 		changes := was.Phase != r.Phase || was.Number != r.Number // a replica left by a deleted pool has not ended yet
 		if leaves := r.Phase == fleet.ReplicaDraining || r.Phase == fleet.ReplicaEnding; n > most && !leaves && changes {
-			w.Fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.id, r.Phase, most)
+			w.Fail("replica %s of %s is %s, want at most %d replicas", r.ID, p.Id, r.Phase, most)
 		}
 		if was.Number > r.Number {
-			w.Fail("replica %s of %s went back from run %d to %d", r.ID, p.id, was.Number, r.Number)
+			w.Fail("replica %s of %s went back from run %d to %d", r.ID, p.Id, was.Number, r.Number)
 		}
 		if was.Phase != fleet.ReplicaServing || r.Phase != fleet.ReplicaDraining || n > least {
 			continue
@@ -91,20 +90,20 @@ func (w *world) checkSet(p *enginePool, after fleet.ReplicaSet) {
 		}
 		for _, other := range after.Replicas {
 			if other.ID != r.ID && w.numberOf(other) <= least && other.Phase != fleet.ReplicaServing {
-				w.Fail("replica %s of %s drains while %s is %s, want one after the other", r.ID, p.id, other.ID, other.Phase)
+				w.Fail("replica %s of %s drains while %s is %s, want one after the other", r.ID, p.Id, other.ID, other.Phase)
 			}
 		}
 	}
 }
 
-// checkReplica checks a change of a replica's run. A replica has one run at a time, and the
+// CheckReplica checks a change of a replica's run. A replica has one run at a time, and the
 // pool does not end the run while tasks have its slots.
-func (w *world) checkReplica(before, r *run.Run) {
+func (w *Capacity) CheckReplica(before, r *run.Run) {
 	if r.Serves == nil {
 		return
 	}
 	if before == nil {
-		w.fleet.started++
+		w.Fleet.Started++
 		for _, other := range w.Records.Ordered {
 			// A run that has already ended may have ended before the other was created.
 			if other.ID != r.ID && other.Serves != nil && *other.Serves == *r.Serves && !other.State.Terminal() && !r.State.Terminal() {
@@ -115,7 +114,7 @@ func (w *world) checkReplica(before, r *run.Run) {
 	if r.Cancel == nil || r.Cancel.By != "pool:"+r.Serves.Pool || before != nil && before.Cancel != nil {
 		return
 	}
-	w.fleet.drained++
+	w.Fleet.Drained++
 	if w.Plan.Skew > 0 { // by another host's clock it may have drained for longer
 		return
 	}
@@ -131,15 +130,15 @@ func (w *world) checkReplica(before, r *run.Run) {
 
 // endedByDeletion reports whether the end of a replica's run was decided while its pool did not
 // exist. The keeper may store and carry out that decision after the pool was created again.
-func (w *world) endedByDeletion(r *run.Run) bool {
-	for _, p := range w.fleet.pools {
-		if p.id != r.Serves.Pool || p.deletedFrom.IsZero() {
+func (w *Capacity) endedByDeletion(r *run.Run) bool {
+	for _, p := range w.Fleet.Pools {
+		if p.Id != r.Serves.Pool || p.deletedFrom.IsZero() {
 			continue
 		}
 		set, _ := w.storedSet(p)
 		return slices.ContainsFunc(set.Replicas, func(one fleet.Replica) bool {
-			exists := p.createdAt.After(p.deletedFrom)
-			return one.Run == r.ID && one.Phase == fleet.ReplicaEnding && !one.Since.Before(p.deletedFrom) && !(exists && one.Since.After(p.createdAt))
+			exists := p.CreatedAt.After(p.deletedFrom)
+			return one.Run == r.ID && one.Phase == fleet.ReplicaEnding && !one.Since.Before(p.deletedFrom) && !(exists && one.Since.After(p.CreatedAt))
 		})
 	}
 	return false
@@ -147,7 +146,7 @@ func (w *world) endedByDeletion(r *run.Run) bool {
 
 // checkOwed checks that keepers do the next step for each replica in time, and that no run
 // remains of a replica that the pool does not have.
-func (w *world) checkOwed(p *enginePool) {
+func (w *Capacity) checkOwed(p *enginePool) {
 	now := map[string]string{}
 	least, most := p.counts(w.Time.Now)
 	for _, r := range p.set.Replicas {
@@ -156,7 +155,7 @@ func (w *world) checkOwed(p *enginePool) {
 		}
 	}
 	for _, r := range w.Records.Ordered {
-		if r.Serves == nil || r.Serves.Pool != p.id || r.State.Terminal() || r.Cancel != nil {
+		if r.Serves == nil || r.Serves.Pool != p.Id || r.State.Terminal() || r.Cancel != nil {
 			continue
 		}
 		i := slices.IndexFunc(p.set.Replicas, func(of fleet.Replica) bool { return of.ID == r.Serves.Replica })
@@ -180,8 +179,8 @@ func (w *world) checkOwed(p *enginePool) {
 		if _, known := p.owed[id]; !known {
 			p.owed[id] = owed{what, w.Time.Now}
 		}
-		if late := w.overdue(p.owed[id].since, bound, bound+w.patience()); late > 0 {
-			w.Fail("%s of %s waits %s too long for %s", id, p.id, late, what)
+		if late := w.Overdue(p.owed[id].since, bound, bound+w.Patience()); late > 0 {
+			w.Fail("%s of %s waits %s too long for %s", id, p.Id, late, what)
 		}
 	}
 }
@@ -191,7 +190,7 @@ const drainTime = 5 * time.Second
 
 // owedTo returns the action that a replica awaits from a keeper; empty if there is no such
 // action. spare means that the pool does not need the replica.
-func (w *world) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
+func (w *Capacity) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
 	of := w.Records.ByID[r.Run]
 	over := of != nil && of.State.Terminal()
 	switch {
@@ -205,7 +204,7 @@ func (w *world) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
 		return fmt.Sprintf("the creation of its run %d", r.Number)
 	case r.Phase == fleet.ReplicaStarting && of != nil && of.State == run.Running && of.EndRequest() == nil && w.addressed(of):
 		return "its address"
-	case r.Phase == fleet.ReplicaDraining && w.TasksOf(p.id, r.ID) == 0:
+	case r.Phase == fleet.ReplicaDraining && w.TasksOf(p.Id, r.ID) == 0:
 		return "the end of " + r.Run
 	case r.Phase == fleet.ReplicaEnding && of != nil && of.Cancel == nil:
 		return "the request that " + r.Run + " ends"
@@ -214,7 +213,7 @@ func (w *world) owedTo(p *enginePool, r fleet.Replica, spare bool) string {
 }
 
 // addressed reports whether the platform shows the machine of a run with its address.
-func (w *world) addressed(r *run.Run) bool {
+func (w *Capacity) addressed(r *run.Run) bool {
 	if w.Config.Runners.Shares(platform.Placement{}) {
 		return true
 	}
@@ -222,21 +221,21 @@ func (w *world) addressed(r *run.Run) bool {
 	return m != nil && m.Alive() && !w.Time.Now.Before(m.AddressedAt) && !w.Time.Now.Before(m.VisibleAt)
 }
 
-// missing describes a pool without its number of replicas with the current settings, each on a
+// Missing describes a pool without its number of replicas with the current settings, each on a
 // machine. It returns "" if every pool has them.
-func (w *world) missing() string {
-	for _, p := range w.fleet.pools {
+func (w *Capacity) Missing() string {
+	for _, p := range w.Fleet.Pools {
 		set, _ := w.storedSet(p)
 		if p.place == nil || p.place.Machines == nil || len(set.Replicas) != p.place.Machines.Count {
-			return fmt.Sprintf("%s has %d replicas, want those of %+v", p.id, len(set.Replicas), p.place)
+			return fmt.Sprintf("%s has %d replicas, want those of %+v", p.Id, len(set.Replicas), p.place)
 		}
 		for _, r := range set.Replicas {
 			of := w.Records.ByID[r.Run]
 			if r.Phase != fleet.ReplicaServing || r.URL == "" || of == nil || of.State != run.Running || r.Model != p.place.Model || r.AskedPort != p.place.Machines.Port {
-				return fmt.Sprintf("replica %s of %s is %+v", r.ID, p.id, r)
+				return fmt.Sprintf("replica %s of %s is %+v", r.ID, p.Id, r)
 			}
 			if m := w.Machines.ByID[of.Attempt.Machine.ID]; m == nil || !m.Alive() {
-				return fmt.Sprintf("replica %s of %s has no machine", r.ID, p.id)
+				return fmt.Sprintf("replica %s of %s has no machine", r.ID, p.Id)
 			}
 		}
 	}
