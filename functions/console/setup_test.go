@@ -150,7 +150,7 @@ func setupWith(t *testing.T, tasksOf func(apitest.Parts) app.SystemTasks, more .
 			further = append(further, each(parts, s)...)
 		}
 		return slices.Concat(
-			further, runs.Routes(s.Definitions, s.Explanations), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), callback.Routes(s.Workers, s.Intake), download.Routes(s.Downloads), registry.Routes(s.Artifacts),
+			further, runs.Routes(s.Definitions, s.Explanations), runs.ChildRoutes(s.Children), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), callback.Routes(s.Workers, s.Intake), download.Routes(s.Downloads), registry.Routes(s.Artifacts),
 			tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, ""),
 			console.Routes(page.Config{
 				Sessions: session.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",

@@ -1,5 +1,5 @@
 // Package runs serves POST /v1/runs, which starts a program without a stored job. It also
-// serves the plan of a run, which creates no run, and the explanation of a run.
+// serves the plan of a run, which creates no run, and the explanation and the children of a run.
 //
 // A 202 means that the run and its input are stored. A repeated request with the same
 // Idempotency-Key returns 200 and the same ids, in any state of the run.

@@ -38,7 +38,7 @@ func setup(t *testing.T, exec bool) *apitest.Stage {
 	t.Helper()
 	parts := apitest.NewParts(t)
 	return apitest.New(t, parts, func(s *app.System) []httpkit.Route {
-		return append(append(runs.Routes(s.Definitions, s.Explanations), callback.Routes(s.Workers, s.Intake)...), tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, "")...)
+		return append(append(slices.Concat(runs.Routes(s.Definitions, s.Explanations), runs.ChildRoutes(s.Children)), callback.Routes(s.Workers, s.Intake)...), tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, "")...)
 	}, func(s *apitest.Settings) {
 		s.Service.Host.Exec = exec
 		s.Server.Tokens = optional{access.Full("dev", token, apitest.Tenant, "main")}

@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/app/children"
 	"github.com/sortie-dev/sortie/shared/app/downloads"
 	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
@@ -43,6 +44,7 @@ type System struct {
 	Intake       *logs.Intake
 	Jobs         *jobs.Jobs
 	Explanations *jobs.Explanations
+	Children     *children.Reader
 	Pools        *pools.Pools
 	Reports      *runs.MachineReports
 	Artifacts    *artifacts.Registry
@@ -101,6 +103,7 @@ func NewSystem(
 	s.Firing = runs.NewFiring(life, schedules)
 	s.Jobs = jobs.New(s.Definitions, s.Firing, documents.Job)
 	s.Explanations = jobs.NewExplanations(s.Definitions)
+	s.Children = ChildReader(records)
 	s.Pools = Pools(life, documents.Pool, health, record, config)
 	s.Reports = runs.NewMachineReports(machines)
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)

@@ -32,6 +32,13 @@ func Children(c runs.Creations, config runs.Config) runs.Children {
 	return children.New(c, c.Store(), items.New(c.Store(), now), now, log, config.SweepWorkers)
 }
 
+// ChildReader returns the Reader of the children of runs.
+func ChildReader(records *runs.Records) *children.Reader {
+	found := runs.NewTasks(records)
+	store, now := found.Reads()
+	return children.NewReader(found, store, items.New(store, now), now)
+}
+
 // Drains returns the drains of the pools of a lifecycle.
 func Drains(life *runs.Lifecycle, config runs.Config) *pools.Drains {
 	runs := runs.NewCommits(life)

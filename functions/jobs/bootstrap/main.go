@@ -24,6 +24,6 @@ func main() {
 	firing := runs.NewFiring(programs.Lifecycle, deployed.Schedules(p))
 	p.ServeHTTP(slices.Concat(
 		jobs.Routes(stored.New(definitions, firing, api.JobDocument), runs.NewQueries(programs.Records), explanations),
-		runroutes.Routes(definitions, explanations),
+		runroutes.Routes(definitions, explanations), runroutes.ChildRoutes(app.ChildReader(programs.Records)),
 	), deployed.ClientTokens(p))
 }

@@ -83,6 +83,10 @@ func failedChildren(c *Case) {
 	if got := states(c.results(parent)); parent.State != "Failed" || parent.Fault == nil || parent.Fault.Code != "CHILDREN_FAILED" || got != "succeeded failed skipped skipped" {
 		c.T.Fatalf("got %s, %+v and children %q", parent.State, parent.Fault, got)
 	}
+	list, _ := send[contract.RunChildren](c, http.MethodGet, "/v1/runs/"+url.PathEscape(parent.RunID)+"/children?state=failed", "", http.StatusOK)
+	if len(list.Children) != 1 || list.Children[0].Item != "b" || list.Children[0].ExitCode == nil || *list.Children[0].ExitCode != 3 || list.Counts.Skipped != 2 {
+		c.T.Errorf("got the children %+v, want the failed one", list)
+	}
 	again, _ := send[contract.RetryAccepted](c, http.MethodPost, "/v1/runs/"+url.PathEscape(parent.RunID)+"/retry", `{"onlyFailed": true}`, http.StatusAccepted)
 	rest := c.ended(contract.RunAccepted{TaskID: again.TaskID, RunID: again.TaskID})
 	if results := c.results(rest); states(results) != "failed skipped skipped" || results[0].Index != 1 {

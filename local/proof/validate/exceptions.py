@@ -59,6 +59,7 @@ REASONS = {
     ("planRun", ANY): FORM,
     ("listJobs", "cursor"): CURSOR,
     ("listJobRuns", "cursor"): CURSOR,
+    ("listChildren", "cursor"): CURSOR,
     ("runJob", "scheduledAt"): AHEAD,
     ("sendJobEvents", ANY): "attributes of CloudEvents have grammars, and the binary mode has them in headers",
     ("createRun", ANY): FORM,

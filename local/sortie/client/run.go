@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -24,6 +25,27 @@ func (c *Client) Run(ctx context.Context, document json.RawMessage, key string) 
 // Task reads a task. The id is a task id or a run id.
 func (c *Client) Task(ctx context.Context, id string) (contract.Task, error) {
 	return ask[contract.Task](ctx, c, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id), repeat: true})
+}
+
+// ChildrenPage selects a page of the children of a run. The zero value is the first page, of the
+// server's default size.
+type ChildrenPage struct {
+	State, Cursor string
+	Limit         int
+}
+
+// Children reads a page of the children of a run, in the order of their items.
+func (c *Client) Children(ctx context.Context, id string, page ChildrenPage) (contract.RunChildren, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{"state": page.State, "cursor": page.Cursor} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if page.Limit > 0 {
+		query.Set("limit", strconv.Itoa(page.Limit))
+	}
+	return ask[contract.RunChildren](ctx, c, call{method: http.MethodGet, path: "v1/runs/" + url.PathEscape(id) + "/children", query: query, repeat: true})
 }
 
 // submit sends a request with an Idempotency-Key and retries if the response was lost. If the

@@ -192,7 +192,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	routes := slices.Concat(
 		activity.Routes(s.tally), console.Routes(pages), console.DocsRoutes(), export.Routes(s.system.Requests, s.webhooks), callback.Routes(s.system.Workers, s.system.Intake), status.Routes(s.system.Queries, status.MaxWait),
 		download.Routes(s.system.Downloads),
-		runroutes.Routes(s.system.Definitions, s.system.Explanations),
+		runroutes.Routes(s.system.Definitions, s.system.Explanations), runroutes.ChildRoutes(s.system.Children),
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
 		tasks.ReadyRoutes(tasks.NewReadiness(s.store.Probe, s.clock), s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),

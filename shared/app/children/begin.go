@@ -116,7 +116,7 @@ type result struct {
 	Index int             `json:"index"`
 	Item  json.RawMessage `json:"item"`
 	RunID string          `json:"runId,omitempty"`
-	State string          `json:"state"`
+	State fan.Status      `json:"state"`
 	// Result is the output of the child, if that is small JSON.
 	Result json.RawMessage `json:"result,omitempty"`
 	Output *resultOutput   `json:"output,omitempty"`
@@ -134,8 +134,6 @@ type resultFault struct {
 	Message string     `json:"message"`
 }
 
-var states = map[fan.End]string{fan.Succeeded: "succeeded", fan.Failed: "failed", fan.Cancelled: "cancelled", fan.Skipped: "skipped"}
-
 // Results returns the results of the children of a run whose children have ended: a line of JSON
 // for each, in order. The lines after maxResults bytes have no result.
 func (s *Children) Results(ctx context.Context, r run.Run) ([]byte, error) {
@@ -147,6 +145,7 @@ func (s *Children) Results(ctx context.Context, r run.Run) ([]byte, error) {
 		return nil, err
 	}
 	var found bytes.Buffer
+	statuses := r.Fan.Statuses()
 	for first := 0; first < r.Fan.Total; first += resultsPage {
 		lines := make([][]byte, min(resultsPage, r.Fan.Total-first))
 		numbers := make([]int, len(lines))
@@ -155,7 +154,7 @@ func (s *Children) Results(ctx context.Context, r run.Run) ([]byte, error) {
 		}
 		short := found.Len() > maxResults
 		err = s.each(ctx, numbers, func(ctx context.Context, n int) (err error) {
-			lines[n-first], err = s.line(ctx, r, list[n], n, short)
+			lines[n-first], err = s.line(ctx, r, list[n], n, statuses[n], short)
 			return err
 		})
 		if err != nil {
@@ -176,16 +175,12 @@ const (
 )
 
 // line returns the result of a child as JSON; a short one has no output.
-func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int, short bool) ([]byte, error) {
+func (s *Children) line(ctx context.Context, r run.Run, item fan.Item, n int, status fan.Status, short bool) ([]byte, error) {
 	text, _ := json.Marshal(item.Text) //nolint:errchkjson // a text
 	if item.Matrix != nil {
 		text = []byte(item.Text)
 	}
-	end, ended := r.Fan.EndOf(n)
-	if !ended {
-		end = fan.Skipped
-	}
-	found := result{Index: item.Index, Item: text, State: states[end]}
+	found := result{Index: item.Index, Item: text, State: status}
 	if n < r.Fan.Started {
 		found.RunID = fan.RunID(r.ID, n)
 		child, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: found.RunID})

@@ -190,17 +190,22 @@ func (s *Children) create(ctx context.Context, r run.Run, list []fan.Item, n int
 	return nil
 }
 
-// each calls do for each number. It returns the joined errors.
+// each calls do for each number, at most s.workers at a time.
 func (s *Children) each(ctx context.Context, numbers []int, do func(ctx context.Context, n int) error) error {
+	return each(ctx, s.workers, numbers, do)
+}
+
+// each calls do for each number, at most workers at a time. It returns the joined errors.
+func each(ctx context.Context, workers int, numbers []int, do func(ctx context.Context, n int) error) error {
 	var failed []error
-	if s.workers <= 1 || len(numbers) == 1 {
+	if workers <= 1 || len(numbers) == 1 {
 		for _, n := range numbers {
 			failed = append(failed, do(ctx, n))
 		}
 		return errors.Join(failed...)
 	}
 	var group errgroup.Group
-	group.SetLimit(s.workers)
+	group.SetLimit(workers)
 	var mu sync.Mutex
 	for _, n := range numbers {
 		group.Go(func() error {

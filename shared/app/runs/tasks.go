@@ -3,6 +3,7 @@ package runs
 import (
 	"context"
 
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -18,6 +19,9 @@ func NewTasks(records *Records) Tasks { return Tasks{records} }
 func (t Tasks) Find(ctx context.Context, who port.Identity, taskID string) (run.Run, error) {
 	return t.records.find(ctx, who, taskID)
 }
+
+// Reads returns the store of the tasks and the clock of the process.
+func (t Tasks) Reads() (port.Store, clock.Clock) { return t.records.store, t.records.clock }
 
 // Watch returns a channel that is closed at the run's next commit by these Records, or at the
 // next Notify, and a function that ends the watch.

@@ -186,6 +186,42 @@ func (p Progress) EndOf(number int) (end End, ended bool) {
 	return end, end != none
 }
 
+// Status says what has become of a child.
+type Status string
+
+// The statuses.
+const (
+	StatusWaiting   Status = "waiting"
+	StatusRunning   Status = "running" // it has started and not ended
+	StatusSucceeded Status = "succeeded"
+	StatusFailed    Status = "failed"
+	StatusCancelled Status = "cancelled"
+	StatusSkipped   Status = "skipped"
+)
+
+// Statuses returns all statuses.
+func Statuses() []Status {
+	return []Status{StatusWaiting, StatusRunning, StatusSucceeded, StatusFailed, StatusCancelled, StatusSkipped}
+}
+
+var statuses = map[End]Status{none: StatusRunning, Succeeded: StatusSucceeded, Failed: StatusFailed, Cancelled: StatusCancelled, Skipped: StatusSkipped}
+
+// Statuses returns the statuses of all children, in order.
+func (p Progress) Statuses() []Status {
+	found := make([]Status, 0, p.Total)
+	for _, end := range p.ends() {
+		found = append(found, statuses[End(end)])
+	}
+	rest := StatusWaiting
+	if p.Stopped != "" {
+		rest = StatusSkipped
+	}
+	for len(found) < p.Total {
+		found = append(found, rest)
+	}
+	return found
+}
+
 // Unsuccessful returns the numbers of the children that have not succeeded, in order.
 func (p Progress) Unsuccessful() (numbers []int) {
 	for n, end := range p.ends() {

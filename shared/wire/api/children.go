@@ -2,7 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/children"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -18,6 +20,33 @@ func childrenOf(r run.Run) *contract.Children {
 		Total: c.Total, Waiting: c.Waiting, Running: c.Running, Succeeded: c.Succeeded, Failed: c.Failed, Cancelled: c.Cancelled, Skipped: c.Skipped,
 		MaxParallel: r.Work.Fan.Parallel, MaxFailures: r.Work.Fan.MaxFailures, Stopped: string(r.Fan.Stopped),
 	}
+}
+
+// RunChildren returns the wire form of a page of children.
+func RunChildren(l children.Listing) contract.RunChildren {
+	page := contract.RunChildren{Children: make([]contract.RunChild, len(l.Children)), Counts: childrenOf(l.Parent), NextCursor: l.Next}
+	for i, c := range l.Children {
+		page.Children[i] = runChild(c, l.At)
+	}
+	return page
+}
+
+func runChild(c children.Listed, now time.Time) contract.RunChild {
+	r := c.Run
+	child := contract.RunChild{
+		Index: c.Item.Index, Item: c.Item.Text, State: string(c.Status), RunID: r.ID, TaskID: r.TaskID, RunState: string(r.State),
+		Attempt: r.Attempt.Number, StartedAt: startedAt(r), EndedAt: r.EndedAt, Fault: faultOf(r.Fault),
+	}
+	if r.Attempt.Exit != nil {
+		child.ExitCode = &r.Attempt.Exit.Code
+	}
+	if !child.StartedAt.IsZero() {
+		if !r.EndedAt.IsZero() {
+			now = r.EndedAt
+		}
+		child.DurationSeconds = new(seconds(now.Sub(child.StartedAt)))
+	}
+	return child
 }
 
 // ItemValues returns the items in a request; nil if it has none.

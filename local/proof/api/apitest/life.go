@@ -51,6 +51,15 @@ func (s *Stage) Admit(t *testing.T, taskID string) {
 	}
 }
 
+// Begin admits a run that fans out, and starts its first children.
+func (s *Stage) Begin(t *testing.T, taskID string) {
+	t.Helper()
+	s.Admit(t, taskID)
+	if err := s.System.Launch(t.Context(), s.input(t, taskID, run.StepContainerCreating)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Start admits a run and starts its machine, so that it is Running. callback is the path and
 // query of its CALLBACK_URL.
 func (s *Stage) Start(t *testing.T, taskID string) (callback string) {

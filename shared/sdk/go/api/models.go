@@ -1290,6 +1290,48 @@ type ChildCounts struct {
 	Stopped string `json:"stopped,omitzero"`
 }
 
+// RunChildren is an object of the API.
+type RunChildren struct {
+	Children []RunChild   `json:"children"`
+	Counts   *ChildCounts `json:"counts,omitzero"`
+	// Value of cursor for the next page. Absent on the last page.
+	NextCursor string `json:"nextCursor,omitzero"`
+}
+
+// RunChild is an object of the API. A child of a run. runId and what follows are absent while
+// it waits, and after its record has expired.
+type RunChild struct {
+	// Index of the item in the list.
+	Index int64 `json:"index"`
+	// The item, or the values of a matrix as a JSON object.
+	Item      string     `json:"item"`
+	State     ChildState `json:"state"`
+	RunID     string     `json:"runId,omitzero"`
+	TaskID    string     `json:"taskId,omitzero"`
+	RunState  State      `json:"runState,omitzero"`
+	Attempt   *int64     `json:"attempt,omitzero"`
+	ExitCode  *int64     `json:"exitCode,omitzero"`
+	StartedAt time.Time  `json:"startedAt,omitzero"`
+	EndedAt   time.Time  `json:"endedAt,omitzero"`
+	// Time since the start of the program.
+	DurationSeconds *float64 `json:"durationSeconds,omitzero"`
+	Fault           *Fault   `json:"fault,omitzero"`
+}
+
+// ChildState is one of the constants below. Later servers may add values. What has become of a
+// child, as its parent has counted it. A skipped one has not started.
+type ChildState string
+
+// The values of ChildState.
+const (
+	ChildStateWaiting   ChildState = "waiting"
+	ChildStateRunning   ChildState = "running"
+	ChildStateSucceeded ChildState = "succeeded"
+	ChildStateFailed    ChildState = "failed"
+	ChildStateCancelled ChildState = "cancelled"
+	ChildStateSkipped   ChildState = "skipped"
+)
+
 // RunFilter is an object of the API. Selects the runs that match each field. At least one field
 // is required.
 type RunFilter struct {

@@ -52,6 +52,7 @@ var operations = map[string][3]string{
 	"getRun":               {"GET", "/v1/runs/{run_id}", "Runs.Get"},
 	"labelRun":             {"PATCH", "/v1/runs/{run_id}", "Runs.Label"},
 	"explainRun":           {"GET", "/v1/runs/{run_id}/explain", "Runs.Explain"},
+	"listChildren":         {"GET", "/v1/runs/{run_id}/children", "Runs.Children"},
 	"activity":             {"GET", "/v1/activity", "Runs.Activity"},
 	"planRun":              {"POST", "/v1/runs:plan", "Runs.Plan"},
 	"runUpdates":           {"GET", "/v1/runs/{run_id}/updates", "Runs.Updates"},
@@ -254,6 +255,23 @@ func (s Runs) Label(ctx context.Context, runID string, body *api.LabelRequest, o
 // them, its position, the single change that lets it start, and when it is expected to start.
 func (s Runs) Explain(ctx context.Context, runID string, options ...Option) (*api.Explanation, error) {
 	return sendJSON[api.Explanation](ctx, s.t, call{method: "GET", path: pathOf("/v1/runs/{run_id}/explain", runID)}, options)
+}
+
+// Children calls GET /v1/runs/{run_id}/children: list the children of a run.
+//
+// Returns a page of the children of a run, in the order of the items, with their results so
+// far. The list is empty for a run without children, or whose children have not begun.
+func (s Runs) Children(runID string, query RunsChildrenQuery, options ...Option) *Pages[api.RunChild, api.RunChildren] {
+	return &Pages[api.RunChild, api.RunChildren]{
+		fetch: func(ctx context.Context, place string) (*api.RunChildren, error) {
+			page := query
+			if place != "" {
+				page.Cursor = place
+			}
+			return sendJSON[api.RunChildren](ctx, s.t, call{method: "GET", path: pathOf("/v1/runs/{run_id}/children", runID), query: page.values()}, options)
+		},
+		split: func(p *api.RunChildren) ([]api.RunChild, string) { return p.Children, placeOf(p.NextCursor) },
+	}
 }
 
 // Activity calls GET /v1/activity: count runs by outcome, cause and work.
@@ -1285,6 +1303,24 @@ func (q RunsListQuery) values() url.Values {
 	setText(v, "label", q.Label)
 	setTime(v, "createdAfter", q.CreatedAfter)
 	setTime(v, "createdBefore", q.CreatedBefore)
+	setText(v, "cursor", q.Cursor)
+	setNumber(v, "limit", q.Limit)
+	return v
+}
+
+// RunsChildrenQuery selects what Runs.Children returns. The zero value of a field leaves it
+// out.
+type RunsChildrenQuery struct {
+	// Children in this state.
+	State api.ChildState
+	// nextCursor of the previous page with the same state. Empty for the first page.
+	Cursor string
+	Limit  int64
+}
+
+func (q RunsChildrenQuery) values() url.Values {
+	v := url.Values{}
+	setText(v, "state", string(q.State))
 	setText(v, "cursor", q.Cursor)
 	setNumber(v, "limit", q.Limit)
 	return v

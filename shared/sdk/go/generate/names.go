@@ -29,7 +29,7 @@ var names = map[string]string{
 	"getServedModel": "OpenAI.GetModel", "createResponse": "OpenAI.Respond", "getResponse": "OpenAI.GetResponse", "deleteResponse": "OpenAI.DeleteResponse",
 	"cancelResponse": "OpenAI.CancelResponse",
 	"listRuns":       "Runs.List", "createRun": "Runs.Create", "cancelRuns": "Runs.CancelMany", "retryRuns": "Runs.RetryMany", "labelRuns": "Runs.LabelMany", "labelRun": "Runs.Label", "getRun": "Runs.Get", "pinRun": "Runs.Pin", "unpinRun": "Runs.Unpin",
-	"explainRun": "Runs.Explain", "activity": "Runs.Activity", "planRun": "Runs.Plan", "runUpdates": "Runs.Updates", "cancelRun": "Runs.Cancel", "retryRun": "Runs.Retry",
+	"explainRun": "Runs.Explain", "activity": "Runs.Activity", "planRun": "Runs.Plan", "runUpdates": "Runs.Updates", "listChildren": "Runs.Children", "cancelRun": "Runs.Cancel", "retryRun": "Runs.Retry",
 	"listJobs": "Jobs.List", "putJob": "Jobs.Put", "job": "Jobs.Get", "patchJob": "Jobs.Patch", "deleteJob": "Jobs.Delete", "jobVersion": "Jobs.Version",
 	"pauseJob": "Jobs.Pause", "resumeJob": "Jobs.Resume", "clearJob": "Jobs.Clear", "explainJob": "Jobs.Explain", "runJob": "Jobs.Run", "sendJobEvents": "Jobs.SendEvents", "listJobRuns": "Jobs.Runs",
 	"capabilities": "Pools.Capabilities", "listPools": "Pools.List", "putPool": "Pools.Put", "pool": "Pools.Get", "deletePool": "Pools.Delete",

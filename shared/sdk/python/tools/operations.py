@@ -66,6 +66,7 @@ NAMES = {
     "planRun": "runs.plan",
     "activity": "runs.activity",
     "runUpdates": "runs.updates",
+    "listChildren": "runs.children",
     "cancelRun": "runs.cancel",
     "retryRun": "runs.retry",
     "listJobs": "jobs.list",

@@ -35,7 +35,7 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
     fn of<F: Future<Output = Result<(), Error>> + 'static>(calling: F) -> Calling {
         Box::pin(calling)
     }
-    let rows: [(&str, Option<Method_>); 19] = [
+    let rows: [(&str, Option<Method_>); 20] = [
         (
             "listRuns",
             Some(|c| {
@@ -95,6 +95,19 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
         (
             "planRun",
             Some(|c| of(async move { c.runs().plan(&RunDefinition::default()).await.map(drop) })),
+        ),
+        (
+            "listChildren",
+            Some(|c| {
+                of(async move {
+                    c.runs()
+                        .children("r:1", None)
+                        .next()
+                        .await
+                        .transpose()
+                        .map(drop)
+                })
+            }),
         ),
         (
             "runUpdates",

@@ -52,6 +52,7 @@ const calls = {
   activity: (c) => c.runs.activity(),
   planRun: (c) => c.runs.plan({ image: "x" }),
   runUpdates: (c) => c.runs.updates("x"),
+  listChildren: (c) => c.runs.children("x"),
   cancelRun: (c) => c.runs.cancel("x"),
   retryRun: (c) => c.runs.retry("x"),
   listJobs: (c) => c.jobs.list(),

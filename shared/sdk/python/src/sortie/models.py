@@ -48,6 +48,7 @@ __all__ = [
     "ChatRequestResponseFormat",
     "ChatRequestStreamOptions",
     "ChildCounts",
+    "ChildState",
     "CloudEvent",
     "CompletedAnswer",
     "CompletionRequest",
@@ -233,6 +234,8 @@ __all__ = [
     "RetryRequest",
     "RotateWebhookRequest",
     "RunAccepted",
+    "RunChild",
+    "RunChildren",
     "RunDefinition",
     "RunFilter",
     "RunPolicy",
@@ -399,6 +402,11 @@ RunReason: TypeAlias = Union[
         "queue_full",
     ],
     str,
+]
+
+#: What has become of a child, as its parent has counted it. A skipped one has not started.
+ChildState: TypeAlias = Union[
+    Literal["waiting", "running", "succeeded", "failed", "cancelled", "skipped"], str
 ]
 
 #: The item of a child, as text.
@@ -2154,6 +2162,52 @@ class ChildCounts(Object):
     max_failures: int
     #: Why no further child starts.
     stopped: Literal["failures", "cancelled", "deadline"] | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunChildren(Object):
+    """RunChildren."""
+
+    _names = {"next_cursor": "nextCursor"}
+
+    children: list[RunChild]
+    counts: ChildCounts | None = None
+    #: Value of `cursor` for the next page. Absent on the last page.
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunChild(Object):
+    """A child of a run.
+
+    `runId` and what follows are absent while it waits, and after its record has expired.
+    """
+
+    _names = {
+        "run_id": "runId",
+        "task_id": "taskId",
+        "run_state": "runState",
+        "exit_code": "exitCode",
+        "started_at": "startedAt",
+        "ended_at": "endedAt",
+        "duration_seconds": "durationSeconds",
+    }
+
+    #: Index of the item in the list.
+    index: int
+    #: The item, or the values of a matrix as a JSON object.
+    item: str
+    state: ChildState
+    run_id: str | None = None
+    task_id: str | None = None
+    run_state: State | None = None
+    attempt: int | None = None
+    exit_code: int | None = None
+    started_at: Time | None = None
+    ended_at: Time | None = None
+    #: Time since the start of the program.
+    duration_seconds: float | None = None
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,10 @@ use super::pages::Items;
 use super::transport::{new_key, path, Call};
 use super::{Client, Result};
 use crate::models::{
-    BulkAnswer, BulkCancelRequest, BulkLabelRequest, BulkRequest, CancelAnswer, Explanation,
-    LabelRequest, Plan, PlanJobRequest, RetryAccepted, RunAccepted, RunDefinition, RunFilterKind,
-    RunFilterTrigger, RunUpdate, RunUpdates, State, Task, TaskList, Time,
+    BulkAnswer, BulkCancelRequest, BulkLabelRequest, BulkRequest, CancelAnswer, ChildState,
+    Explanation, LabelRequest, Plan, PlanJobRequest, RetryAccepted, RunAccepted, RunChild,
+    RunChildren, RunDefinition, RunFilterKind, RunFilterTrigger, RunUpdate, RunUpdates, State,
+    Task, TaskList, Time,
 };
 
 /// How long the server waits for a change of a run.
@@ -147,6 +148,20 @@ impl Runs<'_> {
                 let call = call.query("after", Some(after));
                 let page: RunUpdates = client.transport.request(&call).await?.json()?;
                 Ok((page.updates, page.next_after.map(|after| after.to_string())))
+            }
+        })
+    }
+
+    /// Lists the children of a run in the order of their items: all, or those in a state.
+    pub fn children(&self, run_id: &str, state: Option<ChildState>) -> Items<RunChild> {
+        let (client, run_id) = (self.client.clone(), run_id.to_owned());
+        Items::new(move |place| {
+            let (client, run_id, state) = (client.clone(), run_id.clone(), state.clone());
+            async move {
+                let call = Call::get(path(&["v1", "runs", &run_id, "children"])?);
+                let call = call.query("state", state).query("cursor", place);
+                let page: RunChildren = client.transport.request(&call).await?.json()?;
+                Ok((page.children, page.next_cursor))
             }
         })
     }

@@ -262,6 +262,18 @@ values! {
     }
 }
 
+values! {
+    /// What has become of a child, as its parent has counted it. A skipped one has not started.
+    ChildState {
+        Waiting = "waiting",
+        Running = "running",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        Cancelled = "cancelled",
+        Skipped = "skipped",
+    }
+}
+
 /// An envelope, `orch.event.v1`. Readers keep fields that they do not know. The repository has its
 /// whole schema and the catalogue of types, in the folder events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -1557,6 +1569,66 @@ pub struct RunAccepted {
     pub state: State,
     /// The member `taskId`.
     pub task_id: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A child of a run. `runId` and what follows are absent while it waits, and after its record has
+/// expired.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RunChild {
+    /// The member `attempt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<i64>,
+    /// Time since the start of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<f64>,
+    /// The member `endedAt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Time>,
+    /// The member `exitCode`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i64>,
+    /// The member `fault`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+    /// Index of the item in the list.
+    pub index: i64,
+    /// The item, or the values of a matrix as a JSON object.
+    pub item: String,
+    /// The member `runId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The member `runState`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_state: Option<State>,
+    /// The member `startedAt`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Time>,
+    /// The member `state`.
+    pub state: ChildState,
+    /// The member `taskId`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<String>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The object `RunChildren`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RunChildren {
+    /// The member `children`.
+    pub children: Vec<RunChild>,
+    /// The member `counts`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<ChildCounts>,
+    /// Value of `cursor` for the next page. Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

@@ -53,6 +53,8 @@ super::trips! {
     RetryPolicy,
     RetryRequest,
     RunAccepted,
+    RunChild,
+    RunChildren,
     RunDefinition,
     RunDefinitionConcurrency,
     RunDefinitionExitCodes,

@@ -65,6 +65,11 @@ export class Runs extends Resource {
     return this.numbered("runUpdates", "updates", { path: { run_id: runId }, query }, options);
   }
 
+  /** The children of a run, in the order of their items. */
+  children(runId: string, filter: Filter<"listChildren"> = {}, options?: CallOptions): List<Schemas.RunChild> {
+    return this.collect("listChildren", "children", { path: { run_id: runId }, query: filter }, options);
+  }
+
   /** Cancels the runs of one page of a filter. Repeat it with `nextCursor` until that is absent. */
   cancelMany(request: Schemas.BulkCancelRequest, options?: CallOptions): Promise<Schemas.BulkAnswer> {
     return this.json("cancelRuns", { body: request, repeatable: true }, options);

@@ -1265,6 +1265,35 @@ export interface components {
              */
             stopped?: "failures" | "cancelled" | "deadline";
         };
+        RunChildren: {
+            children: components["schemas"]["RunChild"][];
+            counts?: components["schemas"]["ChildCounts"];
+            /** @description Value of `cursor` for the next page. Absent on the last page. */
+            nextCursor?: string;
+        };
+        /** @description A child of a run. `runId` and what follows are absent while it waits, and after its record has expired. */
+        RunChild: {
+            /** @description Index of the item in the list. */
+            index: number;
+            /** @description The item, or the values of a matrix as a JSON object. */
+            item: string;
+            state: components["schemas"]["ChildState"];
+            runId?: string;
+            taskId?: string;
+            runState?: components["schemas"]["State"];
+            attempt?: number;
+            exitCode?: number;
+            startedAt?: components["schemas"]["Time"];
+            endedAt?: components["schemas"]["Time"];
+            /** @description Time since the start of the program. */
+            durationSeconds?: number;
+            fault?: components["schemas"]["Fault"];
+        };
+        /**
+         * @description What has become of a child, as its parent has counted it. A skipped one has not started.
+         * @enum {string}
+         */
+        ChildState: "waiting" | "running" | "succeeded" | "failed" | "cancelled" | "skipped";
         /** @description The item of a child, as text. */
         ItemValue: string | number | boolean;
         /** @description Values of the inputs that the job declares, of the declared types, or strings with such values. At most 16 KiB. */
@@ -5218,6 +5247,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Explanation"];
+                };
+            };
+        };
+    };
+    listChildren: {
+        parameters: {
+            query?: {
+                /** @description Children in this state. */
+                state?: components["schemas"]["ChildState"];
+                /** @description `nextCursor` of the previous page with the same state. Empty for the first page. */
+                cursor?: string;
+                limit?: components["schemas"]["PageLimit"];
+            };
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
+                run_id: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of children. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunChildren"];
                 };
             };
         };

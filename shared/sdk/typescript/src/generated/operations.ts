@@ -42,6 +42,7 @@ export const paths = {
   getRun: ["GET", "/v1/runs/{run_id}"],
   labelRun: ["PATCH", "/v1/runs/{run_id}"],
   explainRun: ["GET", "/v1/runs/{run_id}/explain"],
+  listChildren: ["GET", "/v1/runs/{run_id}/children"],
   activity: ["GET", "/v1/activity"],
   planRun: ["POST", "/v1/runs:plan"],
   runUpdates: ["GET", "/v1/runs/{run_id}/updates"],

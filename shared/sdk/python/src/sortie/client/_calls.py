@@ -228,6 +228,30 @@ class RunsCalls(Resource):
         """
         return self._json("GET", self._path("/v1/runs/{}/explain", run_id), m.Explanation, timeout=timeout)
 
+    def children(
+        self,
+        run_id: str,
+        *,
+        state: Literal["waiting", "running", "succeeded", "failed", "cancelled", "skipped"]
+        | str
+        | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> Pages[m.RunChild, m.RunChildren]:
+        """List the children of a run.
+
+        Returns a page of the children of a run, in the order of the items, with their results so
+        far. The list is empty for a run without children, or whose children have not begun.
+        """
+        return self._pages(
+            self._path("/v1/runs/{}/children", run_id),
+            m.RunChildren,
+            "children",
+            "next_cursor",
+            query={"state": state, "limit": limit},
+            timeout=timeout,
+        )
+
     def activity(
         self, *, window: Literal["1h", "24h", "7d"] | str | None = None, timeout: float | None = None
     ) -> m.Activity:
@@ -1991,6 +2015,30 @@ class AsyncRunsCalls(AsyncResource):
         """
         return await self._json(
             "GET", self._path("/v1/runs/{}/explain", run_id), m.Explanation, timeout=timeout
+        )
+
+    def children(
+        self,
+        run_id: str,
+        *,
+        state: Literal["waiting", "running", "succeeded", "failed", "cancelled", "skipped"]
+        | str
+        | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[m.RunChild, m.RunChildren]:
+        """List the children of a run.
+
+        Returns a page of the children of a run, in the order of the items, with their results so
+        far. The list is empty for a run without children, or whose children have not begun.
+        """
+        return self._pages(
+            self._path("/v1/runs/{}/children", run_id),
+            m.RunChildren,
+            "children",
+            "next_cursor",
+            query={"state": state, "limit": limit},
+            timeout=timeout,
         )
 
     async def activity(
