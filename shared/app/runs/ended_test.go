@@ -25,7 +25,7 @@ func (h *fixture) ended(task string, start int) error {
 		},
 	})
 	h.ok(err)
-	_, err = sweep.Handler(h.service.Sweeper)(h.Context(), event)
+	_, err = sweep.Handler(h.service.Sweeper, sweep.NoSensors{})(h.Context(), event)
 	return err
 }
 

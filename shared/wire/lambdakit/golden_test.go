@@ -173,7 +173,7 @@ func takes(t *testing.T, name string, event json.RawMessage) {
 	stage := apitest.New(t, apitest.NewParts(t), noRoutes)
 	switch name {
 	case "schedule", "status_change":
-		if output, err := sweep.Handler(stage.System.Sweeper)(t.Context(), event); err != nil || string(output) != `{}` {
+		if output, err := sweep.Handler(stage.System.Sweeper, sweep.NoSensors{})(t.Context(), event); err != nil || string(output) != `{}` {
 			t.Errorf("sweep: got %s (%v)", output, err)
 		}
 	case "stream":
