@@ -61,6 +61,39 @@ func TestJobsAreListed(t *testing.T) {
 	}
 }
 
+// TestJobsSayWhatStartsThem has jobs that other jobs and events start.
+func TestJobsSayWhatStartsThem(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	h.job(t, "day", `{"image": "a", "schedule": "@daily"}`)
+	after := []string{`{"job": "late", "when": "failure"}`}
+	for n := range 7 {
+		id := fmt.Sprintf("part-%d", n)
+		h.job(t, id, `{"image": "a"}`)
+		after = append(after, `"`+id+`"`)
+	}
+	h.job(t, "late", `{"image": "a", "after": ["day", {"job": "part-0", "when": "always"}]}`)
+	h.job(t, "all", `{"image": "a", "after": [`+strings.Join(after, ", ")+`]}`)
+	h.job(t, "order", `{"image": "a", "sensor": {"cloudEvent": {}}}`)
+	rows := map[string]string{}
+	for _, row := range strings.Split(h.signedIn(t, ownerToken).page("/console/jobs"), `data-job="`)[1:] {
+		id, _, _ := strings.Cut(row, `"`)
+		rows[id] = row
+	}
+	for id, want := range map[string]string{
+		"late": `after <a href="./jobs/day">day</a>, <a href="./jobs/part-0">part-0</a></td>`, "all": `>part-4</a> and 2 more</td>`, "order": "on events</td>",
+	} {
+		if !strings.Contains(rows[id], want) {
+			t.Errorf("%s: got no %q in %s", id, want, rows[id])
+		}
+	}
+	for id, want := range map[string]string{"late": "After other jobs", "order": "On events", "part-1": "On request", "day": "Scheduled"} {
+		if !strings.Contains(rows[id], "</svg>"+want+"</span>") {
+			t.Errorf("%s: got no state %q in %s", id, want, rows[id])
+		}
+	}
+}
+
 func TestJobsAreFiltered(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -34,15 +34,7 @@ type jobHead struct {
 
 // headOf returns the top of a page of a job.
 func headOf(j api.JobAnswer, tab string) jobHead {
-	return jobHead{ID: j.ID, Name: j.Name, State: lookOf(j), Scheduled: j.Definition.Scheduled(), Paused: j.Paused, Tab: tab}
-}
-
-// lookOf returns the state of a job's schedule, or that it comes after other jobs.
-func lookOf(j api.JobAnswer) ui.Look {
-	if len(j.After) > 0 && !j.Paused {
-		return ui.Look{Word: "After other jobs", Class: "run", Icon: "skip"}
-	}
-	return jobLook(j.ScheduleText(), j.Paused, j.NextAt)
+	return jobHead{ID: j.ID, Name: j.Name, State: jobLook(api.SummaryOf(j)), Scheduled: j.Definition.Scheduled(), Paused: j.Paused, Tab: tab}
 }
 
 // jobRuns is the number of runs on a page of a job.

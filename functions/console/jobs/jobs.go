@@ -30,10 +30,12 @@ var ListPage = page.Page{
 	},
 }
 
-// jobsLimit is the number of jobs on a page, resultsShown the number of results of a job.
+// jobsLimit is the number of jobs on a page. resultsShown and afterShown are the numbers of results
+// of a job, and of jobs that it comes after.
 const (
 	jobsLimit    = 50
 	resultsShown = 30
+	afterShown   = 6
 )
 
 // jobsData is the content of the page.
@@ -98,7 +100,7 @@ func showJobs(v *page.Visit) (page.View, error) {
 	data.First, data.Next = pages.Newest, pages.Older
 	for _, j := range list.Jobs {
 		data.Jobs = append(data.Jobs, jobRow{
-			JobSummary: j, What: cmp.Or(j.Image, "export "+j.Export), State: jobLook(j.ScheduleText(), j.Paused, j.NextAt),
+			JobSummary: j, What: cmp.Or(j.Image, "export "+j.Export), State: jobLook(j),
 			Words: scheduleWords(j.ScheduleText()), Local: local(j.NextAt, j.TimeZone), Results: resultsOf(j.Results, v.Now()), Key: v.FormKey(j.ID),
 		})
 	}
@@ -113,17 +115,21 @@ func selectorFlag(filter url.Values) []string {
 	return nil
 }
 
-// jobLook returns the state of a job's schedule.
-func jobLook(schedule string, paused bool, next time.Time) ui.Look {
+// jobLook returns the state of what starts a job.
+func jobLook(j contract.JobSummary) ui.Look {
 	switch {
-	case paused:
+	case j.Paused:
 		return ui.Look{Word: "Paused", Class: "wait", Icon: "pause"}
-	case schedule == "":
-		return ui.Look{Word: "On request", Class: "off", Icon: "play"}
-	case next.IsZero():
+	case j.ScheduleText() != "" && j.NextAt.IsZero():
 		return ui.Look{Word: "No firing", Class: "off", Icon: "slash"}
+	case j.ScheduleText() != "":
+		return ui.Look{Word: "Scheduled", Class: "run", Icon: "clock"}
+	case len(j.After) > 0:
+		return ui.Look{Word: "After other jobs", Class: "run", Icon: "skip"}
+	case j.Sensor:
+		return ui.Look{Word: "On events", Class: "run", Icon: "half"}
 	}
-	return ui.Look{Word: "Scheduled", Class: "run", Icon: "clock"}
+	return ui.Look{Word: "On request", Class: "off", Icon: "play"}
 }
 
 // switchJob pauses or resumes a job, or clears its last result.

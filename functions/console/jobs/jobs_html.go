@@ -56,12 +56,7 @@ func (j jobRow) row(l *ui.Layout, acts bool) Node {
 		ui.Wide(l.A(ui.JobPath(j.ID), Text(j.ID)), If(j.Name != "", ui.SubLine(ui.Bdi(ui.Short(80, j.Name)))), ui.SubLine(ui.Bdi(ui.Short(80, j.What))), ui.LabelsLine(j.Labels)),
 		Td(j.State.Badge(), If(j.Paused, ui.SubLine(Text("since "), l.Time(j.PausedAt)))),
 	}
-	schedule := j.ScheduleText()
-	if schedule == "" {
-		cells = append(cells, Td(Class("wide extra"), ui.None("–")))
-	} else {
-		cells = append(cells, ui.Wide(Text(ui.Short(120, j.Words)), ui.SubLine(ui.Mono(ui.Short(60, schedule)), Text(" "+cmp.Or(j.TimeZone, "UTC")))))
-	}
+	cells = append(cells, j.starts(l))
 	if j.Local == "" {
 		cells = append(cells, Td(Data("label", "next"), Class("extra"), ui.None("–")))
 	} else {
@@ -76,6 +71,24 @@ func (j jobRow) row(l *ui.Layout, acts bool) Node {
 		))
 	}
 	return Tr(Data("job", j.ID), ID("job-"+j.ID), ui.Flag("data-part"), cells, If(acts, Td(Class("acts"), j.run(l), ui.Space(), j.pause(l))))
+}
+
+// starts returns the cell with what starts the job.
+func (j jobRow) starts(l *ui.Layout) Node {
+	schedule := j.ScheduleText()
+	switch {
+	case schedule != "":
+		return ui.Wide(Text(ui.Short(120, j.Words)), ui.SubLine(ui.Mono(ui.Short(60, schedule)), Text(" "+cmp.Or(j.TimeZone, "UTC"))))
+	case len(j.After) > 0:
+		more := len(j.After) - afterShown
+		return ui.Wide(
+			Text("after "), ui.Commas(j.After[:min(afterShown, len(j.After))], func(id string) Node { return l.A(ui.JobPath(id), Text(ui.Short(60, id))) }),
+			If(more > 0, ui.Texts(" and ", more, " more")),
+		)
+	case j.Sensor:
+		return ui.Wide(Text("on events"))
+	}
+	return Td(Class("wide extra"), ui.None("–"))
 }
 
 // run returns the button that runs the job. Its key makes a form that is sent twice start one run.

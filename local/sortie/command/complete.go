@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +55,7 @@ func (a *app) jobIDs() cobra.CompletionFunc {
 	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
 		list, err := c.Jobs(ctx, client.Page{Limit: 1000})
 		for _, j := range list.Jobs {
-			ids = append(ids, cobra.CompletionWithDesc(j.ID, display.Clean(strings.TrimSpace(j.ScheduleText()+" "+j.TimeZone))))
+			ids = append(ids, cobra.CompletionWithDesc(j.ID, display.Clean(j.Starts())))
 		}
 		return ids, err
 	})

@@ -92,7 +92,7 @@ func (a *app) showJobs(list contract.JobList) error {
 		if j.Paused {
 			next = "paused"
 		}
-		cells := []string{j.ID, strings.TrimSpace(j.ScheduleText() + " " + j.TimeZone), next, fmt.Sprint(j.Version)}
+		cells := []string{j.ID, j.Starts(), next, fmt.Sprint(j.Version)}
 		if labelled {
 			cells = append(cells, label.Text(j.Labels))
 		}

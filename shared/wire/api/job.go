@@ -50,15 +50,25 @@ func JobVersion(j job.Job) JobVersionAnswer {
 	return JobVersionAnswer{j.Definition, contract.JobVersion{Version: j.Version, UpdatedAt: j.UpdatedAt, UpdatedBy: j.UpdatedBy}}
 }
 
-// JobSummary returns an item of GET /v1/jobs.
-func JobSummary(j job.Job, newest []run.Run) contract.JobSummary {
+// SummaryOf returns the summary of a response, without results.
+func SummaryOf(j JobAnswer) contract.JobSummary {
 	d := j.Definition
 	summary := contract.JobSummary{
-		ID: j.ID, Name: d.Name, Labels: d.Labels, Pool: d.Pool, Image: d.Image, Schedule: d.Schedule, Schedules: d.Schedules, TimeZone: d.TimeZone, JobState: jobState(j),
+		ID: d.ID, Name: d.Name, Labels: d.Labels, Pool: d.Pool, Image: d.Image, Schedule: d.Schedule, Schedules: d.Schedules, TimeZone: d.TimeZone,
+		Sensor: d.Sensor != nil, JobState: j.JobState,
+	}
+	for _, a := range d.After {
+		summary.After = append(summary.After, a.Job)
 	}
 	if d.Export != nil {
 		summary.Export = d.Export.Format
 	}
+	return summary
+}
+
+// JobSummary returns an item of GET /v1/jobs.
+func JobSummary(j job.Job, newest []run.Run) contract.JobSummary {
+	summary := SummaryOf(Job(j))
 	for _, r := range newest {
 		summary.Results = append(summary.Results, contract.JobResult{
 			RunID: r.ID, State: string(r.State), Skipped: r.Skipped, CreatedAt: r.CreatedAt, StartedAt: startedAt(r), EndedAt: r.EndedAt,

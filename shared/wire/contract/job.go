@@ -42,6 +42,9 @@ type JobSummary struct {
 	// Schedules are several expressions in place of Schedule.
 	Schedules []string `json:"schedules,omitempty"`
 	TimeZone  string   `json:"timeZone,omitempty"`
+	// After are the jobs that this one comes after. Sensor: events start the job.
+	After  []string `json:"after,omitempty"`
+	Sensor bool     `json:"sensor,omitempty"`
 	JobState
 	// Results are the newest runs, the newest first, as many as the parameter results.
 	Results []JobResult `json:"results,omitempty"`
@@ -64,6 +67,20 @@ func (j JobSummary) ScheduleText() string {
 		return j.Schedule
 	}
 	return strings.Join(j.Schedules, "; ")
+}
+
+// Starts returns what starts the job: its schedule with the zone, "after a, b", "on events", or an
+// empty text for a job that runs only on request.
+func (j JobSummary) Starts() string {
+	switch schedule := j.ScheduleText(); {
+	case schedule != "":
+		return strings.TrimSpace(schedule + " " + j.TimeZone)
+	case len(j.After) > 0:
+		return "after " + strings.Join(j.After, ", ")
+	case j.Sensor:
+		return "on events"
+	}
+	return ""
 }
 
 // JobList is a page of jobs, ordered by id.

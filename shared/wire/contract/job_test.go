@@ -60,3 +60,18 @@ func jobSchema(t *testing.T) *jsonschema.Schema {
 	}
 	return schema
 }
+
+func TestJobsSayWhatStartsThem(t *testing.T) {
+	t.Parallel()
+	for want, j := range map[string]contract.JobSummary{
+		"@daily":                     {Schedule: "@daily", Sensor: true},
+		"@daily; @weekly Asia/Tokyo": {Schedules: []string{"@daily", "@weekly"}, TimeZone: "Asia/Tokyo"},
+		"after extract, prices":      {After: []string{"extract", "prices"}},
+		"on events":                  {Sensor: true},
+		"":                           {TimeZone: "UTC"},
+	} {
+		if got := j.Starts(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

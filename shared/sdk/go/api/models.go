@@ -2593,6 +2593,10 @@ type JobSummary struct {
 	Schedule  string   `json:"schedule,omitzero"`
 	Schedules []string `json:"schedules,omitzero"`
 	TimeZone  string   `json:"timeZone,omitzero"`
+	// The jobs that this one comes after.
+	After []string `json:"after,omitzero"`
+	// Events start the job. Always true.
+	Sensor *bool `json:"sensor,omitzero"`
 	// The newest runs, the newest first, as many as the parameter results. Absent without one.
 	Results []JobResult `json:"results,omitzero"`
 }

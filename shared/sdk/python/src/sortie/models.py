@@ -3823,6 +3823,10 @@ class JobSummary(Object):
     schedule: str | None = None
     schedules: list[str] | None = None
     time_zone: str | None = None
+    #: The jobs that this one comes after.
+    after: list[JobName] | None = None
+    #: Events start the job.
+    sensor: Literal[True] | None = None
     #: The newest runs, the newest first, as many as the parameter `results`. Absent without one.
     results: list[JobResult] | None = None
 

@@ -2060,6 +2060,13 @@ export interface components {
             schedule?: string;
             schedules?: string[];
             timeZone?: string;
+            /** @description The jobs that this one comes after. */
+            after?: components["schemas"]["JobName"][];
+            /**
+             * @description Events start the job.
+             * @constant
+             */
+            sensor?: true;
             /** @description The newest runs, the newest first, as many as the parameter `results`. Absent without one. */
             results?: components["schemas"]["JobResult"][];
         } & components["schemas"]["JobState"];
