@@ -162,9 +162,7 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if err := checkOwner(flags.owner, files); err != nil {
 		return err
 	}
-	if files, err = inOrder(files); err != nil {
-		return err
-	}
+	files = inOrder(files)
 	c, err := a.Client()
 	if err != nil {
 		return err

@@ -99,6 +99,27 @@ func TestApplyNamesFileAndLine(t *testing.T) {
 	}
 }
 
+// TestValidateNamesCircles checks files whose jobs come after each other, without a server.
+func TestValidateNamesCircles(t *testing.T) {
+	t.Parallel()
+	all := written(t, "id: a\nimage: b\nafter: [c]\n---\nid: b\nimage: b\nafter: [elsewhere, a]\n---\nid: c\nimage: b\nafter:\n  - job: b\n    when: always\n---\nid: d\nimage: b\nafter: [c]\n")
+	for _, command := range []string{"validate", "apply"} {
+		got := sortie(t, nil, "", "jobs", command, all)
+		for _, want := range []string{
+			all + ":3: after.0: the jobs come after each other in a circle: a -> b -> c -> a; remove one",
+			all + ":7: after.1: the jobs come after each other in a circle: b -> c -> a -> b; remove one",
+			all + ":12: after.0: the jobs come after each other in a circle: c -> a -> b -> c; remove one",
+		} {
+			if got.code != 2 || !strings.Contains(got.stderr, want) {
+				t.Errorf("%s: got %+v, want %q", command, got, want)
+			}
+		}
+	}
+	if got := sortie(t, nil, "", "jobs", "validate", written(t, "id: b\nimage: b\nafter: [elsewhere]\n")); got.code != 0 {
+		t.Errorf("got %+v, want a job of another file to be ignored", got)
+	}
+}
+
 // TestShowIsAJobFile applies the output of show.
 func TestShowIsAJobFile(t *testing.T) {
 	t.Parallel()

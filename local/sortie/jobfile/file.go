@@ -76,10 +76,34 @@ func Read(read Reader, names []string) (files []File, err error) {
 			}
 		}
 	}
+	if len(problems) == 0 {
+		problems = circles(files)
+	}
 	if len(problems) > 0 {
 		return files, argument.Invalid("%s", strings.Join(problems, "\n"))
 	}
 	return files, nil
+}
+
+// circles returns the problems of jobs that come after each other in a circle, and of graphs that
+// are too large. Jobs that are in none of the files are ignored.
+func circles(files []File) (problems []string) {
+	load := func(id string) (*job.Job, error) {
+		for _, f := range files {
+			if f.Definition.ID == id {
+				return &job.Job{ID: id, Definition: f.Definition}, nil
+			}
+		}
+		return nil, nil
+	}
+	for _, f := range files {
+		found, _, _ := f.Definition.CheckGraph(load) //nolint:errcheck // load returns no error
+		for i := range found {
+			found[i].Line = f.lines.LineOf(found[i].Field)
+		}
+		problems = append(problems, f.texts(found)...)
+	}
+	return problems
 }
 
 // filesIn returns the job files in a folder, by name. It returns the name of a file itself.
