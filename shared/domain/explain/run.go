@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -337,10 +338,22 @@ func host(address string) string {
 	return u.Host
 }
 
+// awaitsFailure reports whether a run was skipped because a run succeeded whose failure its job
+// awaits.
+func awaitsFailure(r run.Run) bool {
+	return r.Missed.Reason == run.SkipUpstreamFailed && r.Graph != nil && slices.ContainsFunc(r.Graph.Upstream, func(p run.Parent) bool {
+		return p.RunID == r.Missed.By.RunID && p.State == run.Completed && !p.Skipped
+	})
+}
+
 // ended explains a run that has ended.
 func (x *Explanation) ended(r run.Run) {
 	switch {
 	case r.Missed != nil:
+		if awaitsFailure(r) {
+			x.because(FiringsMissed, time.Time{}, "%s: it succeeded, and the job starts only after its failure", r.Missed)
+			return
+		}
 		x.because(FiringsMissed, time.Time{}, "%s", r.Missed)
 		if r.Missed.Reason == run.SkipUpstreamFailed {
 			x.Change = &Change{Kind: RerunDownstream, Name: r.Missed.By.RunID}
