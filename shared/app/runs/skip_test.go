@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -55,6 +57,15 @@ var skips = map[string]func(h *fixture) job.Ref{
 			h.wake(ref)
 		}
 		return ref
+	},
+	"a run whose upstream failed": func(h *fixture) job.Ref {
+		h.putJobs("before\n")
+		owner := client
+		owner.Scopes = access.Scopes()
+		_, _, err := h.service.Jobs.Put(h.Context(), owner, "one", []byte("image: worker\nafter: [{job: before, when: failure}]\n"+skipActions), change.Precondition{})
+		h.ok(err)
+		h.ends(h.requested(job.Ref{Tenant: client.Tenant, ID: "before"}, spec.Override{}))
+		return job.Ref{Tenant: client.Tenant, ID: "one"}
 	},
 	"missed firings": func(h *fixture) job.Ref {
 		ref := h.createJob("one", "schedule: \"@every 1h\"\n"+skipActions)
