@@ -1,27 +1,16 @@
 package jobs
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"maragu.dev/gomponents"
-
 	"github.com/sortie-dev/sortie/functions/console/ui"
+	"github.com/sortie-dev/sortie/functions/console/uitest"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
-
-func rowText(t testing.TB, node gomponents.Node) string {
-	t.Helper()
-	var text bytes.Buffer
-	if err := node.Render(&text); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
-}
 
 func TestJobHasItsFigures(t *testing.T) {
 	t.Parallel()
@@ -30,7 +19,7 @@ func TestJobHasItsFigures(t *testing.T) {
 		return contract.JobResult{State: state, StartedAt: now.Add(-took), EndedAt: now}
 	}
 	row := jobRow{JobSummary: contract.JobSummary{ID: "job"}, Results: resultsOf([]contract.JobResult{run("Completed", 20*time.Second), run("Completed", 70*time.Second), run("Failed", time.Hour)}, now)}
-	text := rowText(t, row.row(&ui.Layout{Root: "./", Now: now}, false))
+	text := uitest.Text(t, row.row(&ui.Layout{Root: "./", Now: now}, false))
 	for _, want := range []string{"2 of 3", "p95 1 min 10 s", "newest first: 2 Completed, Failed"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got no %q in %s", want, text)
@@ -49,7 +38,7 @@ func TestResultsAreDrawn(t *testing.T) {
 		{State: "Failed", StartedAt: now.Add(-time.Minute), EndedAt: now},
 		{State: "Completed", StartedAt: now.Add(-time.Second), EndedAt: now},
 	}
-	text := rowText(t, resultsOf(history, now).sketch())
+	text := uitest.Text(t, resultsOf(history, now).sketch())
 	for _, want := range []string{
 		`<title>newest first: Running, Skipped, Cancelled, Failed, Completed</title>`, `<path class="good" d="M3 24V19">`,
 		`<path class="bad" d="M11 24V7">`, `<path class="bad mark" d="M8.5 .5l5 5m0-5-5 5">`, `<path class="off hollow" d="M24.5 20a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0-5 0M16 24V19h6V24z">`,
@@ -64,7 +53,7 @@ func TestResultsAreDrawn(t *testing.T) {
 // TestPageOfJobsIsSmall has as many jobs and results as a page shows, in changing states.
 func TestPageOfJobsIsSmall(t *testing.T) {
 	t.Parallel()
-	text := rowText(t, manyJobs(func(n int) string { return []string{"Completed", "Failed", "Cancelled"}[n%3] }).content(&ui.Layout{
+	text := uitest.Text(t, manyJobs(func(n int) string { return []string{"Completed", "Failed", "Cancelled"}[n%3] }).content(&ui.Layout{
 		Root: "./", Here: "jobs", Permits: func(access.Scope) bool { return true },
 	}))
 	if most := 95 << 10; len(text) > most || strings.Count(text, "<tr data-job") != jobsLimit {
@@ -95,6 +84,6 @@ func BenchmarkJobs(b *testing.B) {
 	l := &ui.Layout{Root: "../"}
 	b.ReportAllocs()
 	for b.Loop() {
-		rowText(b, list.content(l))
+		uitest.Text(b, list.content(l))
 	}
 }
