@@ -30,9 +30,17 @@ func (w *world) checkRunDeadline(r *run.Run) {
 	}
 }
 
-// checkAttemptInTime checks that no attempt begins after the deadline of its run.
+// checkAttemptInTime checks that no attempt begins after the deadline of its run, and that no retry is
+// planned for a later time.
 func (w *world) checkAttemptInTime(r *run.Run) {
-	if by := r.EndBy(); !by.IsZero() && r.Attempt.IntentAt.After(by.Add(2*w.Plan.Skew+time.Second)) {
+	by := r.EndBy()
+	if by.IsZero() {
+		return
+	}
+	if r.Attempt.IntentAt.After(by.Add(2*w.Plan.Skew + time.Second)) {
 		w.Fail("attempt %d of %s began at %s, after its deadline at %s", r.Attempt.Number, r.ID, r.Attempt.IntentAt, by)
+	}
+	if r.State == run.Retrying && !r.RetryAt.Before(by) {
+		w.Fail("%s is to be retried at %s, after its deadline at %s", r.ID, r.RetryAt, by)
 	}
 }
