@@ -48,6 +48,7 @@ npm install --no-save --ignore-scripts --loglevel=error "$tmp"/sortie-sdk-*.tgz 
 
 step "check and compile the programs"
 mypy --strict --cache-dir "$tmp/mypy" nightly_report.py
+mypy --strict --cache-dir "$tmp/mypy" fan_out.py
 mypy --strict --cache-dir "$tmp/mypy" from-celery/after.py
 mypy --strict --cache-dir "$tmp/mypy" from-celery/shop.py
 ruff check --quiet --no-cache --config "$here/../python/pyproject.toml" ./*.py from-celery
@@ -129,6 +130,18 @@ step "a crawler as shell script"
 run=$(job crawler.yaml)
 same pages "$(sortie download "$run" -o -)" "$(printf '200\t%s\n' "$site/index.html" "$site/a.html"; printf '404\t%s\n' "$site/missing.html"; printf '200\t%s\n' "$site/b.html")"
 sortie worker check --only work --timeout 5s --abort 10s -- env "START=$site/index.html" "$bin/sortie-exec" --output pages.tsv sh "$PWD/crawler.sh" >"$tmp/kit.txt" || fail "$(cat "$tmp/kit.txt")"
+
+step "a run for each page"
+sortie jobs apply -f fan-out.yaml >&2
+python3 fan_out.py index.html later.html b.html >"$tmp/sizes.txt" || fail "no sizes"
+run=$(sed -n 's/^\(.*\) 2 pages$/\1/p' "$tmp/sizes.txt")
+same sizes "$(sed 1d "$tmp/sizes.txt")" "index.html $(wc -c <testdata/index.html | tr -d ' ')
+later.html failed
+b.html $(wc -c <testdata/b.html | tr -d ' ')"
+echo later >testdata/later.html
+run=$(sortie retry "$run" --only-failed)
+sortie status "$run" --wait >"$tmp/status.txt" || fail "$(cat "$tmp/status.txt")"
+same "the page that failed" "$(sortie download "$run" -o - | grep -c '"state":"succeeded"')" 3
 
 step "webhook receivers in Python, TypeScript and Go"
 # receiver NAME PATH COMMAND...: the program gets a port and the secret, and prints the event.

@@ -35,7 +35,7 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
     fn of<F: Future<Output = Result<(), Error>> + 'static>(calling: F) -> Calling {
         Box::pin(calling)
     }
-    let rows: [(&str, Option<Method_>); 20] = [
+    let rows: [(&str, Option<Method_>); 23] = [
         (
             "listRuns",
             Some(|c| {
@@ -131,6 +131,15 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
             Some(|c| of(async move { c.runs().retry("r:1").await.map(drop) })),
         ),
         (
+            "runJob",
+            Some(|c| of(async move { c.jobs().run("j", &Default::default()).await.map(drop) })),
+        ),
+        ("listJobRuns", None), // listRuns has a filter for the job
+        (
+            "sendJobEvents",
+            Some(|c| of(async move { c.jobs().send_events("j", &[]).await.map(drop) })),
+        ),
+        (
             "listEvents",
             Some(|c| {
                 of(async move {
@@ -195,7 +204,11 @@ async fn each_operation_has_a_method() {
                 .unwrap_or_else(|error| panic!("{id}: {error}"));
             let request = &server.requests()[0];
             assert_eq!(request.method.to_ascii_lowercase(), *verb, "{id}");
-            assert_eq!(request.path(), path.replace("{run_id}", "r:1"), "{id}");
+            assert_eq!(
+                request.path(),
+                path.replace("{run_id}", "r:1").replace("{job_id}", "j"),
+                "{id}"
+            );
             assert_eq!(
                 request.header("authorization"),
                 Some("Bearer secret-token"),
@@ -601,4 +614,64 @@ async fn wait_returns_the_ended_run() {
     let ended = always(json!({"taskId": "t-1", "state": "Completed", "skipped": true, "x": 1}));
     let run = client(&ended).runs().wait("r-1").await.unwrap();
     assert!(!run.succeeded() && run.extra["x"] == 1);
+}
+
+#[tokio::test]
+async fn items_events_and_changes_of_a_retry_are_sent() {
+    let server = Server::new(|request, n| match (request.name(), n) {
+        ("events", 0) => Reply::problem(503, "UNAVAILABLE"),
+        ("events", _) => Reply::json(json!({"events": [
+            {"id": "4711", "source": "/shop", "result": "created", "runId": "r-1"},
+        ]})),
+        _ => Reply::json(json!({"taskId": "t", "runId": "r-1", "state": "Pending"})),
+    });
+    let client = client(&server);
+    let request = models::JobRunRequest {
+        items_from: Some("r-0".into()),
+        ..Default::default()
+    };
+    assert_eq!(
+        client.jobs().run("j", &request).await.unwrap().run_id,
+        "r-1"
+    );
+    let event = models::CloudEvent {
+        specversion: "1.0".into(),
+        id: "4711".into(),
+        source: "/shop".into(),
+        r#type: "order".into(),
+        ..Default::default()
+    };
+    let receipts = client.jobs().send_events("j", &[event]).await.unwrap();
+    assert_eq!(receipts.events[0].run_id.as_deref(), Some("r-1"));
+    let changes = models::RetryRequest {
+        only_failed: Some(true),
+        ..Default::default()
+    };
+    client
+        .runs()
+        .retry_with("r-1", &changes, "k")
+        .await
+        .unwrap();
+    let sent: Vec<(String, Value)> = server
+        .requests()
+        .iter()
+        .map(|r| {
+            (
+                r.path().to_owned(),
+                serde_json::from_slice(&r.body).unwrap(),
+            )
+        })
+        .collect();
+    let event = json!([{"specversion": "1.0", "id": "4711", "source": "/shop", "type": "order"}]);
+    let want = [
+        ("/v1/jobs/j/runs", json!({"itemsFrom": "r-0"})),
+        ("/v1/jobs/j/events", event.clone()),
+        ("/v1/jobs/j/events", event), // repeated
+        ("/v1/runs/r-1/retry", json!({"onlyFailed": true})),
+    ];
+    assert_eq!(sent, want.map(|(path, body)| (path.to_owned(), body)));
+    let kind = server.requests()[1]
+        .header("content-type")
+        .map(str::to_owned);
+    assert_eq!(kind.as_deref(), Some("application/cloudevents-batch+json"));
 }

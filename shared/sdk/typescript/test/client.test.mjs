@@ -55,6 +55,18 @@ test("a create is repeated with the same idempotency key", async () => {
   assert.equal(seen[0].headers.authorization, "Bearer secret");
 });
 
+test("a retry sends its changes, a run of a job its items, and events are a batch", async () => {
+  const { client, seen } = fake(json({ taskId: "a", runId: "a", state: "Pending" }, 202));
+  await client.runs.retry("r", { onlyFailed: true, downstream: true });
+  await client.tasks.retry("t");
+  await client.jobs.run("j", { itemsFrom: "r" });
+  await client.jobs.sendEvents("j", [{ specversion: "1.0", id: "1", source: "/shop", type: "order" }]);
+  assert.deepEqual(seen.map(({ body }) => JSON.parse(body)), [
+    { onlyFailed: true, downstream: true }, {}, { itemsFrom: "r" }, [{ specversion: "1.0", id: "1", source: "/shop", type: "order" }],
+  ]);
+  assert.equal(seen[3].headers["content-type"], "application/cloudevents-batch+json");
+});
+
 test("a change without a key is not repeated", async () => {
   const { client, seen } = fake(() => Promise.reject(new TypeError("fetch failed")));
   await assert.rejects(client.jobs.pause("j"), ConnectionError);

@@ -525,6 +525,28 @@ def test_wait_follows_the_status() -> None:
         client(Server({"taskId": "t", "state": "Running"})).runs.wait("r", timeout=0)
 
 
+def test_events_and_items_of_a_job() -> None:
+    server = Server(
+        {"events": [{"id": "1", "source": "/shop", "result": "created", "runId": "r"}]},
+        {"taskId": "t", "runId": "r", "state": "Pending"},
+    )
+    api = client(server)
+    event = m.CloudEvent(id="1", source="/shop", type="order", data={"total": 12})
+    assert api.jobs.send_events("j", [event, {"specversion": "1.0"}]).events[0].run_id == "r"
+    api.jobs.run("j", m.JobRunRequest(items_from="r"))
+    api.runs.retry("r", m.RetryRequest(only_failed=True, downstream=True))
+    sent = [json.loads(request.content) for request in server.requests]
+    assert sent == [
+        [
+            {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order", "data": {"total": 12}},
+            {"specversion": "1.0"},
+        ],
+        {"itemsFrom": "r"},
+        {"onlyFailed": True, "downstream": True},
+    ]
+    assert server.requests[0].headers["content-type"] == "application/cloudevents-batch+json"
+
+
 def test_artifacts() -> None:
     server = Server({"id": "0" * 64, "media_type": "image/png"})
     one = client(server)

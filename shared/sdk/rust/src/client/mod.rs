@@ -1,4 +1,4 @@
-//! The client for runs and events.
+//! The client for runs, stored jobs that they are of, and events.
 //!
 //! ```no_run
 //! use sortie_worker::client::Client;
@@ -24,6 +24,7 @@
 mod download;
 mod error;
 mod events;
+mod jobs;
 mod logs;
 mod pages;
 mod resume;
@@ -41,6 +42,7 @@ use serde_json::Value;
 pub use download::Download;
 pub use error::{ApiError, Error, ErrorKind};
 pub use events::{EventQuery, EventStream, Events};
+pub use jobs::Jobs;
 pub use logs::LogStream;
 pub use pages::Items;
 pub use reqwest::Method;
@@ -92,6 +94,11 @@ impl Client {
     /// Runs programs, and lists, explains, cancels and retries runs.
     pub fn runs(&self) -> Runs<'_> {
         Runs { client: self }
+    }
+
+    /// Returns the calls for runs of stored jobs.
+    pub fn jobs(&self) -> Jobs<'_> {
+        Jobs { client: self }
     }
 
     /// Reads and follows the events of the tenant.

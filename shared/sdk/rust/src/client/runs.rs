@@ -11,9 +11,9 @@ use super::transport::{new_key, path, Call};
 use super::{Client, Result};
 use crate::models::{
     BulkAnswer, BulkCancelRequest, BulkLabelRequest, BulkRequest, CancelAnswer, ChildState,
-    Explanation, LabelRequest, Plan, PlanJobRequest, RetryAccepted, RunAccepted, RunChild,
-    RunChildren, RunDefinition, RunFilterKind, RunFilterTrigger, RunUpdate, RunUpdates, State,
-    Task, TaskList, Time,
+    Explanation, LabelRequest, Plan, PlanJobRequest, RetryAccepted, RetryRequest, RunAccepted,
+    RunChild, RunChildren, RunDefinition, RunFilterKind, RunFilterTrigger, RunUpdate, RunUpdates,
+    State, Task, TaskList, Time,
 };
 
 /// How long the server waits for a change of a run.
@@ -201,8 +201,23 @@ impl Runs<'_> {
     ///
     /// Those of [`Client::call`].
     pub async fn retry_keyed(&self, run_id: &str, key: &str) -> Result<RetryAccepted> {
+        self.retry_with(run_id, &RetryRequest::default(), key).await
+    }
+
+    /// Creates a new run with changes once for an idempotency key: `only_failed` runs those children
+    /// again that have not succeeded, `downstream` also the jobs that come after.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub async fn retry_with(
+        &self,
+        run_id: &str,
+        changes: &RetryRequest,
+        key: &str,
+    ) -> Result<RetryAccepted> {
         let path = path(&["v1", "runs", run_id, "retry"])?;
-        self.client.post(&path, &json!({}), Some(key)).await
+        self.client.post(&path, changes, Some(key)).await
     }
 
     /// Retries a page of the runs that a filter selects, each once for an idempotency key. Use the

@@ -34,7 +34,8 @@ pub(crate) struct Call {
     headers: Vec<(&'static str, String)>,
     accept: &'static str,
     body: Option<Vec<u8>>,
-    keyed: bool,
+    content_type: &'static str,
+    idempotent: bool,
     timeout: Option<Duration>,
     /// A status from 300 that is no error.
     passes: Option<StatusCode>,
@@ -62,7 +63,8 @@ impl Call {
             headers: Vec::new(),
             accept: "application/json",
             body: None,
-            keyed: false,
+            content_type: "application/json",
+            idempotent: false,
             timeout: None,
             passes: None,
         }
@@ -105,6 +107,17 @@ impl Call {
         Ok(self)
     }
 
+    pub(crate) fn content_type(mut self, media_type: &'static str) -> Self {
+        self.content_type = media_type;
+        self
+    }
+
+    /// Lets the call be sent again: the server knows a repetition by its body.
+    pub(crate) fn idempotent(mut self) -> Self {
+        self.idempotent = true;
+        self
+    }
+
     /// Sets the idempotency key. With one, the call may be sent again.
     pub(crate) fn key(mut self, key: &str) -> Result<Self> {
         let printable = key.bytes().all(|b| (b' '..=b'~').contains(&b));
@@ -113,13 +126,12 @@ impl Call {
             return Err(Error::Invalid(format!("idempotency key: {want}")));
         }
         self.headers.push(("idempotency-key", key.to_owned()));
-        self.keyed = true;
-        Ok(self)
+        Ok(self.idempotent())
     }
 
     /// Returns whether the same request twice has the effect of one.
     fn repeatable(&self) -> bool {
-        self.keyed
+        self.idempotent
             || matches!(
                 self.method,
                 Method::GET | Method::HEAD | Method::PUT | Method::DELETE
@@ -189,7 +201,7 @@ impl Transport {
         }
         if let Some(body) = &call.body {
             request = request
-                .header("content-type", "application/json")
+                .header("content-type", call.content_type)
                 .body(body.clone());
         }
         let response = request

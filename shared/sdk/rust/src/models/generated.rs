@@ -274,6 +274,43 @@ values! {
     }
 }
 
+/// A CloudEvent 1.0 in JSON. Further members are extensions: strings, numbers or booleans with
+/// names of lower-case letters and digits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CloudEvent {
+    /// Any JSON value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Binary data in place of `data`.
+    #[serde(rename = "data_base64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_base64: Option<String>,
+    /// Media type of the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub datacontenttype: Option<String>,
+    /// URI of the schema of the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataschema: Option<String>,
+    /// Unique in the source.
+    pub id: String,
+    /// A URI reference.
+    pub source: String,
+    /// The member `specversion`.
+    pub specversion: String,
+    /// The member `subject`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The member `time`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+    /// The member `type`.
+    pub r#type: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// An envelope, `orch.event.v1`. Readers keep fields that they do not know. The repository has its
 /// whole schema and the catalogue of types, in the folder events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -371,6 +408,46 @@ pub struct EventPage {
     pub events: Vec<Event>,
     /// The member `next`.
     pub next: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What followed from an event.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EventReceipt {
+    /// The member `id`.
+    pub id: String,
+    /// `existing`: the run of an earlier request. `ignored`: the filters of the job do not take
+    /// the event.
+    pub result: EventReceiptResult,
+    /// The run of the event. Absent for an ignored one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The member `source`.
+    pub source: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// `existing`: the run of an earlier request. `ignored`: the filters of the job do not take
+    /// the event.
+    EventReceiptResult {
+        Created = "created",
+        Existing = "existing",
+        Ignored = "ignored",
+    }
+}
+
+/// What followed from events, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EventReceipts {
+    /// The member `events`.
+    pub events: Vec<EventReceipt>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -1030,6 +1107,69 @@ pub struct JobRunRef {
     pub job_id: Option<String>,
     /// The member `runId`.
     pub run_id: String,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The object `JobRunRequest`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct JobRunRequest {
+    /// The name of a backfill: the run is the firing of `scheduledAt`, or the existing firing is
+    /// returned. A new run has the label `backfill` with the name, the priority `batch` unless the
+    /// request has another, and no limit of `catchUpWindow`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backfill: Option<String>,
+    /// Replaces that of the job for this run. The limits are those of the job, or one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency_key: Option<String>,
+    /// The member `inputs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<BTreeMap<String, Value>>,
+    /// Replace those of the job. All have at most 768 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<Value>>,
+    /// The id of a run whose output has the items, in place of `items`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_from: Option<String>,
+    /// Added to the labels of the job. They replace those with the same keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Environment variables of this run. They replace those of the job. The same names are
+    /// refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<BTreeMap<String, String>>,
+    /// Replaces that of the job for this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<JobRunRequestPriority>,
+    /// A whole second in the future, at most 30 days ahead. With `backfill` a time of the schedule
+    /// that has passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Time>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// Replaces that of the job for this run.
+    JobRunRequestPriority {
+        Interactive = "interactive",
+        Normal = "normal",
+        Batch = "batch",
+    }
+}
+
+/// The object `JobRuns`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct JobRuns {
+    /// The next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// The member `runs`.
+    pub runs: Vec<Task>,
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,

@@ -9,7 +9,12 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 /// The operations that the client covers are those of these paths.
-pub const PATHS: [&str; 2] = ["/v1/runs", "/v1/events"];
+pub const PATHS: [&str; 4] = [
+    "/v1/runs",
+    "/v1/events",
+    "/v1/jobs/{job_id}/runs",
+    "/v1/jobs/{job_id}/events",
+];
 
 /// Schemas of bodies that are not JSON objects.
 const MORE: [&str; 2] = ["LogLine", "StreamGap"];

@@ -40,9 +40,12 @@ export class Runs extends Resource {
     return this.json("unpinRun", { path: { run_id: runId }, repeatable: true }, options);
   }
 
-  /** Creates a new run of one that has ended. */
-  retry(runId: string, options?: CallOptions): Promise<Schemas.RetryAccepted> {
-    return this.json("retryRun", { path: { run_id: runId } }, options);
+  /**
+   * Creates a new run of one that has ended. `onlyFailed` runs those children again that have not
+   * succeeded, `downstream` also the jobs that come after.
+   */
+  retry(runId: string, changes: Schemas.RetryRequest = {}, options?: CallOptions): Promise<Schemas.RetryAccepted> {
+    return this.json("retryRun", { path: { run_id: runId }, body: changes }, options);
   }
 
   /** Explains why a run is in its state, and what comes next. */
@@ -127,8 +130,8 @@ export class Tasks extends Resource {
     return this.json("cancelTask", { path: { task_id: taskId }, body: request, repeatable: true }, options);
   }
 
-  retry(taskId: string, options?: CallOptions): Promise<Schemas.RetryAccepted> {
-    return this.json("retryTask", { path: { task_id: taskId } }, options);
+  retry(taskId: string, changes: Schemas.RetryRequest = {}, options?: CallOptions): Promise<Schemas.RetryAccepted> {
+    return this.json("retryTask", { path: { task_id: taskId }, body: changes }, options);
   }
 
   /** Changes the labels of a task; `null` removes one. */

@@ -13,6 +13,7 @@ from typing import IO, Any
 import httpx
 
 from .. import models as m
+from .._codec import encode
 from ..errors import ConnectionFailed
 from . import _calls as calls
 from ._core import AsyncTransport, Call, call_of, path_of
@@ -247,14 +248,14 @@ class AsyncJobs(calls.AsyncJobsCalls):
     """Stored definitions of programs, with schedules."""
 
     async def send_events(
-        self, job_id: str, events: Sequence[Mapping[str, Any]], *, timeout: float | None = None
+        self, job_id: str, events: Sequence[m.CloudEvent | Mapping[str, Any]], *, timeout: float | None = None
     ) -> m.EventReceipts:
         """Start a run for each CloudEvent, at most 100. A repeated event has its run."""
         return await self._json(
             "POST",
             path_of("/v1/jobs/{}/events", job_id),
             m.EventReceipts,
-            content=json.dumps(events).encode(),
+            content=json.dumps(encode(events), allow_nan=False).encode(),
             media_type="application/cloudevents-batch+json",
             timeout=timeout,
         )

@@ -12,6 +12,7 @@ from typing import IO, Any
 import httpx
 
 from .. import models as m
+from .._codec import encode
 from ..errors import ConnectionFailed
 from . import _calls as calls
 from ._core import (
@@ -238,14 +239,14 @@ class Jobs(calls.JobsCalls):
     """Stored definitions of programs, with schedules."""
 
     def send_events(
-        self, job_id: str, events: Sequence[Mapping[str, Any]], *, timeout: float | None = None
+        self, job_id: str, events: Sequence[m.CloudEvent | Mapping[str, Any]], *, timeout: float | None = None
     ) -> m.EventReceipts:
         """Start a run for each CloudEvent, at most 100. A repeated event has its run."""
         return self._json(
             "POST",
             path_of("/v1/jobs/{}/events", job_id),
             m.EventReceipts,
-            content=json.dumps(events).encode(),
+            content=json.dumps(encode(events), allow_nan=False).encode(),
             media_type="application/cloudevents-batch+json",
             timeout=timeout,
         )
