@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,9 +62,44 @@ func (a *app) jobIDs() cobra.CompletionFunc {
 	})
 }
 
-// completeFlags registers the completions of the flags for jobs, runs and types of events.
-func (a *app) completeFlags(c *cobra.Command) {
-	for flag, names := range map[string]cobra.CompletionFunc{"job": a.jobIDs(), "run": a.runIDs()} {
+// poolIDs completes the ids of the server's pools.
+func (a *app) poolIDs() cobra.CompletionFunc {
+	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
+		list, err := c.Pools(ctx)
+		for _, p := range list.Pools {
+			ids = append(ids, cobra.CompletionWithDesc(p.ID, display.Clean(p.Runner)))
+		}
+		return ids, err
+	})
+}
+
+// modelIDs completes the ids of the server's models.
+func (a *app) modelIDs() cobra.CompletionFunc {
+	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
+		list, err := c.Models(ctx, nil)
+		for _, m := range list.Models {
+			ids = append(ids, cobra.CompletionWithDesc(m.ID, display.Clean(m.State)))
+		}
+		return ids, err
+	})
+}
+
+// webhookIDs completes the ids of the webhooks.
+func (a *app) webhookIDs() cobra.CompletionFunc {
+	return a.named(func(ctx context.Context, c *client.Client) (ids []cobra.Completion, err error) {
+		list, err := c.Webhooks(ctx, "")
+		for _, w := range list.Webhooks {
+			ids = append(ids, cobra.CompletionWithDesc(w.ID, display.Clean(w.URL)))
+		}
+		return ids, err
+	})
+}
+
+// completeNames registers the completions of the arguments and flags that name what the server
+// has, and of the types of events. A command without an argument completes no files.
+func (a *app) completeNames(c *cobra.Command) {
+	flags := map[string]cobra.CompletionFunc{"job": a.jobIDs(), "run": a.runIDs(), "items-from": a.runIDs(), "pool": a.poolIDs()}
+	for flag, names := range flags {
 		if c.Flags().Lookup(flag) != nil && c.Flags().Lookup("url") != nil {
 			argument.CompleteNames(c, flag, names)
 		}
@@ -75,8 +111,26 @@ func (a *app) completeFlags(c *cobra.Command) {
 		}
 		argument.CompleteList(c, "type", types)
 	}
+	if c.Flags().Lookup("priority") != nil {
+		argument.Complete(c, "priority", "", []string{"interactive", "normal", "batch"})
+	}
+	if c.ValidArgsFunction == nil && c.Runnable() {
+		_, words, _ := strings.Cut(c.Use, " ")
+		switch word, _, _ := strings.Cut(words, " "); word {
+		case "POOL":
+			c.ValidArgsFunction = a.poolIDs()
+		case "MODEL":
+			if c.Parent().Name() == "models" { // "ask" sends the names that engines serve
+				c.ValidArgsFunction = a.modelIDs()
+			}
+		case "WEBHOOK":
+			c.ValidArgsFunction = a.webhookIDs()
+		case "":
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
 	for _, of := range c.Commands() {
-		a.completeFlags(of)
+		a.completeNames(of)
 	}
 }
 

@@ -104,7 +104,7 @@ another token.`,
 		}
 	}
 	root.AddCommand(a.version())
-	a.completeFlags(root)
+	a.completeNames(root)
 	argument.Check(root)
 	return root
 }

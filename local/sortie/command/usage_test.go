@@ -181,6 +181,8 @@ func TestCompletionsOfJobsRunsAndTypes(t *testing.T) {
 		"runs --job ":                    "nightly\t",
 		"runs cancel --job ":             "nightly\t",
 		"events list --job ":             "nightly\t",
+		"jobs run nightly --priority ":   "batch\n",
+		"jobs list ":                     ":4\n",
 		"events tail --type job.":        "job.failed\n",
 		"webhooks create x --type job.":  "job.failed\n",
 		"events list --type job.failed,": "job.failed,job.completed\n",
@@ -193,6 +195,33 @@ func TestCompletionsOfJobsRunsAndTypes(t *testing.T) {
 	for shell, want := range map[string]string{"bash": "__start_sortie", "zsh": "#compdef sortie", "fish": "complete -c sortie"} {
 		if got := sortie(t, nil, "", "completion", shell); got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: got %d, want a script with %q", shell, got.code, want)
+		}
+	}
+}
+
+// TestCompletionsOfOtherNames checks arguments and flags that name pools, models, webhooks and runs.
+func TestCompletionsOfOtherNames(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{
+		"/v1/tasks":          `{"tasks": [{"taskId": "job_1", "state": "Completed"}]}`,
+		"/v1/pools":          `{"pools": [{"id": "gpu", "runner": "kubernetes"}]}`,
+		"/v1/catalog/models": `{"models": [{"id": "tiny", "state": "active"}]}`,
+		"/v1/webhooks":       `{"webhooks": [{"id": "wh_1", "url": "https://example.org/hook"}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, answers[r.URL.Path])
+	}))
+	t.Cleanup(server.Close)
+	for args, want := range map[string]string{
+		"jobs run nightly --items-from ": "job_1\tCompleted",
+		"pools drain ":                   "gpu\tkubernetes\n",
+		"runs --pool ":                   "gpu\t",
+		"models retire ":                 "tiny\tactive\n",
+		"webhooks test ":                 "wh_1\thttps://example.org/hook\n",
+	} {
+		got := sortie(t, map[string]string{"SORTIE_URL": server.URL}, "", append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		if !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("%q: got %q, want %q", args, got.stdout, want)
 		}
 	}
 }
