@@ -16,6 +16,8 @@ import (
 
 // dates is the drawn job of a world of several days.
 type dates struct {
+	// zones change their clocks in the first days; nil for none.
+	zones []string
 	// outputs is how long outputs are kept, and newest how many of the newest runs are.
 	outputs time.Duration
 	newest  int
@@ -34,14 +36,27 @@ type dates struct {
 // backfills and the cancelled ones, messages, deleted outputs, and kept ones.
 type DatedCounts struct{ Firings, Backfilled, Stopped, Notices, Deleted, Kept int }
 
-// changing are days before changes of clocks, and before the ends of months.
-var changing = []string{
-	"2026-11-27", "2026-12-29", "2027-02-25", "2027-03-12", "2027-03-26", "2027-04-02", "2027-09-24", "2027-10-01", "2027-10-29", "2027-11-05",
+// changing are days before changes of the clocks of zones, and before the ends of months.
+var changing = []struct {
+	day   string
+	zones []string
+}{
+	{"2026-11-27", nil},
+	{"2026-12-29", nil},
+	{"2027-02-25", nil},
+	{"2027-03-12", []string{"America/New_York", "America/St_Johns"}},
+	{"2027-03-26", []string{"Europe/Berlin"}},
+	{"2027-04-02", []string{"Australia/Lord_Howe", "Pacific/Auckland"}},
+	{"2027-09-24", []string{"Pacific/Auckland"}},
+	{"2027-10-01", []string{"Australia/Lord_Howe", "Australia/Sydney"}},
+	{"2027-10-29", []string{"Europe/Berlin"}},
+	{"2027-11-05", []string{"America/New_York", "America/St_Johns"}},
 }
 
 // drawDated draws the day at which the world begins and what its job keeps.
 func (w *world) drawDated() {
-	day, err := time.Parse(time.DateOnly, changing[w.Random.IntN(len(changing))])
+	begin := changing[w.Random.IntN(len(changing))]
+	day, err := time.Parse(time.DateOnly, begin.day)
 	w.Broken = err
 	w.Time.Now = day.Add(w.UpTo(calendar.Day)).Truncate(time.Second)
 	w.Requests, w.horizon = 0, w.Between(3*calendar.Day, 6*calendar.Day)
@@ -54,6 +69,7 @@ func (w *world) drawDated() {
 	w.Config.Policy.QueueTimeout = 20 * calendar.Day
 	w.OutagesFor = w.horizon
 	w.dates = &dates{
+		zones:   begin.zones,
 		outputs: w.Between(time.Hour, 2*calendar.Day), newest: w.Random.IntN(4), named: map[int64]bool{}, backfills: map[string]*backfill{},
 		pinned: map[string]bool{}, gone: map[string]bool{},
 	}
@@ -67,13 +83,19 @@ func (w *world) datedFor() time.Duration {
 	return w.horizon
 }
 
-// zones have changes of their clocks on the days of changing, or none.
-var zones = []string{"", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Australia/Sydney", "America/St_Johns", "Asia/Kathmandu", "Pacific/Auckland"}
+// drawZone draws a zone: mostly one that changes its clocks, if there is one.
+func (w *world) drawZone() string {
+	zones := w.dates.zones
+	if len(zones) == 0 || w.Chance(0.2) {
+		zones = []string{"", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Sydney"}
+	}
+	return zones[w.Random.IntN(len(zones))]
+}
 
 // drawDatedJob adds two to four schedules with their limits and calendars to the definition, what
 // is kept, and messages.
 func (w *world) drawDatedJob(d map[string]any) {
-	name := zones[w.Random.IntN(len(zones))]
+	name := w.drawZone()
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		w.Broken = err
@@ -156,8 +178,8 @@ func (w *world) drawBounds(d map[string]any, zone *time.Location) (begin, end ti
 	if w.Chance(0.3) {
 		begin = draw("startAt", w.Time.Now.Add(w.UpTo(w.horizon/2)-w.horizon/4))
 	}
-	if w.Chance(0.3) {
-		end = draw("endAt", w.Time.Now.Add(w.horizon/2+w.UpTo(w.horizon)))
+	if w.Chance(0.4) {
+		end = draw("endAt", w.Time.Now.Add(w.horizon/3+w.UpTo(w.horizon/2)))
 	}
 	return begin, end
 }

@@ -99,7 +99,7 @@ func Draw(random *rand.Rand, now time.Time, daily bool) (r Rule) {
 		r.day, r.on = "* * *", func(time.Time) bool { return true }
 	}
 	at := random.IntN(60)*60 + random.IntN(2)*random.IntN(60)
-	for _, hour := range [][]int{{0}, {1, 2}, {2}, {3, 15}, {9}, {0, 6, 18}, {23}}[random.IntN(7)] {
+	for _, hour := range [][]int{{0}, {1, 2}, {2}, {1, 2, 3}, {9}, {0, 6, 18}, {23}}[random.IntN(7)] {
 		r.seconds = append(r.seconds, hour*3600+at)
 	}
 	return r
