@@ -15,17 +15,21 @@ import (
 // follow considers each job that comes after the job of an ended run, and records that. It may be
 // repeated, also at the same time by several processes: the id of each run follows from its job
 // and the graph. A job whose runs it cannot read does not delay the others, which are not considered
-// again.
+// again. Neither do the actions of a run that it skips, which come last.
 func (s *Actions) follow(ctx context.Context, r run.Run) error {
 	done := run.Followed{Cancelled: r.CancelsRest}
 	var failed []error
+	var skipped []run.Run
 	place := r.PlaceInGraph()
 	for _, id := range r.Followers {
 		if known := (run.JobRun{JobID: id, RunID: place.RunID(id)}); !r.CancelsRest && slices.Contains(r.Triggered, known) {
 			done.Runs = append(done.Runs, known)
 			continue
 		}
-		child, err := s.consider(ctx, r, id)
+		child, created, err := s.consider(ctx, r, id)
+		if created && child.Skipped {
+			skipped = append(skipped, *child)
+		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("cannot start job %s after run %s: %w", id, r.ID, err))
 		}
@@ -35,50 +39,54 @@ func (s *Actions) follow(ctx context.Context, r run.Run) error {
 	}
 	done.Partly = len(failed) > 0
 	_, err := s.apply(ctx, r.Ref(), constantFact(done))
+	for i := range skipped {
+		s.actForJob(ctx, &skipped[i], skipped[i].Execution.Pending)
+	}
 	return errors.Join(append(failed, err)...)
 }
 
 // consider starts or skips the run of a job that comes after that of r, if its turn has come. It
-// returns the run; nil without one. A job that does not come after that of r any more may have waited
-// for r, and is considered with what it needs now. Of the runs that a job comes after, the last to end finds that
-// the others have ended.
-func (s *Actions) consider(ctx context.Context, r run.Run, jobID string) (*run.Run, error) {
+// returns the run, and whether this call created it; nil without one. A job that does not come after
+// that of r any more may have waited for r, and is considered with what it needs now. Of the runs that
+// a job comes after, the last to end finds that the others have ended.
+func (s *Actions) consider(ctx context.Context, r run.Run, jobID string) (child *run.Run, created bool, err error) {
 	next, err := s.store.LoadJob(ctx, r.Tenant, jobID)
 	if errors.Is(err, port.ErrNotFound) || err == nil && len(next.Definition.After) == 0 {
-		return nil, nil // it was deleted or changed
+		return nil, false, nil // it was deleted or changed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the job: %w", err)
+		return nil, false, fmt.Errorf("cannot read the job: %w", err)
 	}
 	place := r.PlaceInGraph()
 	ref := run.Ref{Tenant: r.Tenant, ID: place.RunID(jobID)}
 	for range port.CommitTries {
-		child, err := s.store.Load(ctx, ref)
+		known, err := s.store.Load(ctx, ref)
 		if err == nil {
-			return s.cancelled(ctx, r, child)
+			child, err = s.cancelled(ctx, r, known)
+			return child, false, err
 		}
 		if !errors.Is(err, port.ErrNotFound) {
-			return nil, fmt.Errorf("cannot read its run: %w", err)
+			return nil, false, fmt.Errorf("cannot read its run: %w", err)
 		}
 		needs, err := s.needs(ctx, r, next)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		turn := run.NextTurn(needs)
 		if !turn.Start && !turn.Skip {
 			waits, err := s.awaitEnds(ctx, needs, jobID)
 			if err != nil || waits {
-				return nil, err
+				return nil, false, err
 			}
 			continue // one of the runs has ended meanwhile
 		}
-		created, err := s.createNext(ctx, r, next, needs, turn)
+		made, err := s.createNext(ctx, r, next, needs, turn)
 		if errors.Is(err, port.ErrConflict) {
 			continue // another process has created it
 		}
-		return &created, err
+		return &made, err == nil, err
 	}
-	return nil, fmt.Errorf("too many concurrent changes of run %s", ref.ID)
+	return nil, false, fmt.Errorf("too many concurrent changes of run %s", ref.ID)
 }
 
 // cancelled returns the run of a job that comes after that of r. It requests its end if the graph

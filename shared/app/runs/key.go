@@ -94,9 +94,10 @@ func (s *Requests) createRun(
 }
 
 // actForSkipped carries out the job's actions for a run that a request has skipped. It has the
-// time budget of the request's effects. The sweep repeats unfinished actions.
+// time budget of the request's effects. The sweep repeats unfinished actions. For a run that is skipped
+// after others, follow does.
 func (s *effects) actForSkipped(ctx context.Context, d run.Decision) {
-	if !d.Run.Skipped {
+	if !d.Run.Skipped || d.Run.Missed != nil && d.Run.Graph != nil {
 		return
 	}
 	err := s.inBudget(ctx, func(ctx context.Context) error {

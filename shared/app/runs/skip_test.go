@@ -101,6 +101,9 @@ func TestSkipHasAnEventAndAnActionOfItsOwn(t *testing.T) {
 				if got := strings.Join(of, ","); got != r.ID+" onSkip" {
 					t.Errorf("got webhooks %q of the skipped run, want onSkip once", got)
 				}
+				if h.hooks.limited && lost == 0 && r.Graph != nil {
+					t.Error("got a limited time for a webhook that delays no request")
+				}
 				if len(r.Execution.Pending) != 0 || !r.Execution.ActBy.IsZero() {
 					t.Errorf("got %+v, want nothing pending", r.Execution)
 				}
