@@ -88,13 +88,16 @@ func resultsOf(runs []contract.JobResult, now time.Time) *results {
 
 // grouped returns equal words that follow each other as one, such as "3 Completed".
 func grouped(words []string) (groups []string) {
-	for n := 0; len(words) > 0; words = words[n:] {
-		for n = 1; n < len(words) && words[n] == words[0]; n++ {
+	for len(words) > 0 {
+		n := 1
+		for n < len(words) && words[n] == words[0] {
+			n++
 		}
-		groups = append(groups, words[0])
+		group := words[0]
 		if n > 1 {
-			groups[len(groups)-1] = strconv.Itoa(n) + " " + words[0]
+			group = strconv.Itoa(n) + " " + group
 		}
+		groups, words = append(groups, group), words[n:]
 	}
 	return groups
 }

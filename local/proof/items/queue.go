@@ -66,8 +66,7 @@ type call struct {
 func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	refuse := func(code string) {
-		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(map[string]string{"__type": "com.amazonaws.sqs#" + code, "message": code})
+		reply(w, http.StatusBadRequest, map[string]string{"__type": "com.amazonaws.sqs#" + code, "message": code})
 	}
 	var in call
 	switch err := json.NewDecoder(r.Body).Decode(&in); {
@@ -84,8 +83,18 @@ func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse("InvalidAction")
 			return
 		}
-		_ = json.NewEncoder(w).Encode(answer(in))
+		reply(w, http.StatusOK, answer(in))
 	}
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(text)
 }
 
 func (q *Queue) receive(in call) any {

@@ -119,9 +119,9 @@ func (r *provider) create(spec port.LaunchSpec) *Machine {
 // startBy returns the stored start limit of the attempt for which a machine is created. A run
 // may be accepted, admitted and launched in one event. It is zero if a late call creates a
 // machine for a run that cannot be read.
-func (r *Machines) startBy(of port.MachineOwner) (by time.Time) {
-	r.Observe(func() {
-		if stored, err := r.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
+func (w *Machines) startBy(of port.MachineOwner) (by time.Time) {
+	w.Observe(func() {
+		if stored, err := w.Process.Store.Load(context.Background(), run.Ref{Tenant: of.Tenant, ID: of.RunID}); err == nil {
 			by = stored.Attempt.StartBy
 		}
 	})
@@ -194,37 +194,37 @@ func (r *provider) Stop(ctx context.Context, of port.Machine, grace time.Duratio
 	return nil
 }
 
-func (r *Machines) stop(m *Machine, grace time.Duration) {
+func (w *Machines) stop(m *Machine, grace time.Duration) {
 	m.stopping = true
-	facts := r.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt)
+	facts := w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt)
 	if facts.NoticedAt.IsZero() {
-		facts.NoticedAt = r.Time.Now
+		facts.NoticedAt = w.Time.Now
 	}
 	for _, p := range m.Workers {
-		p.later(r.UpTo(2*time.Second), p.terminate)
+		p.later(w.UpTo(2*time.Second), p.terminate)
 	}
 	if m.Phase == port.MachineCreating {
-		grace = r.UpTo(2 * time.Second)
+		grace = w.UpTo(2 * time.Second)
 	}
-	r.Time.After(grace, func() {
-		r.checks.CheckKill(m)
-		r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
+	w.Time.After(grace, func() {
+		w.checks.CheckKill(m)
+		w.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 	})
 }
 
 // stopByStranger stops or destroys a machine from outside of Sortie.
-func (r *Machines) stopByStranger(m *Machine) {
+func (w *Machines) stopByStranger(m *Machine) {
 	if !m.Alive() {
 		return
 	}
-	r.Note("a stranger stops %s", m.ID)
-	r.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt).Strangers++
-	if r.Chance(0.5) {
-		r.stop(m, r.UpTo(10*time.Second))
+	w.Note("a stranger stops %s", m.ID)
+	w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt).Strangers++
+	if w.Chance(0.5) {
+		w.stop(m, w.UpTo(10*time.Second))
 		return
 	}
 	m.removed = true
-	r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
+	w.end(m, port.Exit{Code: 137, Signal: 9, Requested: true})
 }
 
 // Destroy implements port.Runner.
@@ -246,36 +246,36 @@ func (r *provider) Destroy(ctx context.Context, of port.Machine) error {
 	return nil
 }
 
-func (r *Machines) destroy(m *Machine) {
+func (w *Machines) destroy(m *Machine) {
 	m.Destroyed = true
-	r.Time.After(r.UpTo(time.Second), func() { r.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
+	w.Time.After(w.UpTo(time.Second), func() { w.end(m, port.Exit{Code: 137, Signal: 9, Requested: true}) })
 }
 
 // end ends a machine. If the machine is stuck, it schedules the end.
-func (r *Machines) end(m *Machine, exit port.Exit) {
+func (w *Machines) end(m *Machine, exit port.Exit) {
 	if !m.Alive() {
 		return
 	}
-	if wait := m.stuckUntil.Sub(r.Time.Now); wait > 0 {
+	if wait := m.stuckUntil.Sub(w.Time.Now); wait > 0 {
 		m.enter(port.MachineEnding)
-		r.Time.After(wait, func() { r.end(m, exit) })
+		w.Time.After(wait, func() { w.end(m, exit) })
 		return
 	}
-	m.Phase, m.EndedAt = port.MachineGone, r.Time.Now
-	r.Live = slices.DeleteFunc(slices.Clone(r.Live), func(one *Machine) bool { return one == m })
-	if !r.Chance(r.Plan.LostExits) {
-		exit.At = r.Time.Now
+	m.Phase, m.EndedAt = port.MachineGone, w.Time.Now
+	w.Live = slices.DeleteFunc(slices.Clone(w.Live), func(one *Machine) bool { return one == m })
+	if !w.Chance(w.Plan.LostExits) {
+		exit.At = w.Time.Now
 		m.Exit = &exit
 	}
 	if m.Spec.Reuse.ID != "" && !m.Destroyed && !m.removed {
-		r.Kept = append(r.Kept, m)
+		w.Kept = append(w.Kept, m)
 	}
 	m.Failed = !exit.Requested && exit.Code != 0
 	m.change()
 	if exit.Code == 0 {
-		r.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt).ExitedZero = true
+		w.Attempt(m.Spec.Env["TASK_ID"], m.Spec.Owner.Attempt).ExitedZero = true
 	}
-	r.Note("%s is gone, code %d", m.ID, exit.Code)
+	w.Note("%s is gone, code %d", m.ID, exit.Code)
 }
 
 // clamp limits at to latest, and then to earliest.

@@ -37,9 +37,9 @@ func (m *Machine) GaveUp(r *run.Run) bool {
 }
 
 // drop removes a kept machine.
-func (r *Machines) drop(m *Machine) {
-	r.Note("%s, which was kept, is destroyed", m.ID)
-	r.Kept = slices.DeleteFunc(slices.Clone(r.Kept), func(one *Machine) bool { return one == m })
+func (w *Machines) drop(m *Machine) {
+	w.Note("%s, which was kept, is destroyed", m.ID)
+	w.Kept = slices.DeleteFunc(slices.Clone(w.Kept), func(one *Machine) bool { return one == m })
 	m.change()
 }
 
