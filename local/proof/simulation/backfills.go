@@ -58,7 +58,7 @@ func (w *world) beginBackfill(id string, n int) {
 		b.done = w.backfill(id, name, b, past)
 		if w.Chance(0.3) {
 			w.Time.Sleep(w.UpTo(w.Longest))
-			w.stopBackfill(name, b)
+			w.stopBackfill(name)
 		}
 	})
 }
@@ -101,7 +101,7 @@ func (w *world) backfill(id, name string, b *backfill, times []time.Time) (done 
 }
 
 // stopBackfill cancels the runs of a backfill by its label, until all pages are answered.
-func (w *world) stopBackfill(name string, b *backfill) {
+func (w *world) stopBackfill(name string) {
 	w.Time.Sleep(w.Lag + time.Second)
 	selector, err := label.Parse(run.BackfillLabel + "=" + name)
 	if err != nil {
