@@ -1,6 +1,7 @@
 package console
 
 import (
+	"github.com/sortie-dev/sortie/functions/console/children"
 	"github.com/sortie-dev/sortie/functions/console/inference"
 	"github.com/sortie-dev/sortie/functions/console/jobs"
 	"github.com/sortie-dev/sortie/functions/console/page"
@@ -11,7 +12,7 @@ import (
 // its handler, one with its markup and a test; README.md says how to add one.
 var pages = []page.Page{
 	overviewPage,
-	runsPage, runPage, rerunPage, selectionPage,
+	runsPage, runPage, children.ListPage, rerunPage, selectionPage,
 	jobs.ListPage, jobs.JobPage, jobs.DocumentPage, jobs.CalendarPage, jobs.NewPage,
 	poolsPage, poolPage,
 	eventsPage, eventPage, proofPage,

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/sortie-dev/sortie/functions/console/children"
 	"github.com/sortie-dev/sortie/functions/console/graph"
 	"github.com/sortie-dev/sortie/functions/console/page"
 	"github.com/sortie-dev/sortie/functions/console/ui"
@@ -37,6 +38,8 @@ type runData struct {
 	Output    *preview
 	Artifacts []contract.ArtifactSummary
 	Lineage   *lineage
+	// Children is nil for a run without children.
+	Children *children.Part
 	// Graph is nil for a run without dependencies.
 	Graph *graph.Drawing
 	// Definition is nil for a run that is of no job.
@@ -65,6 +68,7 @@ func showRun(v *page.Visit) (page.View, error) {
 		func() error { return data.readLog(v) }, func() error { return data.readOutput(v) },
 		func() error { return data.readLineage(v) }, func() error { return data.readDefinition(v) },
 		func() error { return data.readArtifacts(v) },
+		func() (err error) { data.Children, err = children.Read(v, task); return err },
 	); err != nil {
 		return page.View{}, err
 	}
@@ -142,7 +146,8 @@ func rerun(v *page.Visit) (string, error) {
 	if key := v.Request.PostForm.Get("key"); key != "" {
 		header.Set("Idempotency-Key", key)
 	}
-	response, err := v.Call(http.MethodPost, "/v1/runs/"+url.PathEscape(id)+"/retry", nil, struct{}{}, header)
+	request := contract.RetryRequest{OnlyFailed: v.Request.PostForm.Get("only") == "failed"}
+	response, err := v.Call(http.MethodPost, "/v1/runs/"+url.PathEscape(id)+"/retry", nil, request, header)
 	if err != nil {
 		return "", err
 	}

@@ -25,6 +25,7 @@ func (d runData) content(l *ui.Layout) Node {
 		d.facts(l),
 		Div(ID("news"), ui.Flag("data-part"), d.cancelled(l), d.failure(), d.why(l)),
 		Div(ID("timeline"), ui.Flag("data-part"), ui.With(d.Timeline, func(t *timeline) Node { return t.content(l) })),
+		Div(ID("children"), ui.Flag("data-part"), d.Children.Content(l)),
 		ui.With(d.Log, func(log *logView) Node { return d.log(l, log) }),
 		Div(Class("cards"), ID("cards"), ui.Flag("data-part"), d.input(), d.output(l), d.metrics(), d.machine(l)),
 		Div(ID("artifacts"), ui.Flag("data-part"), d.artifacts(l)),
@@ -40,6 +41,9 @@ func (d runData) action(l *ui.Layout) Node {
 	if d.Ended {
 		return Group{
 			If(d.Inference == nil, l.Button(ui.RunPath(d.RunID)+"/changes", Text("Rerun with changes…"))), ui.Space(),
+			If(d.Children.Unsuccessful() > 0, Group{
+				l.Post(ui.RunPath(d.RunID)+"/rerun", ui.HiddenField("key", d.RerunKey+"-failed"), ui.HiddenField("only", "failed"), Button(ui.Texts("Rerun unsuccessful (", d.Children.Unsuccessful(), ")"))), ui.Space(),
+			}),
 			l.Post(ui.RunPath(d.RunID)+"/rerun", ui.HiddenField("key", d.RerunKey), Button(Text("Rerun"))),
 		}
 	}
@@ -67,6 +71,12 @@ func (d runData) facts(l *ui.Layout) Node {
 		If(!d.ExpiresAt.IsZero(), ui.Fact("Kept until", l.Time(d.ExpiresAt))),
 		ui.With(d.Pin, func(p *contract.Pin) Node {
 			return ui.Fact("Pinned", Group{l.Time(p.At), Text(" by "), ui.Mono(ui.Visible(p.By))})
+		}),
+		ui.With(d.Child, func(c *contract.Child) Node {
+			return Group{
+				If(c.Parent != "", ui.Fact("Child of", l.A(ui.RunPath(c.Parent), Text(c.Parent)))),
+				ui.Fact("Item", ui.Bdi(ui.Short(300, c.Item)), Span(Class("quiet"), ui.Texts(" index ", c.Index))),
+			}
 		}),
 		If(d.RetryOf != "", ui.Fact("Repeats", l.A(ui.RunPath(d.RetryOf), Text(d.RetryOf)))),
 		ui.With(d.TriggeredBy, func(by *contract.JobRunRef) Node {

@@ -83,6 +83,8 @@ func WhatOf(t contract.Task) (what, detail string) {
 		return "export " + t.Format, t.PI
 	case t.Inference != nil:
 		return t.Inference.Model, t.Inference.Engine
+	case t.Child != nil && t.JobID != "":
+		return t.JobID, ui.Joined("item ", t.Child.Index, ": ", t.Child.Item)
 	case t.JobID != "":
 		if t.Program != nil {
 			detail = t.Program.Image
