@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sortie-dev/sortie/functions/watch"
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -81,15 +81,7 @@ func TestAgentReportsAndShowsItsHealth(t *testing.T) {
 		t.Errorf("got %q, want the token of the file", got)
 	}
 	address := "http://" + <-log.found
-	often := time.NewTicker(5 * time.Millisecond)
-	defer often.Stop()
-	for status(t, address+"/healthz") != http.StatusOK {
-		select {
-		case <-often.C:
-		case <-t.Context().Done():
-			t.Fatal("the agent is not ready")
-		}
-	}
+	await.Until(t, "ready agent", func() bool { return status(t, address+"/healthz") == http.StatusOK })
 	if got := status(t, address+"/"); got != http.StatusNotFound {
 		t.Errorf("got %d for another path, want 404", got)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	adapter "github.com/sortie-dev/sortie/shared/adapter/kubernetes"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -84,15 +85,5 @@ func TestRunner(t *testing.T) {
 // await waits until the condition is true.
 func (s stage) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	often := time.NewTicker(20 * time.Millisecond)
-	defer often.Stop()
-	for !holds() {
-		select {
-		case <-often.C:
-		case <-ctx.Done():
-			t.Fatalf("got no %s within a minute", what)
-		}
-	}
+	await.Until(t, what, holds)
 }

@@ -2,10 +2,8 @@ package suite
 
 import (
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -24,18 +22,7 @@ func callbacks() []Test {
 // file, and returns the URL's path and query.
 func (c *Case) awaitCallbackURL(file string) (path string) {
 	c.T.Helper()
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for {
-		if text, err := os.ReadFile(file); err == nil {
-			return strings.TrimPrefix(string(text), c.URL)
-		}
-		select {
-		case <-look.C:
-		case <-c.T.Context().Done():
-			c.T.Fatal("got no callback URL from the worker")
-		}
-	}
+	return strings.TrimPrefix(string(c.awaitFile("callback URL from the worker", file)), c.URL)
 }
 
 // startWaiting starts a run whose worker waits at the pipe hold, so that the test can send the

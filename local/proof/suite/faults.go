@@ -2,7 +2,7 @@ package suite
 
 import (
 	"bytes"
-	"context"
+	"fmt"
 	"net/http"
 	"regexp"
 	"time"
@@ -156,19 +156,11 @@ func (c *Case) checkFault(l faultCase) {
 // awaitMachines waits until the API lists at least that many machines of a task, including
 // deleted ones, and returns them. A slow creation can finish after the run's end.
 func (c *Case) awaitMachines(task string, least int) []outside.Machine {
-	ctx, cancel := context.WithTimeout(c.T.Context(), max(c.Timeout, time.Minute))
-	defer cancel()
-	look := time.NewTicker(200 * time.Millisecond)
-	defer look.Stop()
-	for {
-		created, err := c.Target.Machines.Of(ctx, task)
-		if err == nil && len(created) >= least {
-			return created
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			c.T.Fatalf("got machines %v (%[3]v), want at least %[2]d", created, least, err)
-		}
-	}
+	var created []outside.Machine
+	c.eventually(fmt.Sprintf("%d machines of %s", least, task), func() (ok bool) {
+		var err error
+		created, err = c.Target.Machines.Of(c.T.Context(), task)
+		return err == nil && len(created) >= least
+	})
+	return created
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -234,20 +235,13 @@ func jobExports(c *Case) {
 // firstRun waits for the first run of a job.
 func (c *Case) firstRun(path string) contract.Task {
 	c.T.Helper()
-	look := time.NewTicker(200 * time.Millisecond)
-	defer look.Stop()
-	over := time.After(firingLimit)
-	for {
-		if runs := outside.Get[contract.JobRuns](c.Client, path+"/runs").Runs; len(runs) > 0 {
-			c.tasks.add(runs[0].TaskID)
-			return runs[0]
-		}
-		select {
-		case <-look.C:
-		case <-over:
-			c.T.Fatalf("%s: got no run within %s, want one", path, firingLimit)
-		}
-	}
+	var runs []contract.Task
+	await.Within(c.T, firingLimit, "run of "+path, func() bool {
+		runs = outside.Get[contract.JobRuns](c.Client, path+"/runs").Runs
+		return len(runs) > 0
+	})
+	c.tasks.add(runs[0].TaskID)
+	return runs[0]
 }
 
 // firingLimit limits the time until a firing. EventBridge Scheduler is precise to the minute.

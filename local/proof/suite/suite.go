@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
@@ -146,23 +146,8 @@ func (c *Case) run(test Test, faultPlan ...plan) {
 // eventually calls look until it returns true. It fails the test after the timeout.
 func (c *Case) eventually(what string, look func() bool) {
 	c.T.Helper()
-	limit := time.NewTimer(cmp.Or(c.Timeout, outside.DefaultTimeout))
-	defer limit.Stop()
-	pause := time.NewTicker(lookPause)
-	defer pause.Stop()
-	for !look() {
-		select {
-		case <-pause.C:
-		case <-limit.C:
-			c.T.Fatalf("got no %s in time", what)
-		case <-c.T.Context().Done():
-			c.T.Fatalf("got no %s: %v", what, c.T.Context().Err())
-		}
-	}
+	await.Within(c.T, cmp.Or(c.Timeout, outside.DefaultTimeout), what, look)
 }
-
-// lookPause is the time between two calls of look.
-const lookPause = 300 * time.Millisecond
 
 // rules returns the test's faults, limited to the machines of its batches, or of a region that
 // only this test uses.

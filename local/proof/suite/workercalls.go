@@ -31,21 +31,22 @@ func (c *Case) startWorker(policy ...contract.Policy) workerOf {
 	w := workerOf{Case: c, hold: Pipe(c.T)}
 	file := filepath.Join(c.T.TempDir(), "envelope")
 	w.task = c.StartScripted("one", "envelope:"+file+" wait:"+w.hold, policy...)
-	look := time.NewTicker(50 * time.Millisecond)
-	defer look.Stop()
-	for {
-		if text, err := os.ReadFile(file); err == nil {
-			if err := json.Unmarshal(text, &w.envelope); err != nil {
-				c.T.Fatalf("malformed envelope: %v", err)
-			}
-			return w
-		}
-		select {
-		case <-look.C:
-		case <-c.T.Context().Done():
-			c.T.Fatal("got no envelope from the worker")
-		}
+	if err := json.Unmarshal(c.awaitFile("envelope from the worker", file), &w.envelope); err != nil {
+		c.T.Fatalf("malformed envelope: %v", err)
 	}
+	return w
+}
+
+// awaitFile waits until a worker has written a file, and returns its text. A run may wait long
+// for its machine.
+func (c *Case) awaitFile(what, file string) (text []byte) {
+	c.T.Helper()
+	c.eventually(what, func() bool {
+		var err error
+		text, err = os.ReadFile(file)
+		return err == nil
+	})
+	return text
 }
 
 // call sends a call with the required fields and more. It requires the status.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/superfly/fly-go"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/twin/flymachines"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -138,11 +139,7 @@ func TestMachinesSurviveCrash(t *testing.T) {
 	}
 	held.Close()
 	exited := filepath.Join(dir, "machines", during.ID, "exit.json")
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for _, err := os.Stat(exited); err != nil; _, err = os.Stat(exited) {
-		<-look.C
-	}
+	await.Until(t, "exit of the program", func() bool { _, err := os.Stat(exited); return err == nil })
 
 	next := after(t, dir)
 	if exit := next.exit(ended.ID); exit.ExitCode != 3 {

@@ -20,7 +20,7 @@ import (
 // natsServer starts a NATS server with JetStream. A negative number selects a free port.
 func natsServer(t *testing.T, folder string, number int) *server.Server {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: number, JetStream: true, StoreDir: folder, NoLog: true, NoSigs: true})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: number, JetStream: true, StoreDir: folder, NoLog: true, NoSigs: true, AuthTimeout: 60})
 	if err != nil {
 		t.Fatal(err)
 	}

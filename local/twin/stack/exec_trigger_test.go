@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
@@ -45,15 +46,14 @@ func TestTriggeredRunHasTheRightsOfBoth(t *testing.T) {
 		}
 		task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
 		g.End(task)
-		poll := time.NewTicker(50 * time.Millisecond)
-		defer poll.Stop()
-		for done := false; !done; <-poll.C {
+		await.Until(t, "end of the action", func() (done bool) {
 			for _, e := range outside.Get[contract.TaskEvents](g.Client, "/v1/tasks/"+task+"/events?limit=1000").Events {
 				if e.Type == "job.action_failed" || e.Type == "job.action_executed" {
 					failure, done = e.Message, true
 				}
 			}
-		}
+			return done
+		})
 		return failure, len(outside.Get[contract.JobRuns](g.Client, "/v1/jobs/"+triggered+"/runs").Runs)
 	}
 	mark := filepath.Join(t.TempDir(), "mark")
@@ -110,20 +110,17 @@ func TestScheduleHasTheRightsOfItsJob(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := start(t, served{Data: data, Images: map[string][]string{"later:latest": {"/bin/true"}}})
-			poll := time.NewTicker(50 * time.Millisecond)
-			defer poll.Stop()
-			for range 1200 {
-				<-poll.C
+			await.Until(t, "such run", func() bool {
 				for _, r := range outside.Get[contract.JobRuns](again.Client, "/v1/jobs/later/runs").Runs {
 					switch {
 					case !owned && r.Missed != nil && r.Missed.Reason == "missing_scope", owned && r.State == "Completed" && !r.Skipped:
-						return
+						return true
 					case !owned && r.State == "Running":
 						t.Fatalf("got %+v, want a skipped run", r)
 					}
 				}
-			}
-			t.Error("got no such run within a minute, want one")
+				return false
+			})
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -61,16 +62,10 @@ func clientsLeave(t *testing.T, g *target) {
 		t.Errorf("got %d refused and %d others, want a tenth refused", c.refused.Load(), c.answered.Load()+c.left.Load())
 	}
 	ended := time.Now()
-	for {
+	await.Until(t, "free pool after the last request", func() bool {
 		health := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health")
-		if health.Held == 0 && health.Queued == 0 {
-			break
-		}
-		if time.Since(ended) > time.Minute {
-			t.Fatalf("got %d held slots and %d waiting a minute after the last request, want none", health.Held, health.Queued)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+		return health.Held == 0 && health.Queued == 0
+	})
 	t.Logf("no slot was held %v after the last request", time.Since(ended))
 	c.read(t, length)
 }

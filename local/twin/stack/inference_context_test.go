@@ -39,7 +39,7 @@ func TestContextOfARestartedEngine(t *testing.T) {
 		if problem := outside.Decode[contract.Problem](t, answer.Body); answer.Status != 400 || problem.Code != "INVALID_PARAMS" || problem.Field != "ctx" {
 			t.Errorf("ctx %d of %d: got %d %s, want 400 INVALID_PARAMS with the field ctx", row.over, row.context, answer.Status, answer.Body)
 		}
-		if state := await(g, g.create(contract.TaskRequest{Prompt: "a", Ctx: &row.fits, MaxTokens: new(2)})); state != string(run.Completed) {
+		if state := lastState(g, g.create(contract.TaskRequest{Prompt: "a", Ctx: &row.fits, MaxTokens: new(2)})); state != string(run.Completed) {
 			t.Errorf("ctx %d of %d: got %s, want Completed", row.fits, row.context, state)
 		}
 		if err := g.stack.Stop(t.Context()); err != nil {

@@ -14,12 +14,12 @@ import (
 func TestMetricsOfTasks(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
-	if state := await(g, g.ask(3)); state != string(run.Completed) {
+	if state := lastState(g, g.ask(3)); state != string(run.Completed) {
 		t.Fatalf("got %s, want Completed", state)
 	}
 	cancelled := g.ask(2000)
 	g.Call(http.MethodPost, "/v1/tasks/"+cancelled+"/cancel", "")
-	if state := await(g, cancelled); state != string(run.Cancelled) {
+	if state := lastState(g, cancelled); state != string(run.Cancelled) {
 		t.Fatalf("got %s, want Cancelled", state)
 	}
 	for _, row := range []struct {

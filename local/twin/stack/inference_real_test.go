@@ -84,7 +84,7 @@ func addressed(kind platform.EngineKind, servers ...*servers.Server) (list []sta
 // completed waits until the task is completed and returns its details.
 func (g *target) completed(task string) contract.InferenceDetails {
 	g.T.Helper()
-	if state := await(g, task); state != string(run.Completed) {
+	if state := lastState(g, task); state != string(run.Completed) {
 		g.T.Fatalf("got %s of %s, want Completed", state, task)
 	}
 	return *outside.Get[contract.Task](g.Client, "/v1/tasks/"+task).Inference
@@ -132,7 +132,7 @@ func realCancel(t *testing.T, e realEngine) {
 	if r.end.Event != "error" || !strings.Contains(r.end.Data, `"CANCELLED"`) || r.count > 1000 {
 		t.Fatalf("got %+v after %d tokens, want the error CANCELLED", r.end, r.count)
 	}
-	if state := await(g, task); state != string(run.Cancelled) {
+	if state := lastState(g, task); state != string(run.Cancelled) {
 		t.Errorf("got %s, want Cancelled", state)
 	}
 	adapter, err := engine.New(engine.Config{Kind: e.kind, URL: server.URL, MetricsURL: server.MetricsURL, Clock: clock.System{}})
@@ -239,7 +239,7 @@ func realEngineIsKilled(t *testing.T, e realEngine) {
 	reading.Wait()
 	broken := 0
 	for i, r := range readers {
-		state := await(g, tasks[i])
+		state := lastState(g, tasks[i])
 		switch {
 		case r.failed != nil:
 			t.Errorf("task %d: %v", i, r.failed)

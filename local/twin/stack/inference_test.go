@@ -144,7 +144,7 @@ func TestTaskIsAnswered(t *testing.T) {
 	if err := json.Unmarshal([]byte(whole.end.Data), &end); err != nil || end.TokensOut != 12 {
 		t.Errorf("got end %s, want 12 tokens", whole.end.Data)
 	}
-	if state := await(g, task); state != string(run.Completed) {
+	if state := lastState(g, task); state != string(run.Completed) {
 		t.Fatalf("got %s, want Completed", state)
 	}
 	ended := outside.Get[contract.Task](g.Client, "/v1/tasks/"+task)
@@ -239,7 +239,7 @@ func resumesAfterAKill(t *testing.T, given served, length int) {
 			t.Errorf("task %d: %v", i, r.failed)
 			continue
 		}
-		state := await(again.target, task)
+		state := lastState(again.target, task)
 		outcomes[r.end.Event+" "+state]++
 		whole := tokens{}
 		whole.read(ctx, again.Client, task, length+1)
@@ -265,8 +265,8 @@ func pieces(kind platform.EngineKind, count, length int) bool {
 	return count == length || kind == platform.EngineVLLM && count > 0 && count < length
 }
 
-// await waits until a task has ended and returns its state.
-func await(g *target, task string) string {
+// lastState waits until a task has ended and returns its state.
+func lastState(g *target, task string) string {
 	return g.Await(task, func(s contract.Status) bool { return run.State(s.State).Terminal() }).State
 }
 
@@ -309,7 +309,7 @@ func TestCancelsAtRandomMoments(t *testing.T) {
 				reader.Wait()
 				late := tokens{}
 				late.read(ctx, g.Client, task, 100)
-				state := await(g, task)
+				state := lastState(g, task)
 				mu.Lock()
 				outcomes[r.end.Event+" "+state]++
 				mu.Unlock()

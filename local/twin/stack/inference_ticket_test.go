@@ -19,8 +19,8 @@ func TestTicketReadsTheStreamOfATask(t *testing.T) {
 	t.Parallel()
 	g := start(t, served{Engines: mocked})
 	task, other := g.ask(3), g.ask(3)
-	await(g, task)
-	await(g, other)
+	lastState(g, task)
+	lastState(g, other)
 	ticket := func(filter string) string {
 		answer := g.Call(http.MethodPost, "/v1/events/tickets", filter)
 		if answer.Status != http.StatusCreated {

@@ -96,7 +96,7 @@ func TestVectorsOfTasks(t *testing.T) {
 			if parts.failed != nil || !slices.Equal(parts.names, whole.names) || !slices.Equal(parts.results, whole.results) {
 				t.Errorf("got %v in parts (%v), want %v", parts.names, parts.failed, whole.names)
 			}
-			if state := await(g, task); state != string(run.Completed) {
+			if state := lastState(g, task); state != string(run.Completed) {
 				t.Errorf("got %s, want Completed", state)
 			}
 			is := outside.Get[contract.Task](g.Client, "/v1/tasks/"+task).Inference

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -108,18 +109,12 @@ func TestMetricsOfEvents(t *testing.T) {
 	}
 	_ = socket.CloseNow()
 	// Deliveries continue. When they have ended, the count equals the receiver's.
-	for deadline := time.Now().Add(time.Minute); ; {
+	await.Until(t, "count of the deliveries in the metrics", func() bool {
 		text := string(g.Call(http.MethodGet, "/metrics", "").Body)
 		accepts.mu.Lock()
-		counted := fmt.Sprintf("\nsortie_webhook_attempts_total{outcome=\"2xx\"} %d\n", len(accepts.got))
-		accepts.mu.Unlock()
-		if strings.Contains(text, counted) {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("got no line %q in the metrics within a minute:\n%s", counted, text)
-		}
-	}
+		defer accepts.mu.Unlock()
+		return strings.Contains(text, fmt.Sprintf("\nsortie_webhook_attempts_total{outcome=\"2xx\"} %d\n", len(accepts.got)))
+	})
 	g.awaitMetrics(t,
 		`sortie_webhook_attempts_total{outcome="4xx"} `,
 		`sortie_webhook_attempt_seconds_count `,

@@ -54,7 +54,7 @@ func answersOpenAI(t *testing.T, g *target) {
 	}
 	task := "inf_" + stream.Current().ID[len("chatcmpl-"):]
 	leave()
-	if state := await(g, task); state != string(run.Cancelled) {
+	if state := lastState(g, task); state != string(run.Cancelled) {
 		t.Errorf("got the state %s after a disconnect, want %s", state, run.Cancelled)
 	}
 	if held := outside.Get[contract.PoolHealth](g.Client, "/v1/pools/pool0/health").Held; held != 0 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/engines"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -105,17 +106,9 @@ func (f ownReplicas) health() contract.PoolHealth {
 // until polls the health of the pool until is returns true.
 func (f ownReplicas) until(what string, is func(contract.PoolHealth) bool) contract.PoolHealth {
 	f.T.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		h := f.health()
-		if is(h) {
-			return h
-		}
-		if time.Now().After(deadline) {
-			f.T.Fatalf("got replicas %s, want %s", outside.Encode(f.T, h.Replicas), what)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+	var h contract.PoolHealth
+	await.Until(f.T, what, func() bool { h = f.health(); return is(h) })
+	return h
 }
 
 // ready reports whether exactly n replicas serve and answer.
@@ -151,19 +144,14 @@ func (f ownReplicas) living() map[string][]int {
 // untilLiving waits until exactly one server runs for each of the names.
 func (f ownReplicas) untilLiving(names ...string) {
 	f.T.Helper()
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(50 * time.Millisecond) {
+	await.Until(f.T, fmt.Sprintf("server of each of %v", names), func() bool {
 		found := f.living()
 		right := len(found) == len(names)
 		for _, name := range names {
 			right = right && len(found[name]) == 1
 		}
-		if right {
-			return
-		}
-		if time.Now().After(deadline) {
-			f.T.Fatalf("got the servers %v, want one of each %v", found, names)
-		}
-	}
+		return right
+	})
 }
 
 // answered runs a task and returns its replica.
@@ -171,7 +159,7 @@ func (f ownReplicas) answered(model string) string {
 	f.T.Helper()
 	few := 3
 	task := f.create(contract.TaskRequest{ModelRef: model, Prompt: "tell a story", MaxTokens: &few})
-	if state := await(f.target, task); state != string(run.Completed) {
+	if state := lastState(f.target, task); state != string(run.Completed) {
 		f.T.Fatalf("got %s, want Completed", state)
 	}
 	return outside.Get[contract.Task](f.Client, "/v1/tasks/"+task).Inference.Replica
@@ -250,7 +238,7 @@ func TestReplicasAreKept(t *testing.T) {
 
 	last := f.health().Replicas[0].Machine.TaskID
 	f.remove()
-	if state := await(f.target, last); state != string(run.Cancelled) {
+	if state := lastState(f.target, last); state != string(run.Cancelled) {
 		t.Errorf("got %s, want Cancelled", state)
 	}
 	f.untilLiving()
@@ -284,7 +272,7 @@ func TestReloadLetsReplicasTakeTurns(t *testing.T) {
 		}
 		return ready(2)(h) && h.Replicas[0].Machine.RunID != before.Replicas[0].Machine.RunID && h.Replicas[1].Machine.RunID != before.Replicas[1].Machine.RunID
 	})
-	if state := await(g, task); state != string(run.Completed) {
+	if state := lastState(g, task); state != string(run.Completed) {
 		t.Errorf("got %s of the task that a replica had, want Completed", state)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
@@ -93,14 +94,14 @@ func TestProgramEndsWithoutAServer(t *testing.T) {
 			task := outside.Decode[contract.RunAccepted](t, answer.Body).TaskID
 			// The machine counts as running before its wrapper has reported. Only then does the
 			// program begin.
-			eventually(t, "beginning of the program", exists(begun))
+			await.Until(t, "beginning of the program", exists(begun))
 			g.kill(syscall.SIGKILL)
 			if err := os.WriteFile(ready, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "end of the program", exists(ended))
+			await.Until(t, "end of the program", exists(ended))
 			if row.ends {
-				eventually(t, "end of the wrapper", func() bool { return len(wrappersOf(t, given.Data)) == 0 })
+				await.Until(t, "end of the wrapper", func() bool { return len(wrappersOf(t, given.Data)) == 0 })
 			}
 			again := spawn(t, given)
 			again.Token = g.Token

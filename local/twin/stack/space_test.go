@@ -11,25 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
-
-// eventually waits until look returns true.
-func eventually(t *testing.T, what string, look func() bool) {
-	t.Helper()
-	limit, pause := time.NewTimer(time.Minute), time.NewTicker(50*time.Millisecond)
-	defer limit.Stop()
-	defer pause.Stop()
-	for !look() {
-		select {
-		case <-pause.C:
-		case <-limit.C:
-			t.Fatalf("got no %s in a minute", what)
-		}
-	}
-}
 
 // blobs counts the files with the bytes of objects.
 func blobs(t *testing.T, data string) (n int) {
@@ -56,7 +42,7 @@ func halfFull(t *testing.T, runs int) (given served, hold, open string, ended []
 	g := spawn(t, given)
 	open = g.post(contract.ExportOptions{})
 	g.Await(open, func(s contract.Status) bool { return s.State == "Running" })
-	eventually(t, "mark of the first program", func() bool {
+	await.Until(t, "mark of the first program", func() bool {
 		_, err := os.Stat(mark)
 		return err == nil
 	})
@@ -93,12 +79,12 @@ func TestLimitRemovesRunsThatEnded(t *testing.T) {
 	given.Now, given.Settings = time.Now().Add(time.Minute), map[string]string{"SORTIE_STORE_LIMIT": "1"}
 	g := start(t, given)
 	for _, task := range ended {
-		eventually(t, "removal of "+task, func() bool { return g.Call(http.MethodGet, "/status/"+task, "").Status == http.StatusNotFound })
+		await.Until(t, "removal of "+task, func() bool { return g.Call(http.MethodGet, "/status/"+task, "").Status == http.StatusNotFound })
 		if answer := g.Call(http.MethodGet, "/download/"+task, ""); answer.Status != http.StatusNotFound {
 			t.Errorf("download: got %d, want 404", answer.Status)
 		}
 	}
-	eventually(t, "removal of the outputs", func() bool { return blobs(t, given.Data) == 0 })
+	await.Until(t, "removal of the outputs", func() bool { return blobs(t, given.Data) == 0 })
 	if status := g.Await(open, func(contract.Status) bool { return true }); status.State != "Running" {
 		t.Errorf("run under way: got %+v", status)
 	}
@@ -116,10 +102,10 @@ func TestLimitRemovesTheOldestFirst(t *testing.T) {
 	size := sizeOf(t, given.Data)
 	given.Now, given.Settings = time.Now().Add(time.Minute), map[string]string{"SORTIE_STORE_LIMIT": fmt.Sprint(size.Used - 40_000)}
 	g := start(t, given)
-	eventually(t, "removal of the oldest run", func() bool {
+	await.Until(t, "removal of the oldest run", func() bool {
 		return g.Call(http.MethodGet, "/status/"+ended[0], "").Status == http.StatusNotFound
 	})
-	eventually(t, "end of the removal", func() bool {
+	await.Until(t, "end of the removal", func() bool {
 		now, err := g.stack.Size(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +125,7 @@ func TestFileShrinksAfterRetention(t *testing.T) {
 	before := sizeOf(t, given.Data)
 	given.Now = time.Now().Add(30 * 24 * time.Hour)
 	g := start(t, given)
-	eventually(t, "a smaller file", func() bool {
+	await.Until(t, "a smaller file", func() bool {
 		size, err := g.stack.Size(t.Context())
 		if err != nil {
 			t.Fatal(err)

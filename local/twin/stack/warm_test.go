@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -25,19 +26,18 @@ func (g *target) warm(definition string, ready int) {
 
 func (g *target) awaitWarm(reached func(contract.WarmCounts) bool) {
 	g.T.Helper()
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
 	var health contract.PoolHealth
-	for range 1200 {
+	g.T.Cleanup(func() {
+		if g.T.Failed() {
+			g.T.Logf("the last warm machines were %+v", health.WarmMachines)
+		}
+	})
+	await.Until(g.T, "such warm machines", func() bool {
 		if err := json.Unmarshal(g.Call(http.MethodGet, "/v1/pools/default/health", "").Body, &health); err != nil {
 			g.T.Fatal(err)
 		}
-		if reached(health.WarmMachines) {
-			return
-		}
-		<-poll.C
-	}
-	g.T.Fatalf("got warm machines %+v after a minute, want others", health.WarmMachines)
+		return reached(health.WarmMachines)
+	})
 }
 
 // machines returns the live machines.
@@ -87,20 +87,12 @@ func TestWarmMachineSurvivesAKill(t *testing.T) {
 	// A new warm machine replaces it. Without the setting, all warm machines are removed.
 	again.awaitWarm(func(n contract.WarmCounts) bool { return n == contract.WarmCounts{Ready: 1} })
 	again.warm(`{"limit": 4}`, 0)
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	for range 1200 {
-		if len(again.live()) == 0 {
-			return
-		}
-		<-poll.C
-	}
-	t.Errorf("got live machines %v, want none", again.live())
+	await.Until(t, "end of the last machine", func() bool { return len(again.live()) == 0 })
 }
 
-// TestStuckWarmMachineIsReplaced starts a run on a warm machine that never leaves starting.
-// From the claim on, the pool has no warm machines, so the run continues on a new machine. On a
-// slow host that machine also has the full start limit.
+// TestStuckWarmMachineIsReplaced starts a run on a warm machine that never leaves starting, and so
+// does the next one of its pool. The run continues on a new machine, in the same attempt, which has
+// the full start limit. The test waits for no state in between, which a slow host would miss.
 func TestStuckWarmMachineIsReplaced(t *testing.T) {
 	t.Parallel()
 	g := spawn(t, served{Data: t.TempDir(), Play: "success"})
@@ -108,22 +100,22 @@ func TestStuckWarmMachineIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := machines.SetFaults(t.Context(), faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckStarting, Name: "*-w*x1"}}}); err != nil {
+	const ofPool = "*-w*x1"
+	if err := machines.SetFaults(t.Context(), faults.Plan{Rules: []faults.Rule{{Kind: faults.StuckStarting, Name: ofPool}}}); err != nil {
 		t.Fatal(err)
 	}
 	g.warm(warmDefinition, 1)
 	stuck := g.live()
 	task := g.post(contract.ExportOptions{})
-	g.awaitWarm(func(n contract.WarmCounts) bool { return n.Claimed == 1 })
-	if answer := g.Call(http.MethodPut, "/v1/pools/default", `{"limit": 4}`); answer.Status != http.StatusOK {
-		t.Fatalf("got %d %s, want the pool without warm machines", answer.Status, answer.Body)
-	}
 	if status := g.End(task); status.State != "Completed" || status.Attempt != 1 {
 		t.Errorf("got %+v, want Completed in attempt 1", status)
 	}
-	for id := range stuck {
-		if g.live()[id] {
-			t.Errorf("got the live machine %s, want it destroyed", id)
+	for _, m := range g.machines() {
+		if warm, _ := path.Match(ofPool, m.Name); warm && m.Config.Env["TASK_ID"] == task {
+			t.Errorf("got the live machine %s of %s, want it destroyed", m.ID, task)
+		}
+		if stuck[m.ID] {
+			t.Errorf("got the live machine %s, want it destroyed", m.ID)
 		}
 	}
 	if got := g.machineOf(task); got == "" || stuck[got] {

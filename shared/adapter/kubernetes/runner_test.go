@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sortie-dev/sortie/local/proof/await"
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -111,13 +112,5 @@ func suite(t *testing.T, change func(*Config)) {
 // awaitBroken returns when the part has detected that it cannot be watched.
 func awaitBroken(t *testing.T, p *part) {
 	t.Helper()
-	often := time.NewTicker(5 * time.Millisecond)
-	defer often.Stop()
-	for p.health() == nil {
-		select {
-		case <-often.C:
-		case <-t.Context().Done():
-			t.Fatal("the part is not broken")
-		}
-	}
+	await.Until(t, "broken part", func() bool { return p.health() != nil })
 }

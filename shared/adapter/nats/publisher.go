@@ -14,6 +14,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,8 @@ const (
 	Duplicates = 24 * time.Hour
 
 	subject = "orch.event."
-	// ackTime is the timeout for storing a message on the server.
-	ackTime = 10 * time.Second
+	// callTime is the default of Config.Timeout.
+	callTime = 10 * time.Second
 	// The pauses between attempts to connect.
 	firstPause, longestPause = 250 * time.Millisecond, 10 * time.Second
 	contentType              = "application/cloudevents+json"
@@ -55,7 +56,10 @@ type Config struct {
 	Credentials string
 	// Retention is how long a new stream keeps messages.
 	Retention time.Duration
-	Log       *slog.Logger
+	// Timeout limits a try to connect, a question about the stream, and the wait until the
+	// server has stored a message; 0 means 10 s.
+	Timeout time.Duration
+	Log     *slog.Logger
 }
 
 // Check returns an error for an invalid URL. The error does not contain the URL.
@@ -93,8 +97,9 @@ func Connect(c Config) (*Publisher, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	limit := cmp.Or(c.Timeout, callTime)
 	options := []client.Option{
-		client.Name("sortie"), client.RetryOnFailedConnect(true), client.MaxReconnects(-1), client.IgnoreAuthErrorAbort(),
+		client.Name("sortie"), client.Timeout(limit), client.RetryOnFailedConnect(true), client.MaxReconnects(-1), client.IgnoreAuthErrorAbort(),
 		client.ReconnectBufSize(-1), // a message is published now, or fails
 		client.CustomReconnectDelay(func(attempts int) time.Duration { return min(firstPause<<min(attempts, 10), longestPause) }),
 		client.ConnectHandler(func(*client.Conn) { c.Log.Info("connected to the bus") }),
@@ -113,7 +118,7 @@ func Connect(c Config) (*Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the NATS server: %w", err)
 	}
-	js, err := jetstream.New(conn, jetstream.WithPublishAsyncTimeout(ackTime))
+	js, err := jetstream.New(conn, jetstream.WithPublishAsyncTimeout(limit), jetstream.WithDefaultTimeout(limit))
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("cannot use JetStream: %w", err)

@@ -38,6 +38,7 @@ func serve(t *testing.T, o server.Options) *server.Server {
 		o.StoreDir = t.TempDir()
 	}
 	o.Host, o.JetStream, o.NoLog, o.NoSigs = "127.0.0.1", true, true, true
+	o.AuthTimeout, o.TLSTimeout = 60, 60 // seconds; the defaults of 2 are too short for a loaded host
 	s, err := server.NewServer(&o)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func (l *logged) String() string {
 // connect returns a connected publisher.
 func connect(t *testing.T, c Config) *Publisher {
 	t.Helper()
-	c.Retention = retention
+	c.Retention, c.Timeout = retention, time.Minute
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -48,7 +48,7 @@ func createGroup(name string) error {
 
 // groupTime limits the wait until the kernel permits the removal of a control group whose
 // processes have ended.
-const groupTime = 5 * time.Second
+const groupTime = time.Minute
 
 // removeGroup removes a control group and its children. Their processes must have ended.
 func removeGroup(name string) error {

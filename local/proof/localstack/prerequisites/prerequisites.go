@@ -148,7 +148,7 @@ func (s *search) program(name, how string) string {
 }
 
 // answerWithin is the time limit for a program that prints its version.
-const answerWithin = 20 * time.Second
+const answerWithin = time.Minute
 
 // run runs a program and returns its standard output and standard error.
 func (s *search) run(file string, args ...string) (string, error) {

@@ -97,7 +97,7 @@ func (s state) lives(ctx context.Context) bool {
 // clear kills the processes of the server. They store nothing, and LocalStack needs ten seconds
 // to end by itself.
 func (s Server) clear(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for {
 		left, err := s.processes(limit)
