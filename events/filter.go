@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 )
 
 // MaxTypes is the largest number of patterns in a filter.
@@ -24,6 +25,13 @@ type Filter struct {
 	// TaskID is the task id or the run id of a run. BatchID is the batch of the run.
 	TaskID  string `json:"taskId,omitempty"`
 	BatchID string `json:"batchId,omitempty"`
+	// Label selects events of runs whose labels after the event meet its requirements.
+	Label label.Query `json:"label,omitzero"`
+}
+
+// All reports whether the filter selects all events.
+func (f Filter) All() bool {
+	return len(f.Types) == 0 && f.ProjectID == "" && f.JobID == "" && f.TaskID == "" && f.BatchID == "" && f.Label.IsZero()
 }
 
 // Check returns an error if a pattern in Types matches no event type.
@@ -61,10 +69,10 @@ func (f Filter) matchesJob(e Envelope) bool {
 }
 
 func (f Filter) matchesRun(e Envelope) bool {
-	if f.TaskID == "" && f.BatchID == "" {
+	if f.TaskID == "" && f.BatchID == "" && f.Label.IsZero() {
 		return true
 	}
-	return e.Job != nil && (equal(f.TaskID, e.Job.ID) || f.TaskID == e.Job.RunID) && equal(f.BatchID, e.Job.BatchID)
+	return e.Job != nil && (equal(f.TaskID, e.Job.ID) || f.TaskID == e.Job.RunID) && equal(f.BatchID, e.Job.BatchID) && f.Label.Matches(e.Job.Labels)
 }
 
 // equal reports whether value is the wanted one. An empty want accepts every value.

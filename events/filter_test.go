@@ -9,12 +9,13 @@ import (
 
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 )
 
 func TestFilterSelects(t *testing.T) {
 	t.Parallel()
 	run := events.Envelope{EventType: eventtype.Completed, ProjectID: "web", Job: &events.Job{
-		ID: "job_1", RunID: "nightly:20260301T080000Z", DefinitionID: "nightly", BatchID: "b-1",
+		ID: "job_1", RunID: "nightly:20260301T080000Z", DefinitionID: "nightly", BatchID: "b-1", Labels: map[string]string{"team": "data"},
 	}}
 	fired := events.Envelope{EventType: eventtype.ScheduleFired, Schedule: &events.Schedule{DefinitionID: "nightly"}}
 	changed := events.Envelope{EventType: eventtype.PolicyUpdated, Policy: &events.Policy{Resource: "job", ID: "nightly"}}
@@ -38,6 +39,10 @@ func TestFilterSelects(t *testing.T) {
 		"batch":               {events.Filter{BatchID: "b-1"}, []bool{true, false, false, false}},
 		"batch of another":    {events.Filter{BatchID: "b-1", TaskID: "job_2"}, []bool{false, false, false, false}},
 		"each field at once":  {events.Filter{Types: []string{"job.*"}, ProjectID: "web", JobID: "nightly", TaskID: "job_1", BatchID: "b-1"}, []bool{true, false, false, false}},
+		"label":               {events.Filter{Label: label.QueryOf("team=data")}, []bool{true, false, false, false}},
+		"no label":            {events.Filter{Label: label.QueryOf("!env")}, []bool{true, false, false, false}},
+		"another label":       {events.Filter{TaskID: "job_1", Label: label.QueryOf("team!=data")}, []bool{false, false, false, false}},
+		"malformed label":     {events.Filter{Label: label.QueryOf("team in (")}, []bool{false, false, false, false}},
 		"type does not match": {events.Filter{Types: []string{"job.failed"}, TaskID: "job_1"}, []bool{false, false, false, false}},
 	} {
 		for i, e := range all {

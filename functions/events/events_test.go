@@ -81,6 +81,8 @@ func TestPages(t *testing.T) {
 		"?taskId=job_2&projectId=main":    {2, 1, at(3)},
 		"?jobId=nightly":                  {0, 0, at(3)},
 		"?batchId=b&after=" + at(1):       {0, 0, at(3)},
+		"?label=team%3Ddata":              {0, 0, at(3)},
+		"?label=!team&taskId=job_2":       {2, 1, at(3)},
 		"?types=*&limit=1&after=" + at(1): {2, 1, at(2)},
 	} {
 		page := get(t, stage, query)

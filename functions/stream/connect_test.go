@@ -153,7 +153,7 @@ func TestHandshakesAreAuthorized(t *testing.T) {
 	k := newKeeper(t)
 	k.add(t, eventtype.Accepted)
 	var ticket contract.Ticket
-	answer := k.Call(t, http.MethodPost, "/v1/events/tickets", `{"types":["job.failed"]}`, "Authorization", "Bearer "+token)
+	answer := k.Call(t, http.MethodPost, "/v1/events/tickets", `{"types":["job.failed"],"label":"team=data"}`, "Authorization", "Bearer "+token)
 	if err := json.Unmarshal([]byte(answer.Body), &ticket); err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +169,8 @@ func TestHandshakesAreAuthorized(t *testing.T) {
 		"a wrong token":    {`,"Authorization":"Bearer x"`, "", 401},
 		"a wrong ticket":   {"", `"ticket":"x"`, 401},
 		"a wider filter":   {"", fmt.Sprintf(`"ticket":%q,"types":"job.*"`, ticket.Ticket), 403},
+		"a wider label":    {"", fmt.Sprintf(`"ticket":%q,"label":"team!=data"`, ticket.Ticket), 403},
+		"a wrong label":    {bearer, `"label":"a in ("`, 400},
 		"a wrong cursor":   {bearer, `"after":"x"`, 400},
 		"an unknown name":  {bearer, `"limit":"1"`, 400},
 		"a gap":            {bearer, `"after":"other-1","gap":"fail"`, 410},

@@ -145,6 +145,7 @@ func TestStreamRefusals(t *testing.T) {
 		for query, field := range map[string]string{
 			"?after=x": "after", "?after=": "after", "?types=job.none": "types", "?types=": "types", "?types=job.*,": "types",
 			"?gap=maybe": "gap", "?gap=": "gap", "?jobId=": "jobId", "?taskId=" + strings.Repeat("x", 256): "taskId", "?projectId=%ff": "projectId",
+			"?label=": "label", "?label=a%3D%3D%3Db": "label", "?label=a+in+(": "label", "?label=a%00": "label", "?label=" + strings.Repeat("a,", 4000): "label",
 			"?limit=1": "limit", "?after=0&after=0": "after",
 		} {
 			answer := b.Call(t, http.MethodGet, route+query, "", "Authorization", "Bearer "+token)

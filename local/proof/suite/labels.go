@@ -3,9 +3,13 @@ package suite
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/events"
+	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -64,6 +68,16 @@ func labelsSelect(c *Case) {
 		cursor = "&cursor=" + list.NextCursor
 	}
 	send[contract.CancelAnswer](c, "POST", one+"/cancel", "", 200)
+	c.eventually("events of runs with the label owner", func() bool {
+		return slices.ContainsFunc(eventsAfter(c.Client, "earliest", 1000, url.Values{"jobId": {id}, "label": {"owner=ana,!env"}}), func(e events.Envelope) bool {
+			return e.EventType == eventtype.Cancelled
+		})
+	})
+	for _, e := range eventsAfter(c.Client, "earliest", 1000, url.Values{"jobId": {id}, "label": {"owner"}}) {
+		if e.Job == nil || e.Job.Labels["owner"] != "ana" {
+			c.T.Errorf("got %s of %+v, want events with the label", e.EventType, e.Job)
+		}
+	}
 	messages, pins := []string{}, 0
 	for _, e := range c.Events(accepted.TaskID) {
 		switch run.EventType(e.Type) {

@@ -20,6 +20,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -27,6 +28,7 @@ import (
 // eventFlags select events.
 type eventFlags struct {
 	types  []string
+	label  string
 	filter events.Filter
 	after  string
 }
@@ -40,6 +42,7 @@ func (f *eventFlags) addFilter(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&f.types, "type", nil, "only these types, such as job.failed or schedule.*")
 	runFlag(c, &f.filter.TaskID)
+	eventLabelFlag(flags, &f.label)
 	flags.StringVar(&f.filter.JobID, "job", "", "only events of this stored job")
 	flags.StringVar(&f.filter.ProjectID, "project", "", "only events of this project")
 }
@@ -54,9 +57,12 @@ func runFlag(c *cobra.Command, id *string) {
 }
 
 func (f *eventFlags) query() (url.Values, error) {
-	f.filter.Types = f.types
+	f.filter.Types, f.filter.Label = f.types, label.QueryOf(f.label)
 	if err := f.filter.Check(); err != nil {
 		return nil, cli.Wrong("--type: %v", err)
+	}
+	if err := f.filter.Label.Check(); err != nil {
+		return nil, cli.Wrong("--selector: %v", err)
 	}
 	return api.FilterQuery(f.filter), nil
 }

@@ -17,6 +17,11 @@ func selectorFlag(flags *pflag.FlagSet, to *string) {
 	flags.StringVarP(to, "selector", "l", "", "only those with these labels, such as team=data,env!=dev, env in (dev, test), owner or !owner")
 }
 
+// eventLabelFlag adds the flag of a selector of the labels of runs.
+func eventLabelFlag(flags *pflag.FlagSet, to *string) {
+	flags.StringVarP(to, "selector", "l", "", "only events of runs with these labels, such as team=data")
+}
+
 // labelFlag adds the flag of the labels of a new run.
 func labelFlag(flags *pflag.FlagSet, to *[]string, help string) {
 	flags.StringArrayVar(to, "label", nil, help+", KEY=VALUE (repeatable)")

@@ -50,6 +50,7 @@ secret that signs the deliveries; it is not shown again.`,
 	flags.StringSliceVar(&in.EventTypes, "type", nil, "only these types, such as job.failed or schedule.*")
 	runFlag(c, &in.TaskID)
 	flags.StringVar(&in.JobID, "job", "", "only events of this stored job")
+	eventLabelFlag(flags, &in.Label)
 	flags.StringVar(&in.BatchID, "batch", "", "only events of runs of this batch")
 	flags.StringVar(&in.ProjectID, "project", "", "only events of this project")
 	flags.StringVar(&in.Description, "description", "", "a text for people")

@@ -75,6 +75,9 @@ func (s *Webhooks) check(in WebhookSettings) error {
 	if err := in.Filter.Check(); err != nil {
 		return fault.Invalid("eventTypes", "eventTypes: %v", err)
 	}
+	if err := in.Filter.Label.Check(); err != nil {
+		return fault.Invalid("label", "label: malformed selector: %v", err)
+	}
 	for field, value := range map[string]string{
 		"projectId": in.Filter.ProjectID, "jobId": in.Filter.JobID, "taskId": in.Filter.TaskID, "batchId": in.Filter.BatchID,
 	} {

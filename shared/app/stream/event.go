@@ -53,10 +53,11 @@ type routing struct {
 	EventType     eventtype.Type `json:"eventType"`
 	ProjectID     string         `json:"projectId"`
 	Job           *struct {
-		ID           string `json:"id"`
-		RunID        string `json:"runId"`
-		DefinitionID string `json:"definitionId"`
-		BatchID      string `json:"batchId"`
+		ID           string            `json:"id"`
+		RunID        string            `json:"runId"`
+		DefinitionID string            `json:"definitionId"`
+		BatchID      string            `json:"batchId"`
+		Labels       map[string]string `json:"labels"`
 	} `json:"job"`
 	Schedule *struct {
 		DefinitionID string `json:"definitionId"`
@@ -72,7 +73,7 @@ func (r routing) labels() events.Envelope {
 	l := events.Envelope{EventType: r.EventType, ProjectID: r.ProjectID}
 	switch {
 	case r.Job != nil:
-		l.Job = &events.Job{ID: r.Job.ID, RunID: r.Job.RunID, DefinitionID: r.Job.DefinitionID, BatchID: r.Job.BatchID}
+		l.Job = &events.Job{ID: r.Job.ID, RunID: r.Job.RunID, DefinitionID: r.Job.DefinitionID, BatchID: r.Job.BatchID, Labels: r.Job.Labels}
 	case r.Schedule != nil:
 		l.Schedule = &events.Schedule{DefinitionID: r.Schedule.DefinitionID}
 	case r.Policy != nil:

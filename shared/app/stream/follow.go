@@ -260,7 +260,7 @@ func (r *Reader) next(ctx context.Context, newest int64) (ended bool, err error)
 	}
 	r.at.Position = last
 	selected := found
-	if !all(r.filter) || !readable(found) {
+	if !r.filter.All() || !readable(found) {
 		selected = nil
 		for _, e := range found {
 			if e.selected(r.filter) {

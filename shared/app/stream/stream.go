@@ -120,7 +120,7 @@ func (s *Streams) Page(ctx context.Context, who port.Identity, q PageQuery) (Pag
 			return Page{}, fmt.Errorf("cannot sign an event: %w", err)
 		}
 	}
-	if q.Signed && all(q.Filter) {
+	if q.Signed && q.Filter.All() {
 		if p.Checkpoints, err = s.marks(ctx, name, at.Position, p.Next.Position); err != nil {
 			return Page{}, err
 		}
@@ -175,11 +175,6 @@ func (s *Streams) marks(ctx context.Context, name string, from, to int64) (found
 		}
 	}
 	return found, nil
-}
-
-// all reports whether the filter selects all events.
-func all(f events.Filter) bool {
-	return len(f.Types) == 0 && f.ProjectID == "" && f.JobID == "" && f.TaskID == "" && f.BatchID == ""
 }
 
 // removed reports whether retention has removed the event right after the cursor.

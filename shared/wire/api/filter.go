@@ -8,11 +8,16 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// parameterTypes is the query parameter for event types, separated by commas.
-const parameterTypes = "types"
+// parameterTypes is the query parameter for event types, separated by commas. parameterLabel is that
+// of a selector of labels.
+const (
+	parameterTypes = "types"
+	parameterLabel = "label"
+)
 
 // filterIDs maps the other query parameters of an event filter to its fields.
 func filterIDs(f *events.Filter) map[string]*string {
@@ -21,7 +26,7 @@ func filterIDs(f *events.Filter) map[string]*string {
 
 // FilterParameters lists the query parameters of an event filter.
 func FilterParameters() []string {
-	return []string{parameterTypes, "projectId", "jobId", "taskId", "batchId"}
+	return []string{parameterTypes, "projectId", "jobId", "taskId", "batchId", parameterLabel}
 }
 
 // QueryFilter parses the event filter in a query. The fault is InvalidRequest with the
@@ -29,6 +34,9 @@ func FilterParameters() []string {
 func QueryFilter(query url.Values) (f events.Filter, err error) {
 	if query.Has(parameterTypes) {
 		f.Types = strings.Split(query.Get(parameterTypes), ",")
+	}
+	if f.Label = label.QueryOf(query.Get(parameterLabel)); query.Has(parameterLabel) && f.Label.IsZero() {
+		return f, fault.Invalid(parameterLabel, "empty label, want a selector such as team=data, or no parameter")
 	}
 	for name, field := range filterIDs(&f) {
 		if *field = query.Get(name); query.Has(name) && *field == "" {
@@ -41,13 +49,16 @@ func QueryFilter(query url.Values) (f events.Filter, err error) {
 // BodyFilter converts the event filter in a request body. The fault is InvalidRequest with the
 // field.
 func BodyFilter(body contract.EventFilter) (events.Filter, error) {
-	f := events.Filter{Types: body.Types, ProjectID: body.ProjectID, JobID: body.JobID, TaskID: body.TaskID, BatchID: body.BatchID}
+	f := events.Filter{Types: body.Types, ProjectID: body.ProjectID, JobID: body.JobID, TaskID: body.TaskID, BatchID: body.BatchID, Label: label.QueryOf(body.Label)}
 	return f, checkFilter(f)
 }
 
 func checkFilter(f events.Filter) error {
 	if err := f.Check(); err != nil {
 		return fault.Invalid(parameterTypes, "%s", err)
+	}
+	if err := f.Label.Check(); err != nil {
+		return fault.Invalid(parameterLabel, "malformed selector: %s", err)
 	}
 	for name, field := range filterIDs(&f) {
 		if !utf8.ValidString(*field) || utf8.RuneCountInString(*field) > limit.EventFilter {
@@ -62,6 +73,9 @@ func FilterQuery(f events.Filter) url.Values {
 	query := url.Values{}
 	if len(f.Types) > 0 {
 		query.Set(parameterTypes, strings.Join(f.Types, ","))
+	}
+	if !f.Label.IsZero() {
+		query.Set(parameterLabel, f.Label.String())
 	}
 	for name, field := range filterIDs(&f) {
 		if *field != "" {

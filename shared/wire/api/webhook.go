@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/shared/app/delivery"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/webhook"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -15,7 +16,7 @@ import (
 func WebhookSettings(in contract.WebhookSettings) delivery.WebhookSettings {
 	return delivery.WebhookSettings{
 		URL:         in.URL,
-		Filter:      events.Filter{Types: in.EventTypes, ProjectID: in.ProjectID, JobID: in.JobID, TaskID: in.TaskID, BatchID: in.BatchID},
+		Filter:      events.Filter{Types: in.EventTypes, ProjectID: in.ProjectID, JobID: in.JobID, TaskID: in.TaskID, BatchID: in.BatchID, Label: label.QueryOf(in.Label)},
 		Description: in.Description, Paused: in.Paused, Ordered: in.Ordered, RateLimit: in.RateLimit,
 	}
 }
@@ -23,7 +24,7 @@ func WebhookSettings(in contract.WebhookSettings) delivery.WebhookSettings {
 func webhookSettings(in delivery.WebhookSettings) contract.WebhookSettings {
 	f := in.Filter
 	return contract.WebhookSettings{
-		URL: in.URL, EventTypes: f.Types, ProjectID: f.ProjectID, JobID: f.JobID, TaskID: f.TaskID, BatchID: f.BatchID,
+		URL: in.URL, EventTypes: f.Types, ProjectID: f.ProjectID, JobID: f.JobID, TaskID: f.TaskID, BatchID: f.BatchID, Label: f.Label.String(),
 		Description: in.Description, Paused: in.Paused, Ordered: in.Ordered, RateLimit: in.RateLimit,
 	}
 }

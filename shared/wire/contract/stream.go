@@ -21,6 +21,7 @@ type EventFilter struct {
 	JobID     string   `json:"jobId,omitempty"`
 	TaskID    string   `json:"taskId,omitempty"`
 	BatchID   string   `json:"batchId,omitempty"`
+	Label     string   `json:"label,omitempty"`
 }
 
 // Ticket is the response of POST /v1/events/tickets.

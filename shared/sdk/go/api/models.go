@@ -14,6 +14,8 @@ type EventFilter struct {
 	// The task id or run id of a run.
 	TaskID  string `json:"taskId,omitzero"`
 	BatchID string `json:"batchId,omitzero"`
+	// Events of the runs whose labels after the event meet these requirements: team=data,env!=dev.
+	Label string `json:"label,omitzero"`
 }
 
 // ReplayTarget1 is an object of the API.
@@ -3554,7 +3556,10 @@ type WebhookSettings struct {
 	// Only events of the run with this task id or run id.
 	TaskID string `json:"taskId,omitzero"`
 	// Only events of runs of this batch.
-	BatchID     string `json:"batchId,omitzero"`
+	BatchID string `json:"batchId,omitzero"`
+	// Only events of runs whose labels after the event meet these requirements:
+	// team=data,env!=dev.
+	Label       string `json:"label,omitzero"`
 	Description string `json:"description,omitzero"`
 	// Nothing is sent.
 	Paused *bool `json:"paused,omitzero"`
@@ -3579,7 +3584,10 @@ type Webhook struct {
 	// Only events of the run with this task id or run id.
 	TaskID string `json:"taskId,omitzero"`
 	// Only events of runs of this batch.
-	BatchID     string `json:"batchId,omitzero"`
+	BatchID string `json:"batchId,omitzero"`
+	// Only events of runs whose labels after the event meet these requirements:
+	// team=data,env!=dev.
+	Label       string `json:"label,omitzero"`
 	Description string `json:"description,omitzero"`
 	// Nothing is sent.
 	Paused bool `json:"paused"`
@@ -3621,7 +3629,10 @@ type WebhookDetail struct {
 	// Only events of the run with this task id or run id.
 	TaskID string `json:"taskId,omitzero"`
 	// Only events of runs of this batch.
-	BatchID     string `json:"batchId,omitzero"`
+	BatchID string `json:"batchId,omitzero"`
+	// Only events of runs whose labels after the event meet these requirements:
+	// team=data,env!=dev.
+	Label       string `json:"label,omitzero"`
 	Description string `json:"description,omitzero"`
 	// Nothing is sent.
 	Paused bool `json:"paused"`

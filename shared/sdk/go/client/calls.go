@@ -1432,6 +1432,9 @@ type EventsListQuery struct {
 	TaskID string
 	// Events of the runs of this batch.
 	BatchID string
+	// Events of the runs whose labels after the event meet these requirements, as for lists of
+	// runs: team=data,env!=dev.
+	Label string
 }
 
 func (q EventsListQuery) values() url.Values {
@@ -1443,6 +1446,7 @@ func (q EventsListQuery) values() url.Values {
 	setText(v, "jobId", q.JobID)
 	setText(v, "taskId", q.TaskID)
 	setText(v, "batchId", q.BatchID)
+	setText(v, "label", q.Label)
 	return v
 }
 

@@ -472,6 +472,9 @@ class EventFilter(Object):
     #: The task id or run id of a run.
     task_id: str | None = None
     batch_id: str | None = None
+    #: Events of the runs whose labels after the event meet these requirements:
+    #: `team=data,env!=dev`.
+    label: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4906,6 +4909,9 @@ class WebhookSettings(Object):
     task_id: str | None = None
     #: Only events of runs of this batch.
     batch_id: str | None = None
+    #: Only events of runs whose labels after the event meet these requirements:
+    #: `team=data,env!=dev`.
+    label: str | None = None
     description: str | None = None
     #: Nothing is sent.
     paused: bool | None = None
@@ -4963,6 +4969,9 @@ class Webhook(Object):
     task_id: str | None = None
     #: Only events of runs of this batch.
     batch_id: str | None = None
+    #: Only events of runs whose labels after the event meet these requirements:
+    #: `team=data,env!=dev`.
+    label: str | None = None
     description: str | None = None
     #: It is deleted with the record of its task.
     of_task: bool | None = None
@@ -5026,6 +5035,9 @@ class WebhookDetail(Object):
     task_id: str | None = None
     #: Only events of runs of this batch.
     batch_id: str | None = None
+    #: Only events of runs whose labels after the event meet these requirements:
+    #: `team=data,env!=dev`.
+    label: str | None = None
     description: str | None = None
     #: It is deleted with the record of its task.
     of_task: bool | None = None

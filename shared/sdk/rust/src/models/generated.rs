@@ -386,6 +386,10 @@ pub struct EventFilter {
     /// The id of a stored job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<String>,
+    /// Events of the runs whose labels after the event meet these requirements:
+    /// `team=data,env!=dev`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The member `projectId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,

@@ -15,6 +15,8 @@ export interface components {
             /** @description The task id or run id of a run. */
             taskId?: string;
             batchId?: string;
+            /** @description Events of the runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
+            label?: string;
         };
         /** @description A place in a stream: a cursor, or a time in RFC 3339, which is before the first event that occurred then or later. Events have the order of the stream, from which that of their times can differ by seconds. */
         ReplayPlace: string;
@@ -2975,6 +2977,8 @@ export interface components {
             taskId?: string;
             /** @description Only events of runs of this batch. */
             batchId?: string;
+            /** @description Only events of runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
+            label?: string;
             description?: string;
             /**
              * @description Nothing is sent.
@@ -3007,6 +3011,8 @@ export interface components {
             taskId?: string;
             /** @description Only events of runs of this batch. */
             batchId?: string;
+            /** @description Only events of runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
+            label?: string;
             description?: string;
             /**
              * @description Nothing is sent.
@@ -3058,6 +3064,8 @@ export interface components {
             taskId?: string;
             /** @description Only events of runs of this batch. */
             batchId?: string;
+            /** @description Only events of runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
+            label?: string;
             description?: string;
             /**
              * @description Nothing is sent.
@@ -3729,6 +3737,8 @@ export interface components {
         EventTask: string;
         /** @description Events of the runs of this batch. */
         EventBatch: string;
+        /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
+        EventLabel: string;
         /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
         RunId: string;
         /** @description Runs of this job. */
@@ -6318,6 +6328,8 @@ export interface operations {
                 taskId?: components["parameters"]["EventTask"];
                 /** @description Events of the runs of this batch. */
                 batchId?: components["parameters"]["EventBatch"];
+                /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
+                label?: components["parameters"]["EventLabel"];
             };
             header?: {
                 /**
@@ -6433,6 +6445,8 @@ export interface operations {
                 taskId?: components["parameters"]["EventTask"];
                 /** @description Events of the runs of this batch. */
                 batchId?: components["parameters"]["EventBatch"];
+                /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
+                label?: components["parameters"]["EventLabel"];
             };
             header?: {
                 /** @description The cursor of the last message that the client has received. It overrides `after`. */
@@ -6476,6 +6490,8 @@ export interface operations {
                 taskId?: components["parameters"]["EventTask"];
                 /** @description Events of the runs of this batch. */
                 batchId?: components["parameters"]["EventBatch"];
+                /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
+                label?: components["parameters"]["EventLabel"];
             };
             header?: {
                 /** @description The cursor of the last message that the client has received. It overrides `after`. */

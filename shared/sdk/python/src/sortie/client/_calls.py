@@ -757,6 +757,7 @@ class EventsCalls(Resource):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        label: str | None = None,
         timeout: float | None = None,
     ) -> Pages[m.Event, m.EventPage]:
         """List events.
@@ -786,6 +787,7 @@ class EventsCalls(Resource):
                 "jobId": job_id,
                 "taskId": task_id,
                 "batchId": batch_id,
+                "label": label,
             },
             timeout=timeout,
         )
@@ -2554,6 +2556,7 @@ class AsyncEventsCalls(AsyncResource):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        label: str | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[m.Event, m.EventPage]:
         """List events.
@@ -2583,6 +2586,7 @@ class AsyncEventsCalls(AsyncResource):
                 "jobId": job_id,
                 "taskId": task_id,
                 "batchId": batch_id,
+                "label": label,
             },
             timeout=timeout,
         )
