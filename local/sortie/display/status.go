@@ -48,6 +48,10 @@ func (z Times) Status(s contract.Status, of string) *Table {
 	for _, child := range s.Triggered {
 		row("triggered", relative(child))
 	}
+	for _, a := range s.UntakenActions {
+		row(a.Action, fmt.Sprintf("%s not taken, tries: %d, last at %s: %s; next at %s, until %s",
+			a.Type, a.Tries, z.Moment(a.TriedAt), Clean(a.Answer), z.Moment(a.NextAt), z.Moment(a.GiveUpAt)))
+	}
 	if s.BatchID != contract.BatchSingle {
 		row("batch", s.BatchID)
 	}

@@ -87,12 +87,9 @@ func (s *Actions) triggerJob(ctx context.Context, r run.Run, a run.Action, reaso
 	return s.requests.Triggered(ctx, r, a, fmt.Sprintf("\x1ftrigger %s %s", r.ID, reason))
 }
 
-// notifyFor is the time after the event of a run during which its webhooks are retried.
-const notifyFor = 24 * time.Hour
-
 // end performs an action that follows an event of a run, and records the result. If the receiver
-// does not take a webhook, end returns an error within notifyFor, so that the sweep retries it.
-// After that time it records a failure.
+// does not take a webhook, end records the try and returns an error within run.NotifyFor, so that
+// the sweep retries it. After that time it records a failure.
 func (s *Actions) end(ctx context.Context, r run.Run, e run.Effect) error {
 	name, since := e.Action, e.At
 	if since.IsZero() {
@@ -103,8 +100,12 @@ func (s *Actions) end(ctx context.Context, r run.Run, e run.Effect) error {
 		return fmt.Errorf("run %s has no action %s", r.ID, name)
 	}
 	done, err := s.external(ctx, r, action, string(name))
-	if untaken, ok := errors.AsType[*hook.Untaken](err); ok && !s.now().Before(since.Add(notifyFor)) {
-		done.Failure, err = fmt.Sprintf("%s; given up after %d hours", untaken.Detail, notifyFor/time.Hour), nil
+	if untaken, ok := errors.AsType[*hook.Untaken](err); ok {
+		if s.now().Before(since.Add(run.NotifyFor)) {
+			_, noted := s.apply(ctx, r.Ref(), constantFact(run.ActionUntaken{Action: name, Answer: untaken.Detail}))
+			return errors.Join(fmt.Errorf("cannot carry out the action %s: %w", name, err), noted)
+		}
+		done.Failure, err = fmt.Sprintf("%s; given up after %d hours", untaken.Detail, run.NotifyFor/time.Hour), nil
 	}
 	if err != nil {
 		return fmt.Errorf("cannot carry out the action %s: %w", name, err)

@@ -220,6 +220,9 @@ func TestWebhookAfterTheEndIsSentUntilItIsTaken(t *testing.T) {
 		for h.clock.now.Before(ended.Add(row.down)) {
 			h.advance(10 * time.Minute)
 			h.sweep()
+			if r := h.record("a"); h.clock.now.Before(ended.Add(23 * time.Hour)) {
+				wantUntaken(t, r, ended, h.clock.now)
+			}
 		}
 		h.hooks.down = false
 		for range 3 {
@@ -234,12 +237,26 @@ func TestWebhookAfterTheEndIsSentUntilItIsTaken(t *testing.T) {
 				about = append(about, e)
 			}
 		}
-		if len(about) != 1 || about[0].Type != row.event || len(h.record("a").Execution.Pending) != 0 {
+		if len(about) != 1 || about[0].Type != row.event || len(h.record("a").Execution.Pending) != 0 || len(h.record("a").UntakenActions()) != 0 {
 			t.Errorf("%s: got events %+v and pending %+v, want one %s", name, about, h.record("a").Execution.Pending, row.event)
 		}
 		if gaveUp := row.event == run.EventActionFailed; gaveUp != (len(h.hooks.notified) == 0) || gaveUp && !strings.Contains(about[0].Message, "answered 503; given up after 24 hours") {
 			t.Errorf("%s: got webhooks %v and %q", name, h.hooks.notified, about[0].Message)
 		}
+	}
+}
+
+// wantUntaken checks that a run shows its action that is repeated.
+func wantUntaken(t *testing.T, r run.Run, ended, now time.Time) {
+	t.Helper()
+	found := r.UntakenActions()
+	if len(found) != 1 {
+		t.Fatalf("got %+v, want one action", found)
+	}
+	a := found[0]
+	if a.Action != run.OnFailure || a.Type != run.ActionWebhook || a.Tries < 2 || a.Answer != "answered 503" || a.TriedAt.Before(now.Add(-10*time.Minute)) ||
+		!a.NextAt.After(now) || !a.GiveUpAt.Equal(ended.Add(run.NotifyFor)) {
+		t.Errorf("got %+v at %v, want the tries of onFailure, the next one, and a day after %v", a, now, ended)
 	}
 }
 

@@ -72,6 +72,11 @@ type Effect struct {
 	// zero for an action that follows the end of the run.
 	Action EndAction `json:"action,omitempty"`
 	At     time.Time `json:"at,omitzero"`
+	// Tries counts the tries of an action whose receiver has not taken it, Answer says why the last
+	// one was not taken, and TriedAt when. They are zero before the first of them.
+	Tries   int       `json:"tries,omitempty"`
+	Answer  string    `json:"answer,omitempty"`
+	TriedAt time.Time `json:"triedAt,omitzero"`
 }
 
 // EffectKind is the kind of an effect.
@@ -119,7 +124,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	d.Execution.Pending = append(slices.Clone(d.Execution.Pending), d.effects...)
 	d.Execution.Pending = slices.DeleteFunc(d.Execution.Pending, func(e Effect) bool { return e.Kind == EffectChildren })
 	switch f.(type) {
-	case RepairFailed, DeletionFailed, Relabelled, PinChanged, FollowerAdded: // these facts are not about the execution
+	case RepairFailed, DeletionFailed, Relabelled, PinChanged, FollowerAdded, ActionUntaken: // these facts are not about the execution
 	default:
 		d.Execution.Repairs = 0
 		d.Execution.ActBy = actBy(d.Run, d.now)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
@@ -138,6 +139,54 @@ func (f EndActionDone) apply(d *draft) error {
 	}
 	d.emit(e)
 	return nil
+}
+
+// NotifyFor is the time after the event of a run during which an action is repeated whose receiver
+// does not take it.
+const NotifyFor = 24 * time.Hour
+
+// ActionUntaken: the receiver of an action has not taken it. The sweep repeats the action. The fact
+// changes nothing if the end of the action is recorded.
+type ActionUntaken struct {
+	Action EndAction
+	// Answer says why, for clients.
+	Answer string
+}
+
+func (f ActionUntaken) apply(d *draft) error {
+	i := slices.IndexFunc(d.Execution.Pending, func(e Effect) bool { return e.Kind == EffectAct && e.Action == f.Action })
+	if i < 0 {
+		return nil
+	}
+	d.Execution.Pending = slices.Clone(d.Execution.Pending)
+	e := &d.Execution.Pending[i]
+	e.Tries, e.Answer, e.TriedAt = e.Tries+1, limit.Cut(f.Answer, limit.Message), d.now
+	d.changed = true
+	return nil
+}
+
+// UntakenAction is an action that is repeated, because its receiver has not taken it.
+type UntakenAction struct {
+	Effect
+	Type ActionType
+	// NextAt is the time of the next try, GiveUpAt when the action fails instead.
+	NextAt, GiveUpAt time.Time
+}
+
+// UntakenActions returns the actions of the run that are repeated.
+func (r Run) UntakenActions() (found []UntakenAction) {
+	for _, e := range r.Execution.Pending {
+		if e.Kind != EffectAct || e.Tries == 0 {
+			continue
+		}
+		action, _ := r.ActionOf(e.Action)
+		since := e.At
+		if since.IsZero() {
+			since = r.EndedAt
+		}
+		found = append(found, UntakenAction{Effect: e, Type: action.Type, NextAt: r.Execution.ActBy, GiveUpAt: since.Add(NotifyFor)})
+	}
+	return found
 }
 
 // effectsDone removes the pending effects on the execution. Actions of the job stay pending

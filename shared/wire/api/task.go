@@ -30,6 +30,7 @@ func Task(v runs.View) contract.Task {
 		task.AttemptStartedAt = r.Attempt.StartedAt
 	}
 	task.TriggeredBy, task.Triggered = jobRun(r.TriggeredBy()), triggered(r)
+	task.UntakenActions = untakenActions(r)
 	task.Children, task.Child = childrenOf(r), childOf(r)
 	if !r.FiredAt.IsZero() {
 		task.LatenessSeconds = new(seconds(r.FiredAt.Sub(r.ScheduledAt)))
@@ -92,6 +93,16 @@ func jobRun(r run.JobRun) *contract.JobRunRef {
 func triggered(r run.Run) (found []contract.JobRunRef) {
 	for _, child := range r.Triggered {
 		found = append(found, contract.JobRunRef(child))
+	}
+	return found
+}
+
+// untakenActions returns the wire form of the actions that are repeated.
+func untakenActions(r run.Run) (found []contract.UntakenAction) {
+	for _, a := range r.UntakenActions() {
+		found = append(found, contract.UntakenAction{
+			Action: string(a.Action), Type: string(a.Type), Tries: a.Tries, Answer: a.Answer, TriedAt: a.TriedAt, NextAt: a.NextAt, GiveUpAt: a.GiveUpAt,
+		})
 	}
 	return found
 }

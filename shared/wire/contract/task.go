@@ -33,6 +33,8 @@ type Task struct {
 	// other runs. Triggered are the runs that this run triggered.
 	TriggeredBy *JobRunRef  `json:"triggeredBy,omitempty"`
 	Triggered   []JobRunRef `json:"triggered,omitempty"`
+	// UntakenActions are the actions that are repeated, because their receiver has not taken them.
+	UntakenActions []UntakenAction `json:"untakenActions,omitempty"`
 	// Children are the counts of a run that fans out. Child is the place of a child.
 	Children *Children `json:"children,omitempty"`
 	Child    *Child    `json:"child,omitempty"`
@@ -157,6 +159,19 @@ type RunChild struct {
 type JobRunRef struct {
 	JobID string `json:"jobId,omitempty"`
 	RunID string `json:"runId"`
+}
+
+// UntakenAction is an action of a run that its receiver has not taken.
+type UntakenAction struct {
+	Action string `json:"action"`
+	Type   string `json:"type"`
+	Tries  int    `json:"tries"`
+	// Answer is why the last try was not taken.
+	Answer  string    `json:"answer"`
+	TriedAt time.Time `json:"triedAt"`
+	// NextAt is the time of the next try, GiveUpAt when the action fails instead.
+	NextAt   time.Time `json:"nextAt"`
+	GiveUpAt time.Time `json:"giveUpAt"`
 }
 
 // Missed are consecutive firings that were skipped together. The first firing is at the

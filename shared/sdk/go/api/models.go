@@ -650,9 +650,10 @@ type Status struct {
 	// The run whose action trigger_job created this one, or the last run that it came after.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
 	// The runs that this one has triggered, in order.
-	Triggered []JobRunRef       `json:"triggered,omitzero"`
-	Labels    map[string]string `json:"labels,omitzero"`
-	MachineID string            `json:"machineId,omitzero"`
+	Triggered      []JobRunRef       `json:"triggered,omitzero"`
+	UntakenActions []UntakenAction   `json:"untakenActions,omitzero"`
+	Labels         map[string]string `json:"labels,omitzero"`
+	MachineID      string            `json:"machineId,omitzero"`
 	// Worker of the current attempt.
 	WorkerID        string    `json:"workerId,omitzero"`
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
@@ -712,6 +713,22 @@ type HookBody struct {
 	Job *HookBodyJob `json:"job"`
 	// The violated constraint, for onConstraintViolation.
 	Constraint *HookBodyConstraint `json:"constraint,omitzero"`
+}
+
+// UntakenAction is an object of the API.
+type UntakenAction struct {
+	// The event of the job's action, such as onFailure, or the violated constraint.
+	Action string `json:"action"`
+	// One of webhook, notify; later servers may add values.
+	Type  string `json:"type"`
+	Tries int64  `json:"tries"`
+	// Why the last try was not taken.
+	Answer  string    `json:"answer"`
+	TriedAt time.Time `json:"triedAt"`
+	// Time of the next try.
+	NextAt time.Time `json:"nextAt"`
+	// Time at which the action fails instead.
+	GiveUpAt time.Time `json:"giveUpAt"`
 }
 
 // TaskChild is an object of the API. The place of a run among the children of another one.
@@ -851,8 +868,9 @@ type Task struct {
 	// The run whose action trigger_job created this one, or the last run that it came after.
 	TriggeredBy *JobRunRef `json:"triggeredBy,omitzero"`
 	// The runs that this one has triggered, in order.
-	Triggered []JobRunRef  `json:"triggered,omitzero"`
-	Children  *ChildCounts `json:"children,omitzero"`
+	Triggered      []JobRunRef     `json:"triggered,omitzero"`
+	UntakenActions []UntakenAction `json:"untakenActions,omitzero"`
+	Children       *ChildCounts    `json:"children,omitzero"`
 	// The place of a run among the children of another one.
 	Child *TaskChild `json:"child,omitzero"`
 	// The replica of a pool of an engine that the run is. Absent for another run.

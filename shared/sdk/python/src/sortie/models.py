@@ -287,6 +287,8 @@ __all__ = [
     "TriggeringEvent",
     "UnknownPath",
     "UnknownPathError",
+    "UntakenAction",
+    "UntakenActions",
     "Upload",
     "Webhook",
     "WebhookAttempt",
@@ -364,6 +366,12 @@ WorkerTime: TypeAlias = Any
 WorkerId: TypeAlias = str
 
 AttemptNumber: TypeAlias = int
+
+#: The webhooks and notifications of the job whose receivers have not taken them: they gave no
+#: answer, or another one than 2xx, 403, 409 and 422. Each is repeated for 24 hours after its
+#: event, after one to ten minutes, and then ends with the event `job.action_failed`. A
+#: subscription of `/v1/webhooks` to that event has redelivery.
+UntakenActions: TypeAlias = "list[UntakenAction]"
 
 ExitCode: TypeAlias = int
 
@@ -1273,6 +1281,7 @@ class Status(Object):
     _names = {
         "fell_back": "fellBack",
         "triggered_by": "triggeredBy",
+        "untaken_actions": "untakenActions",
         "machine_id": "machineId",
         "worker_id": "workerId",
         "last_heartbeat_at": "lastHeartbeatAt",
@@ -1316,6 +1325,7 @@ class Status(Object):
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
+    untaken_actions: UntakenActions | None = None
     labels: Labels | None = None
     machine_id: str | None = None
     #: Worker of the current attempt.
@@ -1405,6 +1415,25 @@ class HookBody(Object):
     job: HookBodyJob | None
     #: The violated constraint, for `onConstraintViolation`.
     constraint: HookBodyConstraint | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UntakenAction(Object):
+    """UntakenAction."""
+
+    _names = {"tried_at": "triedAt", "next_at": "nextAt", "give_up_at": "giveUpAt"}
+
+    #: The event of the job's action, such as `onFailure`, or the violated constraint.
+    action: str
+    type: Literal["webhook", "notify"] | str
+    tries: int
+    #: Why the last try was not taken.
+    answer: str
+    tried_at: Time
+    #: Time of the next try.
+    next_at: Time
+    #: Time at which the action fails instead.
+    give_up_at: Time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1595,6 +1624,7 @@ class Task(Object):
         "job_id": "jobId",
         "job_version": "jobVersion",
         "triggered_by": "triggeredBy",
+        "untaken_actions": "untakenActions",
         "concurrency_key": "concurrencyKey",
         "fell_back": "fellBack",
         "failed_attempts": "failedAttempts",
@@ -1654,6 +1684,7 @@ class Task(Object):
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
+    untaken_actions: UntakenActions | None = None
     children: ChildCounts | None = None
     #: The place of a run among the children of another one.
     child: TaskChild | None = None

@@ -2493,6 +2493,9 @@ pub struct Task {
     /// The run whose action trigger_job created this one, or the last run that it came after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub triggered_by: Option<JobRunRef>,
+    /// The member `untakenActions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untaken_actions: Option<Vec<UntakenAction>>,
     /// The constraints that a run of a job violates, in the order in which they were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub violations: Option<Vec<TaskViolationsItem>>,
@@ -2836,4 +2839,35 @@ pub struct TriggeringEvent {
     /// The members that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// The object `UntakenAction`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UntakenAction {
+    /// The event of the job's action, such as `onFailure`, or the violated constraint.
+    pub action: String,
+    /// Why the last try was not taken.
+    pub answer: String,
+    /// Time at which the action fails instead.
+    pub give_up_at: Time,
+    /// Time of the next try.
+    pub next_at: Time,
+    /// The member `triedAt`.
+    pub tried_at: Time,
+    /// The member `tries`.
+    pub tries: i64,
+    /// The member `type`.
+    pub r#type: UntakenActionType,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// A value of `UntakenActionType`.
+    UntakenActionType {
+        Webhook = "webhook",
+        Notify = "notify",
+    }
 }

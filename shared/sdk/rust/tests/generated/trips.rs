@@ -89,4 +89,5 @@ super::trips! {
     TaskWorkerReport,
     TaskWorkerReportError,
     TriggeringEvent,
+    UntakenAction,
 }

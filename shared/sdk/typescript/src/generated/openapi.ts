@@ -730,6 +730,7 @@ export interface components {
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
+            untakenActions?: components["schemas"]["UntakenActions"];
             labels?: components["schemas"]["Labels"];
             machineId?: string;
             /** @description Worker of the current attempt. */
@@ -780,6 +781,26 @@ export interface components {
                 unchecked?: boolean;
             };
         };
+        /**
+         * @description The webhooks and notifications of the job whose receivers have not taken them: they gave no answer, or another one than 2xx, 403, 409
+         *     and 422. Each is repeated for 24 hours after its event, after one to ten minutes, and then ends with the event `job.action_failed`. A
+         *     subscription of `/v1/webhooks` to that event has redelivery.
+         */
+        UntakenActions: components["schemas"]["UntakenAction"][];
+        UntakenAction: {
+            /** @description The event of the job's action, such as `onFailure`, or the violated constraint. */
+            action: string;
+            /** @enum {string} */
+            type: "webhook" | "notify";
+            tries: number;
+            /** @description Why the last try was not taken. */
+            answer: string;
+            triedAt: components["schemas"]["Time"];
+            /** @description Time of the next try. */
+            nextAt: components["schemas"]["Time"];
+            /** @description Time at which the action fails instead. */
+            giveUpAt: components["schemas"]["Time"];
+        };
         Task: {
             taskId: string;
             runId: string;
@@ -804,6 +825,7 @@ export interface components {
             triggeredBy?: components["schemas"]["JobRunRef"];
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
+            untakenActions?: components["schemas"]["UntakenActions"];
             children?: components["schemas"]["ChildCounts"];
             /** @description The place of a run among the children of another one. */
             child?: {
