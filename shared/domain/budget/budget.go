@@ -8,6 +8,10 @@
 // it held, which is possible only for time.
 //
 // The package is pure: stores apply a [Move] to an account in the transaction of the run.
+//
+// A new part of a limit is a field of [Amount], with its default in [Defaults]; package run fills it
+// in ledger.go, and package app/setting reads the default. Clients see it through
+// wire/contract/budget.go and wire/api/budget.go, and the stores keep it without a change.
 package budget
 
 import (

@@ -2,6 +2,9 @@
 // directions. Requests become submissions and reports. Runs become the status, the task and the
 // events that clients read. Assignments become the environment of a worker.
 //
+// A file has both directions of one thing: hook.go the bodies of the calls of actions and hooks,
+// webhook.go those of webhooks, event.go the events.
+//
 // The package is pure. It validates requests and names the invalid field. It never exposes
 // tokens, machine environments or secret values to clients.
 package api
