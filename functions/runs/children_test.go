@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
+	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -19,8 +23,13 @@ import (
 // fanOut starts a run with a child for each item. It returns the id of the run.
 func fanOut(t *testing.T, stage *apitest.Stage, parallel int, items ...string) string {
 	t.Helper()
+	return fanOutIn(t, stage, "default", parallel, items...)
+}
+
+func fanOutIn(t *testing.T, stage *apitest.Stage, pool string, parallel int, items ...string) string {
+	t.Helper()
 	who := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}
-	document := fmt.Sprintf(`{"image": "a", "items": [], "maxParallel": %d, "maxFailures": 100, "retryConfig": {"maxRetries": 0}}`, parallel)
+	document := fmt.Sprintf(`{"image": "a", "pool": %q, "items": [], "maxParallel": %d, "maxFailures": 100, "retryConfig": {"maxRetries": 0}}`, pool, parallel)
 	if _, _, err := stage.System.Jobs.Put(t.Context(), who, "each", []byte(document), change.Precondition{}); err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +41,109 @@ func fanOut(t *testing.T, stage *apitest.Stage, parallel int, items ...string) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage.Begin(t, r.TaskID)
+	stage.Admit(t, r.TaskID)
+	if !stage.Run(t, r.TaskID).AwaitsKey() {
+		stage.Launch(t, r.TaskID)
+	}
 	return r.ID
+}
+
+func explanation(t *testing.T, stage *apitest.Stage, id string) contract.Explanation {
+	t.Helper()
+	x, _ := apitest.Decoded[contract.Explanation](t, stage, http.MethodGet, "/v1/runs/"+url.PathEscape(id)+"/explain", "", http.StatusOK)
+	return x
+}
+
+// TestChildrenAreExplained explains a run with children, an active child, and one that has no run
+// yet.
+func TestChildrenAreExplained(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	id := fanOut(t, stage, 2, "a", "b", "c", "d", "e")
+	child := stage.Run(t, id+".0").TaskID
+	stage.Start(t, child)
+	stage.Clock.Advance(time.Minute)
+	stage.Report(t, child, contract.Callback{Status: contract.StatusSuccess})
+	stage.Settle(t, child)
+	x := explanation(t, stage, id)
+	if x.Reason != "children_running" || !strings.Contains(x.Message, "1 of 5 succeeded, 2 running, 2 waiting; 2 wait until one of the 2 active children ends (maxParallel)") ||
+		!strings.Contains(x.Message, "at the pace so far, the last one ends at about 2026-01-02T03:09:05Z") {
+		t.Errorf("got %+v, want what the children wait for, and the end", x.RunReasons)
+	}
+	if limit := x.Limits[len(x.Limits)-1]; limit.Kind != "children" || limit.Name != id || limit.Used != 2 || limit.Allowed != 2 || limit.Queued != 2 {
+		t.Errorf("got limit %+v, want that of the children", limit)
+	}
+	if x := explanation(t, stage, id+".1"); x.State != "Pending" || !strings.Contains(x.Message, "; the run is child 1 of run "+id) {
+		t.Errorf("got %+v, want the place of the child", x)
+	}
+	if x := explanation(t, stage, id+".4"); x.Reason != "awaits_turn" || x.Position == nil || *x.Position != 1 || !strings.Contains(x.Message, "one run is ahead") || x.RunID != id+".4" {
+		t.Errorf("got %+v, want a turn among the children", x)
+	}
+	for _, unknown := range []string{id + ".5", id + ".04", id + ".-1", id + ".10000", ".1", "no-run.1", id + ".1.1"} {
+		if answer := stage.Call(t, http.MethodGet, "/v1/runs/"+unknown+"/explain", ""); answer.Status != http.StatusNotFound {
+			t.Errorf("%s: got %d %s, want 404", unknown, answer.Status, answer.Body)
+		}
+	}
+}
+
+// TestRunsWithChildrenWaitForEachOther starts more runs of a job than may have active children. A
+// run waits until another one ends.
+func TestRunsWithChildrenWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	var ids []string
+	for range fan.MaxParents + 1 {
+		ids = append(ids, fanOut(t, stage, 1, "a", "b"))
+	}
+	last := ids[fan.MaxParents]
+	if x := explanation(t, stage, last); x.Reason != "key_full" || !strings.Contains(x.Message, "10 of 10 slots of key children:each are held") {
+		t.Fatalf("got %+v, want a run that waits for another one", x.RunReasons)
+	}
+	if _, err := stage.System.Cancel(t.Context(), port.Identity{Tenant: apitest.Tenant}, ids[3], ""); err != nil {
+		t.Fatal(err)
+	}
+	stage.Settle(t, stage.Run(t, ids[3]).TaskID)
+	stage.Launch(t, stage.Run(t, last).TaskID)
+	if r := stage.Run(t, last); r.Fan == nil || r.Fan.Started != 1 {
+		t.Errorf("got %s, want active children after the end of another run", r.State)
+	}
+}
+
+// TestChildrenLeaveRoomInTheQueue starts a run with more children than the queue of their pool may
+// have. Half of the queue is left for other runs, and the parent creates the rest later.
+func TestChildrenLeaveRoomInTheQueue(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	who, most := port.Identity{Tenant: apitest.Tenant, Workspace: "main"}, 6
+	if _, _, err := stage.System.Pools.Put(t.Context(), who, "small", pools.Definition{Limit: 1, QueueLimit: &most}, change.Precondition{}); err != nil {
+		t.Fatal(err)
+	}
+	id := fanOutIn(t, stage, "small", 20, strings.Split("abcdefghij", "")...)
+	created := func() (n int) {
+		for _, c := range childPage(t, stage, id, "").Children {
+			if c.RunID != "" {
+				n++
+			}
+		}
+		return n
+	}
+	if n := created(); n != 4 { // one gets a slot
+		t.Errorf("got %d children, want a slot and half of the queue", n)
+	}
+	for range 2 {
+		other := accepted(t, post(t, stage, "/v1/runs", `{"image": "a", "pool": "small"}`), http.StatusAccepted)
+		if _, err := stage.System.Cancel(t.Context(), who, other.TaskID, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for number := range 10 { // the parent creates the others when there is room
+		child := stage.Run(t, fmt.Sprintf("%s.%d", id, number)).TaskID
+		stage.Start(t, child)
+		stage.Clock.Advance(time.Minute)
+		stage.Report(t, child, contract.Callback{Status: contract.StatusSuccess})
+		stage.Settle(t, child)
+		_ = stage.System.Sweep(t.Context(), 0) // an error names children that cannot be created yet
+	}
 }
 
 func childPage(t *testing.T, stage *apitest.Stage, id, query string) contract.RunChildren {

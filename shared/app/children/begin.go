@@ -42,7 +42,11 @@ func (s *Children) Begin(ctx context.Context, r run.Run, read read) error {
 	if after.Fan == nil || len(after.Fan.Active) == 0 {
 		return nil
 	}
-	return s.Reconcile(ctx, r.Ref())
+	if err = s.Reconcile(ctx, r.Ref()); fault.Is(err, fault.Unavailable) { // such as a full queue
+		s.log.WarnContext(ctx, "cannot create all children; the next check does", "run_id", r.ID, "error", err.Error())
+		return nil
+	}
+	return err
 }
 
 // itemsOf returns the items of a run. Fault: ItemsInvalid, which no retry changes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -27,6 +28,11 @@ type ExplainedRun struct {
 // ExplainRun explains a run of the caller's tenant. NotFound as for Queries.Task.
 func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id string) (ExplainedRun, error) {
 	r, err := s.runs.Find(ctx, who, id)
+	if fault.Is(err, fault.NotFound) {
+		if x, ok := s.waitingChild(ctx, who, id); ok {
+			return x, nil
+		}
+	}
 	if err != nil {
 		return ExplainedRun{}, err
 	}
@@ -47,6 +53,20 @@ func (s *Explanations) ExplainRun(ctx context.Context, who port.Identity, id str
 		r = after // the run changed meanwhile; the facts may be of another state
 	}
 	return ExplainedRun{}, fault.New(fault.Unavailable, "too many concurrent changes of the run; retry")
+}
+
+// waitingChild explains a child that has no run yet.
+func (s *Explanations) waitingChild(ctx context.Context, who port.Identity, id string) (x ExplainedRun, ok bool) {
+	parentID, number, is := fan.ParentOf(id)
+	if !is {
+		return x, false
+	}
+	parent, err := s.runs.Find(ctx, who, parentID)
+	if err != nil {
+		return x, false
+	}
+	x.Run, x.Explanation, ok = explain.WaitingChild(parent, number, s.now())
+	return x, ok
 }
 
 // PlanOnce explains the result that a request for a run without a stored job would have. It

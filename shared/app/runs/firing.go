@@ -140,6 +140,9 @@ func (s *Lifecycle) refused(ctx context.Context, r *run.Run) (*run.Missed, error
 	pool, err := s.pools.ForNewRun(ctx, r.Tenant, r.Slot.Pool, r.Work.Kind)
 	if err == nil {
 		missed.Reason, r.Slot.Pool = run.SkipQueueFull, pool.ID
+		if r.HasParent() {
+			pool.QueueLimit = (pool.QueueLimit + 1) / 2 // children leave room for other runs
+		}
 		err = s.queue.Admit(ctx, pool, r.ID)
 	}
 	switch f, refused := errors.AsType[*fault.Fault](err); {

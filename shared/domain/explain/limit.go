@@ -24,11 +24,13 @@ const (
 	LimitAttempts LimitKind = "attempts"
 	// LimitStarts is the number of further starts after machines that never started.
 	LimitStarts LimitKind = "starts"
+	// LimitChildren is the number of active children of a run (maxParallel).
+	LimitChildren LimitKind = "children"
 )
 
 // LimitKinds lists all kinds.
 func LimitKinds() []LimitKind {
-	return []LimitKind{LimitPool, LimitJob, LimitKey, LimitAttempts, LimitStarts}
+	return []LimitKind{LimitPool, LimitJob, LimitKey, LimitAttempts, LimitStarts, LimitChildren}
 }
 
 // Limit is a limit that applies to a run.

@@ -56,6 +56,14 @@ const (
 	FallingBack Reason = "falling_back"
 )
 
+// The reasons of runs with children, and of these.
+const (
+	// ChildrenRunning: children of the run are active, or are being created.
+	ChildrenRunning Reason = "children_running"
+	// AwaitsTurn: the child has no run yet, because maxParallel others are active.
+	AwaitsTurn Reason = "awaits_turn"
+)
+
 // The reasons of a run that does not exist yet. Only Plan returns them.
 const (
 	// StartsNow: nothing blocks the run.

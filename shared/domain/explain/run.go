@@ -92,6 +92,8 @@ func Run(r run.Run, f Facts) Explanation {
 	}
 	x.limits(r, f)
 	switch {
+	case r.Cancel != nil && r.State == run.Running && r.Fan != nil:
+		x.because(Cancelling, time.Time{}, "a cancel was requested; the active children are cancelled: %s", r.Fan.Counts())
 	case r.Cancel != nil && r.State == run.Running:
 		x.because(Cancelling, r.Attempt.GraceUntil, "a cancel was requested; the worker has %s to end", r.Policy.CancelGrace)
 	case r.Evicted() && r.State == run.Running:
@@ -106,6 +108,9 @@ func Run(r run.Run, f Facts) Explanation {
 	}
 	if len(r.Followers) > 0 {
 		x.Message += "; its end is awaited by job " + strings.Join(r.Followers, ", ")
+	}
+	if r.HasParent() {
+		x.Message += fmt.Sprintf("; the run is child %d of run %s", r.Child.Number, r.Child.Parent)
 	}
 	if by := r.EndBy(); !by.IsZero() {
 		x.Message += "; the deadline of the run is " + stamp(by)
@@ -173,6 +178,8 @@ func (x *Explanation) explain(r run.Run, f Facts) {
 			what = "machine " + a.Machine.ID + " was created"
 		}
 		x.because(MachineStarting, a.StartBy, "%s, and was not observed running; it has until %s", what, stamp(a.StartBy))
+	case r.State == run.Running && r.Fan != nil:
+		x.children(r, f)
 	case r.State == run.Running:
 		x.because(Running, r.RunBy(), "attempt %d runs since %s", a.Number, stamp(a.StartedAt))
 	case r.FallsBack() && (r.State == run.Terminating || r.State == run.Retrying):

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -42,6 +43,19 @@ func (c *Child) Alone() *Child {
 
 // RunID returns the id of a child of a parent.
 func RunID(parent string, number int) string { return fmt.Sprintf("%s.%d", parent, number) }
+
+// ParentOf returns the parent and the number in the id of a child; ok is false for other ids.
+func ParentOf(runID string) (parent string, number int, ok bool) {
+	at := strings.LastIndexByte(runID, '.')
+	if at < 1 {
+		return "", 0, false
+	}
+	number, err := strconv.Atoi(runID[at+1:])
+	if err != nil || number < 0 || number >= MaxChildren || RunID(runID[:at], number) != runID {
+		return "", 0, false
+	}
+	return runID[:at], number, true
+}
 
 // ListOf returns the items of a list of texts.
 func ListOf(texts []string) []Item {

@@ -9,6 +9,9 @@ const (
 	// MaxParallel is the maximum number of active children, DefaultParallel the default.
 	MaxParallel     = 500
 	DefaultParallel = 20
+	// MaxParents is the number of runs of a job that have active children at a time, unless the job
+	// has a concurrencyKey. Further runs wait.
+	MaxParents = 10
 	// MaxItem and MaxItems are the sizes in bytes of one item, and of all together.
 	MaxItem  = 4 << 10
 	MaxItems = 768 << 10

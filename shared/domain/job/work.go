@@ -5,6 +5,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -27,6 +28,9 @@ func (d Definition) Run(defaults spec.Policy) run.Run {
 }
 
 func (d Definition) concurrency() *spec.Concurrency {
+	if d.ConcurrencyKey == "" && d.FansOut() && d.ID != "" {
+		return &spec.Concurrency{Key: "children:" + d.ID, Limit: fan.MaxParents}
+	}
 	if d.ConcurrencyKey == "" {
 		return nil
 	}

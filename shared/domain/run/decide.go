@@ -243,6 +243,8 @@ func (d *draft) closeHeartbeat() {
 // actBy returns the time by which the execution must have acted on the record.
 func actBy(r Run, now time.Time) time.Time {
 	switch {
+	case len(r.Execution.Pending) > 0 && r.Fan != nil && r.State == Running:
+		return sooner(now.Add(EffectSlack), r.Fan.CheckBy) // each end of a child is a commit
 	case len(r.Execution.Pending) > 0:
 		return now.Add(EffectSlack)
 	case r.State.Terminal():

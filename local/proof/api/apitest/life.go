@@ -51,10 +51,10 @@ func (s *Stage) Admit(t *testing.T, taskID string) {
 	}
 }
 
-// Begin admits a run that fans out, and starts its first children.
-func (s *Stage) Begin(t *testing.T, taskID string) {
+// Launch runs the step ContainerCreating of an admitted run. One that fans out starts its first
+// children.
+func (s *Stage) Launch(t *testing.T, taskID string) {
 	t.Helper()
-	s.Admit(t, taskID)
 	if err := s.System.Launch(t.Context(), s.input(t, taskID, run.StepContainerCreating)); err != nil {
 		t.Fatal(err)
 	}

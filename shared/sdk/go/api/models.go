@@ -1029,6 +1029,8 @@ const (
 	RunReasonCleaningUp         RunReason = "cleaning_up"
 	RunReasonRetryDelayed       RunReason = "retry_delayed"
 	RunReasonFallingBack        RunReason = "falling_back"
+	RunReasonChildrenRunning    RunReason = "children_running"
+	RunReasonAwaitsTurn         RunReason = "awaits_turn"
 	RunReasonSucceeded          RunReason = "succeeded"
 	RunReasonSkipped            RunReason = "skipped"
 	RunReasonKeyOverflowed      RunReason = "key_overflowed"
@@ -1071,9 +1073,10 @@ type Explanation struct {
 
 // ExplainLimit is an object of the API. A limit that applies to a run.
 type ExplainLimit struct {
-	// One of pool, job, key, attempts, starts; later servers may add values.
+	// One of pool, job, key, attempts, starts, children; later servers may add values.
 	Kind string `json:"kind"`
-	// The pool, the job or the key. Absent for a limit of the run alone.
+	// The pool, the job or the key, or the run with the children. Absent for a limit of the run
+	// alone.
 	Name    string `json:"name,omitzero"`
 	Used    int64  `json:"used"`
 	Allowed int64  `json:"allowed"`

@@ -399,6 +399,8 @@ RunReason: TypeAlias = Union[
         "cleaning_up",
         "retry_delayed",
         "falling_back",
+        "children_running",
+        "awaits_turn",
         "succeeded",
         "skipped",
         "key_overflowed",
@@ -1877,13 +1879,14 @@ class Explanation(Object):
 class ExplainLimit(Object):
     """A limit that applies to a run."""
 
-    kind: Literal["pool", "job", "key", "attempts", "starts"] | str
+    kind: Literal["pool", "job", "key", "attempts", "starts", "children"] | str
     used: int
     allowed: int
     #: Number of runs that wait; 1000 for that and any higher number.
     queued: int
     holders: list[Holder]
-    #: The pool, the job or the key. Absent for a limit of the run alone.
+    #: The pool, the job or the key, or the run with the children. Absent for a limit of the run
+    #: alone.
     name: str | None = None
 
 

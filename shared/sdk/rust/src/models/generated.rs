@@ -534,7 +534,8 @@ pub struct ExplainLimit {
     pub holders: Vec<Holder>,
     /// The member `kind`.
     pub kind: ExplainLimitKind,
-    /// The pool, the job or the key. Absent for a limit of the run alone.
+    /// The pool, the job or the key, or the run with the children. Absent for a limit of the run
+    /// alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Number of runs that wait; 1000 for that and any higher number.
@@ -554,6 +555,7 @@ values! {
         Key = "key",
         Attempts = "attempts",
         Starts = "starts",
+        Children = "children",
     }
 }
 
@@ -2229,6 +2231,8 @@ values! {
         CleaningUp = "cleaning_up",
         RetryDelayed = "retry_delayed",
         FallingBack = "falling_back",
+        ChildrenRunning = "children_running",
+        AwaitsTurn = "awaits_turn",
         Succeeded = "succeeded",
         Skipped = "skipped",
         KeyOverflowed = "key_overflowed",

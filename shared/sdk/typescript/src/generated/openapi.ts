@@ -1040,7 +1040,7 @@ export interface components {
          * @description Why a run is in its state. `starts_now` and `queue_full` are of plans only.
          * @enum {string}
          */
-        RunReason: "scheduled" | "admission_due" | "execution_late" | "pool_unknown" | "pool_draining" | "key_full" | "pool_full" | "starts_paced" | "slot_granted" | "constraints_checked" | "action_running" | "action_delayed" | "job_full" | "start_refused" | "machine_starting" | "waiting_for_cluster" | "running" | "cancelling" | "cleaning_up" | "retry_delayed" | "falling_back" | "succeeded" | "skipped" | "key_overflowed" | "firings_missed" | "failed" | "cancelled" | "orphaned" | "starts_now" | "queue_full";
+        RunReason: "scheduled" | "admission_due" | "execution_late" | "pool_unknown" | "pool_draining" | "key_full" | "pool_full" | "starts_paced" | "slot_granted" | "constraints_checked" | "action_running" | "action_delayed" | "job_full" | "start_refused" | "machine_starting" | "waiting_for_cluster" | "running" | "cancelling" | "cleaning_up" | "retry_delayed" | "falling_back" | "children_running" | "awaits_turn" | "succeeded" | "skipped" | "key_overflowed" | "firings_missed" | "failed" | "cancelled" | "orphaned" | "starts_now" | "queue_full";
         Explanation: {
             runId: string;
             taskId: string;
@@ -1068,8 +1068,8 @@ export interface components {
         /** @description A limit that applies to a run. */
         ExplainLimit: {
             /** @enum {string} */
-            kind: "pool" | "job" | "key" | "attempts" | "starts";
-            /** @description The pool, the job or the key. Absent for a limit of the run alone. */
+            kind: "pool" | "job" | "key" | "attempts" | "starts" | "children";
+            /** @description The pool, the job or the key, or the run with the children. Absent for a limit of the run alone. */
             name?: string;
             used: number;
             allowed: number;
