@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -140,6 +141,28 @@ func TestScheduleWithALargeStepIsAWarning(t *testing.T) {
 	p, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", path, `{"image": "a", "schedule": "CRON_TZ=Europe/Berlin 30 4 * * *"}`, 400)
 	if len(p.Problems) != 1 || p.Problems[0].Field != "schedule" || !strings.Contains(p.Problems[0].Problem, "timeZone: Europe/Berlin") {
 		t.Errorf("got %+v, want a problem of schedule that names timeZone", p)
+	}
+}
+
+func TestUnknownSecretsAreWarnings(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
+		return jobs.Routes(s.Jobs, s.Queries, s.Explanations)
+	}, func(s *apitest.Settings) {
+		s.Service.HasSecret = func(_ context.Context, tenant, name string) bool { return tenant == apitest.Tenant && name == "known" }
+	})
+	const body = `{"image": "a", "env": {"KEY": {"secretRef": "known"}, "TOKEN": {"secretRef": "unknown-1"}},
+		"sensor": {"bucket": {"name": "scans", "secretRef": "unknown-2"}},
+		"actions": {"onFailure": {"type": "notify", "parameters": {"service": "slack", "secretRef": "unknown-3"}}}}`
+	_, header := apitest.Decoded[api.JobAnswer](t, stage, "PUT", path+"?dryRun=true", body, 200)
+	got := strings.Join(header.Values("Warning"), "; ")
+	for _, want := range []string{"env.TOKEN.secretRef: no secret", "sensor.bucket.secretRef: no secret", "actions.onFailure.parameters.secretRef: no secret"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got the warnings %s, want %q", got, want)
+		}
+	}
+	if strings.Contains(got, "env.KEY") {
+		t.Errorf("got the warnings %s, want none about a known secret", got)
 	}
 }
 

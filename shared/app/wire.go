@@ -95,7 +95,7 @@ func taskConfig(c runs.Config) inferences.Config {
 func Definitions(all *runs.Runs, c runs.Config) *jobs.Definitions {
 	creations := runs.NewJobRuns(all)
 	return jobs.NewDefinitions(creations, creations.Store(), jobs.Config{
-		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, CheckImage: c.CheckImage,
+		Policy: c.Policy, Host: c.Host, Hooks: c.Hooks, CheckPodSpec: c.CheckPodSpec, CheckImage: c.CheckImage, HasSecret: c.HasSecret,
 		NoBucketKeys: c.BucketCredentials == spec.BucketEnvelope,
 	})
 }

@@ -225,9 +225,15 @@ func (s *Stack) serviceConfig() runs.Config {
 	config.Host = host.Programs{Exec: true, Bound: s.bound(), Owner: s.owner.Subject()}
 	config.FreePort, config.Loopback = s.freePort, s.loopback
 	config.Runners, config.CheckPodSpec, config.CheckPodDefaults = s.offer(), kubernetes.CheckPodSpec, kubernetes.CheckPodDefaults
-	config.CheckImage = s.checkImage
+	config.CheckImage, config.HasSecret = s.checkImage, s.hasSecret
 	config.SourceURL, config.SweepInterval = s.addresses.Source, s.config.SweepInterval
 	return config
+}
+
+// hasSecret reports whether a tenant has a secret. One that cannot be read now counts as present.
+func (s *Stack) hasSecret(ctx context.Context, tenant, name string) bool {
+	_, err := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder)).Secret(ctx, tenant, name)
+	return !errors.Is(err, port.ErrNotFound)
 }
 
 // engineAddresses returns the policy that also permits the host's own addresses, over plain

@@ -78,6 +78,8 @@ type Config struct {
 	// CheckImage returns an Image fault if the runner of a pool, empty for the default one, has no
 	// image of the name. nil accepts every image.
 	CheckImage func(ctx context.Context, runner, image string) error
+	// HasSecret reports whether a tenant has a secret, for warnings about jobs. nil warns of none.
+	HasSecret func(ctx context.Context, tenant, name string) bool
 	// NoBucketKeys: workers get no keys of the bucket.
 	NoBucketKeys bool
 }

@@ -49,6 +49,13 @@ func (s *Definitions) stored(ctx context.Context, who port.Identity, id string) 
 // begins with the field.
 func (s *Jobs) Warnings(ctx context.Context, j job.Job) []string {
 	found, work := append(j.Definition.Warnings(), s.unknownJobs(ctx, j)...), j.Run(s.config.Policy).Work
+	if s.config.HasSecret != nil {
+		for field, name := range j.Definition.SecretRefs() {
+			if !s.config.HasSecret(ctx, j.Tenant, name) {
+				found = append(found, fmt.Sprintf("%s: no secret %q yet", field, name))
+			}
+		}
+	}
 	if s.config.CheckImage == nil || work.Image == "" {
 		return found
 	}
