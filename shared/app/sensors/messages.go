@@ -13,8 +13,11 @@ import (
 // policy moves it to a dead-letter queue.
 func (s *Polls) takeMessages(ctx context.Context, j job.Job, by sensor.Credentials, m *memory) (more bool, err error) {
 	of := *j.Definition.Sensor.Queue
-	for range startLimit / port.MaxMessages {
+	for turn := range startLimit / port.MaxMessages {
 		messages, err := s.queues.Messages(ctx, of, by)
+		if err != nil && turn > 0 && ctx.Err() != nil { // the time of the poll is over
+			return true, nil
+		}
 		if err != nil || len(messages) == 0 {
 			return false, err
 		}

@@ -126,16 +126,25 @@ func (s *Polls) poll(ctx context.Context, ref port.ResourceRef) (more bool, err 
 	place, every, polled := j.Definition.Sensor.Polled()
 	if err != nil || !polled {
 		if m.state.Abandoned(s.now()) {
+			if err := s.loadSeen(ctx, m); err != nil {
+				return false, err
+			}
 			return false, s.remove(ctx, m)
 		}
 		return false, s.save(ctx, m, s.now().Add(sensor.DefaultEvery))
 	}
-	var began bool
-	if m.state, began = m.state.Of(place, j.CreatedAt, j.UpdatedAt); began {
-		m.seen.Keep(nil)
-	}
 	if j.Paused {
 		return false, s.save(ctx, m, s.now().Add(every))
+	}
+	var began bool
+	m.state, began = m.state.Of(place, j.CreatedAt, j.UpdatedAt)
+	if j.Definition.Sensor.Bucket != nil {
+		if err := s.loadSeen(ctx, m); err != nil {
+			return false, err
+		}
+	}
+	if began {
+		m.seen.Keep(nil)
 	}
 	known := m.seen.Len()
 	more, err = s.take(ctx, j, m)

@@ -22,7 +22,7 @@ func shardRef(of port.ResourceRef, shard int) port.ResourceRef {
 	return port.ResourceRef{Tenant: of.Tenant, Kind: sensor.KindSeen, ID: of.ID + "." + strconv.Itoa(shard)}
 }
 
-// load reads the record of a sensor and its shards.
+// load reads the record of a sensor.
 func (s *Polls) load(ctx context.Context, ref port.ResourceRef) (*memory, error) {
 	m := &memory{}
 	var err error
@@ -32,10 +32,16 @@ func (s *Polls) load(ctx context.Context, ref port.ResourceRef) (*memory, error)
 	if err := json.Unmarshal(m.stored.Document, &m.state); err != nil {
 		return nil, fmt.Errorf("cannot decode the sensor: %w", err)
 	}
+	return m, nil
+}
+
+// loadSeen reads the shards of a sensor.
+func (s *Polls) loadSeen(ctx context.Context, m *memory) (err error) {
 	for n := range m.shards {
-		m.shards[n], err = s.store.LoadResource(ctx, shardRef(ref, n))
+		ref := shardRef(m.stored.ResourceRef, n)
+		m.shards[n], err = s.store.LoadResource(ctx, ref)
 		if errors.Is(err, port.ErrNotFound) {
-			m.shards[n] = port.Resource{ResourceRef: shardRef(ref, n), CreatedAt: s.now()}
+			m.shards[n] = port.Resource{ResourceRef: ref, CreatedAt: s.now()}
 			continue
 		}
 		var doc shardDoc
@@ -43,11 +49,11 @@ func (s *Polls) load(ctx context.Context, ref port.ResourceRef) (*memory, error)
 			err = json.Unmarshal(m.shards[n].Document, &doc)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the objects that a sensor knows: %w", err)
+			return fmt.Errorf("cannot read the objects that a sensor knows: %w", err)
 		}
 		m.seen.Load(n, doc.Seen)
 	}
-	return m, nil
+	return nil
 }
 
 // save stores the state, the changed shards, and when the next poll is due. It returns

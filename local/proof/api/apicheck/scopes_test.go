@@ -39,6 +39,14 @@ func TestPartOfARequestNeedsItsScope(t *testing.T) {
 			http.MethodPut, "/v1/jobs/other?dryRun=true", `{"image":"a","constraints":{"postRunHook":{` + address + `}}}`,
 			access.WebhooksWrite, "constraints.postRunHook.url",
 		},
+		"bucket of a job": {
+			http.MethodPut, "/v1/jobs/other", `{"image":"a","sensor":{"bucket":{"name":"items","secretRef":"s"}}}`,
+			access.WebhooksWrite, "sensor.bucket.endpoint",
+		},
+		"queue of a changed job": {
+			http.MethodPatch, "/v1/jobs/" + ownJob, `{"sensor":{"queue":{` + address + `,"secretRef":"s"}}}`,
+			access.WebhooksWrite, "sensor.queue.url",
+		},
 		"hook of a changed job": {
 			http.MethodPatch, "/v1/jobs/" + ownJob, `{"constraints":{"postRunHook":{` + address + `}}}`,
 			access.WebhooksWrite, "constraints.postRunHook.url",
