@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -83,6 +85,18 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 func (c *Client) RunJob(ctx context.Context, id string, request contract.JobRunRequest, key string) (contract.RunAccepted, error) {
 	return ask[contract.RunAccepted](ctx, c, call{
 		method: http.MethodPost, path: jobPath(id, "runs"), header: http.Header{"Idempotency-Key": {key}}, body: request, repeat: true,
+	})
+}
+
+// SendEvents starts the runs of CloudEvents. It is safe to repeat.
+func (c *Client) SendEvents(ctx context.Context, id string, events []json.RawMessage) (contract.EventReceipts, error) {
+	content, err := json.Marshal(events)
+	if err != nil {
+		return contract.EventReceipts{}, fmt.Errorf("cannot encode the events: %w", err)
+	}
+	return ask[contract.EventReceipts](ctx, c, call{
+		method: http.MethodPost, path: jobPath(id, "events"), raw: content, repeat: true,
+		header: http.Header{"Content-Type": {"application/cloudevents-batch+json"}},
 	})
 }
 

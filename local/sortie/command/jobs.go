@@ -33,7 +33,7 @@ func (a *app) jobs() *cobra.Command {
 		}
 	}
 	c := a.Resources("jobs", "Store jobs, run them and look at them",
-		a.jobsApply(), a.jobsDiff(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsBackfill(), a.jobsHistory(), a.jobsExplain(),
+		a.jobsApply(), a.jobsDiff(), a.jobsList(), a.jobsShow(), a.jobsRun(), a.jobsSend(), a.jobsBackfill(), a.jobsHistory(), a.jobsExplain(),
 		switching("pause", "Stop the schedule of a job", (*client.Client).PauseJob),
 		switching("resume", "Start the schedule of a paused job", (*client.Client).ResumeJob),
 		switching("clear", "Forget how the last run of a job ended, for requirePreviousSuccess", (*client.Client).ClearJob),
