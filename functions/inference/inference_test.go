@@ -61,6 +61,8 @@ func TestRefusalsOfTasks(t *testing.T) {
 	}{
 		{body: `{"model_ref":"mock"}`, status: 400, code: "INVALID_REQUEST", field: "prompt"},
 		{body: `{"prompt":"a"}`, status: 400, code: "INVALID_REQUEST", field: "model_ref"},
+		{body: `{"model_ref":"mock","prompt":"a","labels":{"-team":"data"}}`, status: 400, code: "INVALID_REQUEST", field: "labels.-team"},
+		{body: `{"model_ref":"mock","prompt":"a","labels":{"team":"a\u0000"}}`, status: 400, code: "INVALID_REQUEST", field: "labels.team"},
 		{body: `{"model_ref":"mock","prompt":"a","max_token":1}`, status: 400, code: "INVALID_REQUEST", field: "max_token"},
 		{body: `{"model_ref":"mock","prompt":"a","ctx":-1}`, status: 400, code: "INVALID_PARAMS", field: "ctx"},
 		{body: `{"model_ref":"mock","prompt":"a","max_tokens":0}`, status: 400, code: "INVALID_PARAMS", field: "max_tokens"},

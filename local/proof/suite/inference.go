@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
@@ -116,7 +117,10 @@ func taskIsStreamed(c *Case, e served) {
 	const tokens = 12
 	model, done := c.serve(e, "streams", 2)
 	defer done()
-	task := c.ask(model, `,"max_tokens":12,"session_id":"`+c.Batch("talk")+`"`)
+	task := c.ask(model, `,"max_tokens":12,"labels":{"team":"data"},"session_id":"`+c.Batch("talk")+`"`)
+	if found := outside.Get[contract.TaskList](c.Client, "/v1/runs?label=team%3Ddata&kind=inference"); !slices.ContainsFunc(found.Tasks, func(r contract.Task) bool { return r.TaskID == task && r.Labels["team"] == "data" }) {
+		c.T.Errorf("got no task %s with its label", task)
+	}
 	events := c.streamed(task, "")
 	last := events[len(events)-1]
 	if events[0].Event != "started" || last.Event != "end" || tokensOf(events) != tokens {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/local/sortie/display"
@@ -22,6 +23,7 @@ import (
 // askFlags are the flags of ask.
 type askFlags struct {
 	request     contract.TaskRequest
+	labels      []string
 	system, key string
 	maxTokens   int
 	seed        int64
@@ -58,6 +60,7 @@ answer and, if there was any, reasoning.`,
 	flags.BoolVar(&f.reasoning, "reasoning", false, "show the reasoning before the answer too")
 	flags.DurationVar(&f.deadline, "deadline", 0, "time after which the answer is of no use; by default 5m")
 	flags.StringVar(&f.request.Priority, "priority", "", "interactive, normal or batch; by default normal")
+	labelFlag(flags, &f.labels, "label of the run")
 	flags.StringVar(&f.key, "idempotency-key", "", "the same key returns the same run; by default a new key")
 	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if err := f.complete(flags.Changed, args[0], args[1], a.Stdin); err != nil {
@@ -82,6 +85,10 @@ func (f *askFlags) complete(given func(flag string) bool, model, prompt string, 
 	q.ModelRef, q.Prompt = model, prompt
 	if f.system != "" {
 		q.Prompt, q.Messages = "", []contract.TaskMessage{{Role: "system", Content: &f.system}, {Role: "user", Content: &prompt}}
+	}
+	var err error
+	if q.Labels, err = argument.Assignments("label", f.labels); err != nil {
+		return err
 	}
 	if given("max-tokens") {
 		q.MaxTokens = &f.maxTokens

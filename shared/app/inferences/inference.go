@@ -23,6 +23,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -97,6 +98,8 @@ type NewTask struct {
 	Within         time.Duration
 	Priority       spec.Priority
 	SamplerProfile string
+	// Labels are those of the run.
+	Labels map[string]string
 	// IdempotencyKey, Digest and the following are as in Submission.
 	IdempotencyKey, Digest, CorrelationID, PayloadDigest, TraceParent string
 	// Unstored: only the caller can read the answer, while it is generated.
@@ -186,6 +189,9 @@ func (s *Inference) checkTask(in NewTask) error {
 		return fault.Invalid("sampler_profile_version", "%d characters, want at most %d", utf8.RuneCountInString(in.SamplerProfile), inference.SamplerProfile)
 	case in.Priority != "" && !slices.Contains(spec.Priorities(), in.Priority):
 		return fault.Invalid("priority", "unknown priority %.40q, want interactive, normal or batch", in.Priority)
+	}
+	for _, problem := range label.Check(in.Labels) {
+		return fault.Invalid(label.Field(problem.Key), "%s", problem.Text)
 	}
 	return q.Check(in.Workload)
 }
@@ -336,7 +342,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	policy.Retry.MaxAttempts, policy.Retry.MaxFurtherStarts, policy.Retry.Categories = engineAttempts, engineAttempts, nil
 	r := run.Run{
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
-		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent,
+		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent, Labels: in.Labels,
 		Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
 			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
 			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,

@@ -28,7 +28,7 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 			Temperature: in.Temperature, TopP: in.TopP,
 		},
 		MaxTokens: valueOr(in.MaxTokens, 0), ExpectedTokens: valueOr(in.ExpectedTokens, 0),
-		Priority: spec.Priority(in.Priority), SamplerProfile: in.SamplerProfileVersion, Digest: digestOf(in),
+		Priority: spec.Priority(in.Priority), SamplerProfile: in.SamplerProfileVersion, Labels: in.Labels, Digest: digestOf(in),
 	}
 	if task.Workload == "" {
 		task.Workload = port.WorkloadCompletion

@@ -24,6 +24,8 @@ type TaskRequest struct {
 	Temperature           *float64 `json:"temperature,omitempty"`
 	TopP                  *float64 `json:"top_p,omitempty"`
 	SamplerProfileVersion string   `json:"sampler_profile_version,omitempty"`
+	// Labels are the labels of the run of the task.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Seed makes the choice of tokens repeatable. Each 64-bit integer is a different seed, so a

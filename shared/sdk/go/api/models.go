@@ -2772,6 +2772,8 @@ type TaskRequest struct {
 	TopP        *float64 `json:"top_p,omitzero"`
 	// Version of the sampling parameters; it is logged.
 	SamplerProfileVersion string `json:"sampler_profile_version,omitzero"`
+	// Labels of the run of the task, which lists, events and webhooks select.
+	Labels map[string]string `json:"labels,omitzero"`
 }
 
 // TaskMessage is an object of the API. A part of a conversation.

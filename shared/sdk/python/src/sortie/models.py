@@ -4041,6 +4041,8 @@ class TaskRequest(Object):
     top_p: float | None = None
     #: Version of the sampling parameters; it is logged.
     sampler_profile_version: str | None = None
+    #: Labels of the run of the task, which lists, events and webhooks select.
+    labels: Labels | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2269,6 +2269,8 @@ export interface components {
             top_p?: number;
             /** @description Version of the sampling parameters; it is logged. */
             sampler_profile_version?: string;
+            /** @description Labels of the run of the task, which lists, events and webhooks select. */
+            labels?: components["schemas"]["Labels"];
         };
         /** @description A part of a conversation. */
         TaskMessage: {
