@@ -45,9 +45,18 @@ func TestHostileTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	each := object{"image": "exec:/bin/sh", "command": []string{"-c", `printf '%s' "$SORTIE_ITEM" >&2; exit 1`}, "items": append([]string{all}, hostile...), "maxFailures": 9, "retryConfig": object{"maxRetries": 0}}
+	if _, err := w.call(http.MethodPut, "/v1/jobs/hostile-items", each); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := w.parent("hostile-items")
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := signedIn(t, w.server)
 	b.permit("404", "400")
 	for _, path := range []string{
+		"runs/" + parent, "runs/" + parent + "/children", "runs/" + parent + ".0", "runs/" + parent + ".3", "runs",
 		"runs/" + failed, "runs/" + completed, "runs?jobId=hostile", "overview", "jobs", "jobs/hostile", "jobs/hostile/document", "jobs/hostile/document?version=1", "jobs/hostile/calendar",
 		"events?jobId=hostile", "search?q=" + url.QueryEscape(all), "runs?jobId=" + url.QueryEscape(markup), "jobs?q=" + url.QueryEscape(quotes), "events?types=" + url.QueryEscape(markup),
 		"runs/" + url.PathEscape(markup), "jobs/" + url.PathEscape(quotes), "inference/playground?model=" + url.QueryEscape(quotes), "sign-in?next=" + url.QueryEscape(scheme),

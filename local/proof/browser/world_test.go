@@ -19,6 +19,8 @@ type world struct {
 	gate string
 	// completed, failed, retried, running and queued are runs. export is one of the sample.
 	completed, failed, retried, running, queued, export string
+	// fanned is a run with children, of which one has failed.
+	fanned string
 	// answer is an inference task in the session "demo". webhook has deliveries. artifact is a
 	// JSON document with the tag of the completed run.
 	answer, webhook, artifact string
@@ -57,6 +59,14 @@ func jobs(gate string) []object {
 			"id": "resize-images", "name": "Thumbnails", "image": "exec:/bin/sh", "pool": "narrow",
 			"command": []string{"-c", waiting}, "env": object{"GATE": gate},
 		},
+		{
+			"id": "fetch-pages", "name": "Pages of the catalogue", "image": "exec:/bin/sh", "maxParallel": 3, "maxFailures": 2, "retryConfig": object{"maxRetries": 0},
+			"command": []string{"-c", `case "$SORTIE_ITEM" in lost*) echo "404: no page $SORTIE_ITEM" >&2; exit 4;; esac; echo "fetched $SORTIE_ITEM"`},
+			"items":   []string{"page-1", "page-2", "lost-page", "page-3", bidi, "page-4"},
+		},
+		{"id": "extract", "image": "exec:/bin/true"},
+		{"id": "prices", "image": "exec:/bin/true"},
+		{"id": "load", "name": "Load the warehouse", "image": "exec:/bin/true", "after": []string{"extract", "prices"}},
 	}
 }
 
@@ -93,11 +103,25 @@ func (s *server) job(id, state string) (string, error) {
 	return run, s.await(run, state)
 }
 
+// parent runs a job with items, waits for the end and returns the id of the run. Those of its
+// children begin with it.
+func (s *server) parent(id string) (string, error) {
+	task, err := s.job(id, "Completed")
+	if err != nil {
+		return "", err
+	}
+	answer, err := s.call(http.MethodGet, "/v1/runs/"+task, nil)
+	return fmt.Sprint(answer["runId"]), err
+}
+
 func (w *world) runs() (err error) {
 	if w.completed, err = w.job("nightly-report", "Completed"); err != nil {
 		return err
 	}
 	if w.failed, err = w.job("import-orders", "Failed"); err != nil {
+		return err
+	}
+	if w.fanned, err = w.parent("fetch-pages"); err != nil {
 		return err
 	}
 	if w.running, err = w.job("resize-images", "Running"); err != nil {
