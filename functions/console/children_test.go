@@ -32,8 +32,17 @@ func (h *home) fanOut(t *testing.T, items ...string) (id string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Begin(t, r.TaskID)
+	h.begin(t, r.TaskID)
 	return r.ID
+}
+
+// begin admits a run with children, which creates the first ones.
+func (h *home) begin(t *testing.T, task string) {
+	t.Helper()
+	h.Admit(t, task)
+	if !h.Run(t, task).AwaitsKey() {
+		h.Launch(t, task)
+	}
 }
 
 // end ends a child of a run.
@@ -75,6 +84,8 @@ func TestRunShowsItsChildren(t *testing.T) {
 		t.Error("got an item as markup")
 	}
 	b.page("/console/runs", "item 1: x⟨U+202E⟩")
+	b.page("/console/jobs", "<title>newest first: Running</title>") // without the children
+	b.page("/console/jobs/each", `<span class="sr">newest first: Running</span>`)
 }
 
 // TestChildrenArePaged has more children than a page shows.
@@ -123,7 +134,7 @@ func TestUnsuccessfulChildrenAreRunAgain(t *testing.T) {
 		t.Fatalf("got %d %s, want a run", answer.Status, answer.Body)
 	}
 	task, _ := apitest.Decoded[contract.Task](t, h.Stage, http.MethodGet, "/v1"+strings.TrimPrefix(to, "/console"), "", http.StatusOK, bearer...)
-	h.Begin(t, task.TaskID)
+	h.begin(t, task.TaskID)
 	if c := h.Run(t, task.RunID).Fan.Counts(); c.Total != 1 || c.Running != 1 {
 		t.Errorf("got %+v, want the child that has failed", c)
 	}

@@ -17,7 +17,7 @@ func (d listData) content(l *ui.Layout) Node {
 		ui.Top(Text("Children")),
 		ui.With(counts, func(c *contract.Children) Node {
 			return Group{
-				Div(ID("counts"), ui.Flag("data-part"), summary(l, d.RunID, *c)),
+				Div(ID("counts"), ui.Flag("data-part"), summary(*c)),
 				Div(ID("states"), ui.Flag("data-part"), l.Presets("States", d.presets(*c))),
 			}
 		}),
@@ -54,7 +54,7 @@ func (p *Part) Content(l *ui.Layout) Node {
 		shown = "The first " + p.State + " children"
 	}
 	return ui.Block("children", "Children", Div(
-		Class("card"), summary(l, p.RunID, p.Counts),
+		Class("card"), summary(p.Counts), links(l, p.RunID, p.Counts),
 		If(len(p.Rows) > 0, Group{
 			If(p.More || p.State != "", ui.Quiet(Text(shown+":"))), table(l, p.Rows),
 			ui.Quiet(l.A(pathOf(p.RunID), ui.Texts("All ", p.Counts.Total, " children"))),
@@ -62,8 +62,8 @@ func (p *Part) Content(l *ui.Layout) Node {
 	))
 }
 
-// summary returns how many children are in which state, as a sentence, a bar and links.
-func summary(l *ui.Layout, runID string, c contract.Children) Node {
+// summary returns how many children are in which state, as a sentence and a bar.
+func summary(c contract.Children) Node {
 	shares := sharesOf(c)
 	return Group{
 		P(
@@ -73,16 +73,20 @@ func summary(l *ui.Layout, runID string, c contract.Children) Node {
 		),
 		SVG(
 			Class("shares"), ui.Attribute("viewBox", "0 0 ", barWidth, " 14"), ui.Attribute("preserveAspectRatio", "none"), Role("img"),
-			Aria("label", "The children by state; the links below have the same"),
+			Aria("label", "The children by state; the list below has the numbers"),
 			Map(shares, func(s share) Node {
 				return El("rect", Class(s.Look.Class), ui.Attribute("x", s.X), ui.Attribute("y", 0), ui.Attribute("width", max(s.W-2, 1)), ui.Attribute("height", 14),
 					El("title", ui.Texts(s.Count, " ", s.State)))
 			}),
 		),
-		Ul(Class("counts"), Map(shares, func(s share) Node {
-			return Li(l.A(pathOf(runID)+"?state="+s.State, s.Look.Badge(), Text(" "), B(ui.Texts(s.Count))))
-		})),
 	}
+}
+
+// links returns the numbers of the children in each state, as links to their lists.
+func links(l *ui.Layout, runID string, c contract.Children) Node {
+	return Ul(Class("counts"), Map(sharesOf(c), func(s share) Node {
+		return Li(l.A(pathOf(runID)+"?state="+s.State, s.Look.Badge(), Text(" "), B(ui.Texts(s.Count))))
+	}))
 }
 
 // table returns children with their items and results.
@@ -109,7 +113,7 @@ func row(l *ui.Layout, c contract.RunChild) Node {
 		ui.Labelled("index", ui.Texts(c.Index)), ui.Wide(ui.Bdi(ui.Short(160, c.Item))), ui.Wide(run), ui.Labelled("attempt", attempt), ui.Labelled("took", took),
 		ui.Wide(
 			ui.With(c.Fault, func(f *contract.Fault) Node { return ui.Bdi(ui.Short(160, f.Message)) }),
-			ui.With(c.ExitCode, func(code *int) Node { return If(*code != 0, ui.SubLine(ui.Texts("exit code ", *code))) }),
+			ui.With(c.ExitCode, func(code *int) Node { return If(*code != 0 && c.Fault == nil, ui.Texts("exit code ", *code)) }),
 		),
 	)
 }

@@ -102,7 +102,10 @@ func showJob(v *page.Visit) (page.View, error) {
 	}
 	var results []contract.JobResult
 	for _, task := range list.Runs {
-		data.Runs, results = append(data.Runs, page.RowOf(task, v.Now())), append(results, resultOf(task))
+		data.Runs = append(data.Runs, page.RowOf(task, v.Now()))
+		if task.Child == nil || task.Child.Parent == "" {
+			results = append(results, resultOf(task))
+		}
 	}
 	data.Results = resultsOf(results, v.Now())
 	data.Pager = ui.PagerOf(ui.JobPath(id), nil, cursor, list.NextCursor)

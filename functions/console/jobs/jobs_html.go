@@ -64,7 +64,7 @@ func (j jobRow) row(l *ui.Layout, acts bool) Node {
 		cells = append(cells, Td(Data("label", "next"), Text(j.Local), ui.SubLine(l.Time(j.NextAt), utc)))
 	}
 	if j.Results == nil {
-		cells = append(cells, ui.Extra(ui.None("none of late")), Td(Class("num extra"), ui.None("–")))
+		cells = append(cells, ui.Extra(ui.None("none yet")), Td(Class("num extra"), ui.None("–")))
 	} else {
 		cells = append(cells, Td(j.Results.sketch()), Td(
 			Class("num extra"), Text(cmp.Or(j.Results.Success(), "–")), ui.With(j.Results.P95, func(d time.Duration) Node { return ui.SubLine(Text("p95 " + ui.Duration(d))) }),
