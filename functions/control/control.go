@@ -18,12 +18,7 @@ import (
 
 // Routes returns the routes of pools.
 func Routes(svc *pools.Pools) []httpkit.Route {
-	route := func(method, pattern string, scope access.Scope, serve func(*pools.Pools, http.ResponseWriter, *http.Request) error) httpkit.Route {
-		return httpkit.Route{
-			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) },
-		}
-	}
+	route := httpkit.ClientRoutes(svc)
 	return []httpkit.Route{
 		route(http.MethodGet, "/v1/capabilities", access.RunsRead, capabilities),
 		route(http.MethodGet, "/v1/pools", access.RunsRead, list),

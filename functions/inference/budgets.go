@@ -15,11 +15,8 @@ import (
 
 // BudgetRoutes returns the routes of sessions and budgets.
 func BudgetRoutes(svc *budgets.Accounts, c clock.Clock) []httpkit.Route {
-	route := func(method, pattern string, scope access.Scope, handle func(http.ResponseWriter, *http.Request) error) httpkit.Route {
-		return httpkit.Route{Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Handle: handle}
-	}
 	return []httpkit.Route{
-		route(http.MethodGet, "/v1/sessions/{session_id}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
+		httpkit.ForClient(http.MethodGet, "/v1/sessions/{session_id}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			ctx, who, id := httpkit.Request(r, "session_id")
 			a, err := svc.Session(ctx, who, id)
 			if err != nil {
@@ -27,20 +24,20 @@ func BudgetRoutes(svc *budgets.Accounts, c clock.Clock) []httpkit.Route {
 			}
 			return httpkit.WriteJSON(w, http.StatusOK, api.Session(a, svc.Defaults(), svc.Warm(who, a), c.Now()))
 		}),
-		route(http.MethodDelete, "/v1/sessions/{session_id}", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error {
+		httpkit.ForClient(http.MethodDelete, "/v1/sessions/{session_id}", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error {
 			if err := svc.DeleteSession(httpkit.Request(r, "session_id")); err != nil {
 				return fmt.Errorf("cannot delete the session: %w", err)
 			}
 			return httpkit.WriteRemoved(w)
 		}),
-		route(http.MethodGet, "/v1/budgets/{scope}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
+		httpkit.ForClient(http.MethodGet, "/v1/budgets/{scope}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			a, err := svc.Budget(httpkit.Request(r, "scope"))
 			if err != nil {
 				return fmt.Errorf("cannot read the budget: %w", err)
 			}
 			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a, svc.Defaults()))
 		}),
-		route(http.MethodPut, "/v1/budgets/{scope}", access.Quota, func(w http.ResponseWriter, r *http.Request) error {
+		httpkit.ForClient(http.MethodPut, "/v1/budgets/{scope}", access.Quota, func(w http.ResponseWriter, r *http.Request) error {
 			var body contract.BudgetLimit
 			if err := httpkit.DecodeJSON(w, r, &body); err != nil {
 				return err

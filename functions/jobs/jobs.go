@@ -41,11 +41,7 @@ const (
 
 // Routes returns the routes of jobs.
 func Routes(svc *jobs.Jobs, queries *runs.Queries, explanations *jobs.Explanations) []httpkit.Route {
-	route := func(method, pattern string, scope access.Scope, handle httpkit.Handler, query ...string) httpkit.Route {
-		return httpkit.Route{
-			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query, Handle: handle,
-		}
-	}
+	route := httpkit.ForClient
 	on := func(serve func(*jobs.Jobs, http.ResponseWriter, *http.Request) error) httpkit.Handler {
 		return func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) }
 	}

@@ -22,14 +22,7 @@ import (
 // the response, and conditional on If-Match.
 func CatalogRoutes(svc *artifacts.Models) []httpkit.Route {
 	const model = "/v1/catalog/models/{model_id}"
-	route := func(
-		method, pattern string, scope access.Scope, serve func(*artifacts.Models, http.ResponseWriter, *http.Request) error, query ...string,
-	) httpkit.Route {
-		return httpkit.Route{
-			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) },
-		}
-	}
+	route := httpkit.ClientRoutes(svc)
 	return []httpkit.Route{
 		route(http.MethodPost, "/v1/catalog/models", access.Admin, createModel),
 		route(http.MethodGet, "/v1/catalog/models", access.RunsRead, listModels, "cursor", "limit", "engine", "tag", "state"),

@@ -40,16 +40,8 @@ func Routes(svc *artifacts.Registry) []httpkit.Route {
 			Query:  describing,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return create(svc, w, r) },
 		},
-		{
-			Method: http.MethodGet, Pattern: "/v1/artifacts", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"cursor", "limit", "kind", "tag", "parent"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(svc, w, r) },
-		},
-		{
-			Method: http.MethodGet, Pattern: "/v1/artifacts/{artifact_id}", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"content"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return get(svc, w, r) },
-		},
+		httpkit.ForClient(http.MethodGet, "/v1/artifacts", access.RunsRead, httpkit.On(svc, list), "cursor", "limit", "kind", "tag", "parent"),
+		httpkit.ForClient(http.MethodGet, "/v1/artifacts/{artifact_id}", access.RunsRead, httpkit.On(svc, get), "content"),
 	}
 }
 

@@ -25,18 +25,9 @@ import (
 // Routes returns the routes of runs.
 func Routes(svc *jobs.Definitions, explanations *jobs.Explanations) []httpkit.Route {
 	return []httpkit.Route{
-		{
-			Method: http.MethodPost, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return start(svc, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: "/v1/runs:plan", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return plan(explanations, w, r) },
-		},
-		{
-			Method: http.MethodGet, Pattern: "/v1/runs/{run_id}/explain", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return explained(explanations, w, r) },
-		},
+		httpkit.ForClient(http.MethodPost, "/v1/runs", access.RunsWrite, httpkit.On(svc, start)),
+		httpkit.ForClient(http.MethodPost, "/v1/runs:plan", access.RunsRead, httpkit.On(explanations, plan)),
+		httpkit.ForClient(http.MethodGet, "/v1/runs/{run_id}/explain", access.RunsRead, httpkit.On(explanations, explained)),
 	}
 }
 

@@ -39,41 +39,14 @@ func Routes(
 	queries *runs.Queries, runs *runs.Runs, texts *logs.Archive, keys Keys, version string,
 ) []httpkit.Route {
 	routes := []httpkit.Route{
-		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/events", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"after", "limit"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return events(queries, w, r) },
-		},
-		{
-			Method: http.MethodGet, Pattern: "/v1/tasks/{task_id}/logs", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"attempt", "stream", "offset", "follow"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return serveLog(texts, w, r) },
-		},
-		{
-			Method: http.MethodGet, Pattern: "/v1/runs/{run_id}/updates", Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"after", "limit"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return updates(queries, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: "/v1/runs/{run_id}/pin", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, true, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: "/v1/runs/{run_id}/unpin", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, false, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: "/v1/runs:cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancelAll(runs, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: "/v1/runs:retry", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return retryAll(runs, w, r) },
-		},
-		{
-			Method: http.MethodPatch, Pattern: "/v1/runs", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return labelAll(runs, w, r) },
-		},
+		httpkit.ForClient(http.MethodGet, "/v1/tasks/{task_id}/events", access.RunsRead, httpkit.On(queries, events), "after", "limit"),
+		httpkit.ForClient(http.MethodGet, "/v1/tasks/{task_id}/logs", access.RunsRead, httpkit.On(texts, serveLog), "attempt", "stream", "offset", "follow"),
+		httpkit.ForClient(http.MethodGet, "/v1/runs/{run_id}/updates", access.RunsRead, httpkit.On(queries, updates), "after", "limit"),
+		httpkit.ForClient(http.MethodPost, "/v1/runs/{run_id}/pin", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, true, w, r) }),
+		httpkit.ForClient(http.MethodPost, "/v1/runs/{run_id}/unpin", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error { return pin(queries, runs, false, w, r) }),
+		httpkit.ForClient(http.MethodPost, "/v1/runs:cancel", access.RunsWrite, httpkit.On(runs, cancelAll)),
+		httpkit.ForClient(http.MethodPost, "/v1/runs:retry", access.RunsWrite, httpkit.On(runs, retryAll)),
+		httpkit.ForClient(http.MethodPatch, "/v1/runs", access.RunsWrite, httpkit.On(runs, labelAll)),
 		{
 			Method: http.MethodGet, Pattern: "/.well-known/jwks.json", Access: httpkit.ForAll,
 			Handle: func(w http.ResponseWriter, r *http.Request) error { return keySet(keys, w, r) },
@@ -96,27 +69,11 @@ func Routes(
 // the path of a single task or run.
 func twins(queries *runs.Queries, runs *runs.Runs, all, one string) []httpkit.Route {
 	return []httpkit.Route{
-		{
-			Method: http.MethodGet, Pattern: all, Access: httpkit.ForClients, Scope: access.RunsRead,
-			Query:  []string{"state", "kind", "jobId", "pool", "trigger", "skipped", "faultCode", "error", "label", "createdAfter", "createdBefore", "cursor", "limit"},
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return list(queries, w, r) },
-		},
-		{
-			Method: http.MethodGet, Pattern: one, Access: httpkit.ForClients, Scope: access.RunsRead,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return task(queries, w, r) },
-		},
-		{
-			Method: http.MethodPatch, Pattern: one, Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return relabel(queries, runs, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: one + "/cancel", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return cancel(runs, w, r) },
-		},
-		{
-			Method: http.MethodPost, Pattern: one + "/retry", Access: httpkit.ForClients, Scope: access.RunsWrite,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return retry(runs, w, r) },
-		},
+		httpkit.ForClient(http.MethodGet, all, access.RunsRead, httpkit.On(queries, list), "state", "kind", "jobId", "pool", "trigger", "skipped", "faultCode", "error", "label", "createdAfter", "createdBefore", "cursor", "limit"),
+		httpkit.ForClient(http.MethodGet, one, access.RunsRead, httpkit.On(queries, task)),
+		httpkit.ForClient(http.MethodPatch, one, access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error { return relabel(queries, runs, w, r) }),
+		httpkit.ForClient(http.MethodPost, one+"/cancel", access.RunsWrite, httpkit.On(runs, cancel)),
+		httpkit.ForClient(http.MethodPost, one+"/retry", access.RunsWrite, httpkit.On(runs, retry)),
 	}
 }
 

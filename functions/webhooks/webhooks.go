@@ -34,14 +34,7 @@ const settingsSize = 64 << 10
 
 // Routes returns the routes of webhooks.
 func Routes(svc *delivery.Webhooks) []httpkit.Route {
-	route := func(
-		method, pattern string, scope access.Scope, serve func(*delivery.Webhooks, http.ResponseWriter, *http.Request) error, query ...string,
-	) httpkit.Route {
-		return httpkit.Route{
-			Method: method, Pattern: pattern, Access: httpkit.ForClients, Scope: scope, Query: query,
-			Handle: func(w http.ResponseWriter, r *http.Request) error { return serve(svc, w, r) },
-		}
-	}
+	route := httpkit.ClientRoutes(svc)
 	return []httpkit.Route{
 		route(http.MethodPost, "/v1/webhooks", access.WebhooksWrite, create),
 		route(http.MethodGet, "/v1/webhooks", access.EventsRead, list, "cursor", "limit"),
