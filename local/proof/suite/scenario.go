@@ -23,7 +23,10 @@ import (
 var nightlyReport []byte
 
 func scenarios() []Test {
-	return []Test{{Name: "nightly report is backfilled after another job", Requires: []Capability{Programs, Hooks}, Run: nightlyScenario}}
+	return []Test{
+		{Name: "nightly report is backfilled after another job", Requires: []Capability{Programs, Hooks}, Run: nightlyScenario},
+		{Name: "job files of the documents run", Requires: []Capability{Programs}, Run: documentedJobs},
+	}
 }
 
 // The days of the scenario that differ from the others: the report fails once, the report fails

@@ -1,0 +1,109 @@
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	sortie "github.com/sortie-dev/sortie"
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
+)
+
+// jobDocuments have the job files that users read first.
+var jobDocuments = []string{"shared/domain/job/README.md", "shared/domain/job/CHILDREN.md", "shared/domain/job/SENSORS.md"}
+
+var jobFile = regexp.MustCompile(`(?ms)^cat >\s*\S+\.yaml <<'(?:END|EOF)'\n(.*?)^(?:END|EOF)$`)
+
+// documentedFields are the fields of jobs that must be in one of the files.
+var documentedFields = []string{
+	"labels", "inputs", "after", "items", "matrix", "schedules", "startAt", "calendars", "constraints", "actions", "retention", "retryConfig", "sensor",
+}
+
+// documentedJobs stores the job files of the documents and runs each job: on request, or after
+// another.
+func documentedJobs(c *Case) {
+	jobs, paths, fields := c.documented(), map[string]string{}, map[string]bool{}
+	for _, d := range jobs {
+		id := fmt.Sprint(d["id"])
+		for name := range maps.Keys(d) {
+			fields[name] = true
+		}
+		paths[id] = c.job(id, c.renamed(d))
+	}
+	for _, name := range documentedFields {
+		if !fields[name] {
+			c.T.Errorf("no job file of %v has %s", jobDocuments, name)
+		}
+	}
+	for _, d := range jobs {
+		if d["after"] != nil {
+			continue // an earlier job starts it
+		}
+		request := contract.JobRunRequest{}
+		if inputs, ok := d["inputs"].(map[string]any); ok && inputs["day"] != nil {
+			request.Inputs = map[string]json.RawMessage{"day": json.RawMessage(`"2027-03-01"`)}
+		}
+		path := paths[fmt.Sprint(d["id"])]
+		send[contract.RunAccepted](c, http.MethodPost, path+"/runs", string(outside.Encode(c.T, request)), http.StatusAccepted)
+	}
+	for _, d := range jobs {
+		id := fmt.Sprint(d["id"])
+		skipped := id == "alert" // it waits for a failure
+		if r := c.runsThat(paths[id], 1, hasEnded)[0]; r.State != "Completed" || r.Skipped != skipped {
+			c.T.Errorf("job %s: got %s, skipped %v: %+v, want Completed, skipped %v", id, r.State, r.Skipped, r.Fault, skipped)
+		}
+	}
+}
+
+// documented returns the jobs of the documents. Exports are left out: they need a source.
+func (c *Case) documented() (jobs []document) {
+	c.T.Helper()
+	all := sortie.Documents()
+	for _, name := range jobDocuments {
+		for _, found := range jobFile.FindAllSubmatch(all[name], -1) {
+			var d document
+			if err := yaml.Unmarshal(found[1], &d); err != nil {
+				c.T.Fatalf("%s: %v in %s", name, err, found[1])
+			}
+			if d["export"] == nil {
+				jobs = append(jobs, d)
+			}
+		}
+	}
+	return jobs
+}
+
+// renamed returns a job with the names of this test, whose program is that of the target.
+func (c *Case) renamed(d document) document {
+	d = maps.Clone(d)
+	if image := strings.TrimPrefix(fmt.Sprint(d["image"]), "exec:"); image != "/bin/sh" {
+		command, _ := d["command"].([]any)
+		d["command"] = append([]any{"-c", image + ` "$@"`, image}, command...)
+	}
+	named := func(id any) string { return jobID(c.jobPath(fmt.Sprint(id))) }
+	if after, ok := d["after"].([]any); ok {
+		after = slices.Clone(after)
+		for i, a := range after {
+			if need, is := a.(map[string]any); is {
+				after[i] = document(maps.Clone(need)).with("job", named(need["job"]))
+			} else {
+				after[i] = named(a)
+			}
+		}
+		d["after"] = after
+	}
+	if items, ok := d["items"].(map[string]any); ok {
+		if from, is := items["from"].(map[string]any); is {
+			d["items"] = document{"from": document(maps.Clone(from)).with("job", named(from["job"]))}
+		}
+	}
+	delete(d, "id")
+	return d.with("image", ProgramImage)
+}
