@@ -188,7 +188,7 @@ func TestInitAsksFiveQuestions(t *testing.T) {
 	answers := "'my report.sh'\nsh 'my report.sh' --all\n\nno schedule\n@daily\nEurope/Nowhere\nEurope/Berlin\n3\n"
 	got := sortie(t, nil, answers, "jobs", "init", "--folder", folder)
 	file := filepath.Join(folder, "my-report.yaml")
-	if got.code != 0 || got.stdout != file+"\n" || strings.Count(got.stderr, "]: ") != 8 || !strings.Contains(got.stderr, "my report.sh is not executable, want its interpreter first") || !strings.Contains(got.stderr, "schedule: ") || !strings.Contains(got.stderr, "timeZone: ") {
+	if got.code != 0 || got.stdout != file+"\n" || strings.Count(got.stderr, "]: ") != 8 || !strings.Contains(got.stderr, "my report.sh: not executable: want an interpreter first") || !strings.Contains(got.stderr, "schedule: ") || !strings.Contains(got.stderr, "timeZone: ") {
 		t.Fatalf("got %+v, want five questions, of which three twice", got)
 	}
 	text, err := os.ReadFile(file)

@@ -88,7 +88,7 @@ func Absolute(d *job.Definition, folder string) (changed bool, err error) {
 			found, err = local, missing
 		}
 		if info, missing := os.Stat(filepath.Join(folder, program)); err != nil && missing == nil && info.Mode().IsRegular() {
-			return false, fmt.Errorf("%s is not executable, want its interpreter first, such as python3 %[1]s, or its mode changed with chmod +x", program)
+			return false, fmt.Errorf("not executable: want an interpreter first, such as python3 %s, or its mode changed with chmod +x", program)
 		}
 		if err != nil {
 			return false, fmt.Errorf("cannot find the program in %s and in PATH: %w", folder, errors.Unwrap(err))
