@@ -112,23 +112,23 @@ func durationOf(e ast.Expr, consts map[string]time.Duration) (time.Duration, boo
 		case e.Op == token.ADD:
 			return x + y, isX || isY
 		case e.Op == token.MUL && isX:
-			return x * factor(e.Y), true
+			return time.Duration(int64(x) * factor(e.Y)), true
 		case e.Op == token.MUL && isY:
-			return y * factor(e.X), true
+			return time.Duration(int64(y) * factor(e.X)), true
 		}
 	}
 	return 0, false
 }
 
 // factor returns the value of a whole number; 1 for other expressions.
-func factor(e ast.Expr) time.Duration {
+func factor(e ast.Expr) int64 {
 	literal, ok := e.(*ast.BasicLit)
 	if !ok {
 		return 1
 	}
-	n, err := strconv.Atoi(literal.Value)
+	n, err := strconv.ParseInt(literal.Value, 10, 64)
 	if err != nil {
 		return 1
 	}
-	return time.Duration(n)
+	return n
 }
