@@ -21,24 +21,7 @@ func (s *Polls) takeMessages(ctx context.Context, j job.Job, by sensor.Credentia
 		if err != nil || len(messages) == 0 {
 			return false, err
 		}
-		refused := make([]string, len(messages))
-		failed := each(len(messages), indexes(len(messages)), func(i int) (err error) {
-			e, malformed := messages[i].Event(of)
-			refused[i], err = s.start(ctx, j, e, malformed)
-			return err
-		})
-		var taken []sensor.Message
-		var first error
-		for i, message := range messages {
-			switch {
-			case failed[i] != nil:
-				first = failed[i]
-			case refused[i] != "":
-				s.refuse(ctx, j, m, message.ID, refused[i])
-			default:
-				taken = append(taken, message)
-			}
-		}
+		taken, first := s.startMessages(ctx, j, of, messages, m)
 		if len(taken) > 0 {
 			if err := s.queues.DeleteMessages(ctx, of, by, taken); err != nil {
 				return false, err
@@ -49,4 +32,26 @@ func (s *Polls) takeMessages(ctx context.Context, j job.Job, by sensor.Credentia
 		}
 	}
 	return true, nil
+}
+
+// startMessages starts the runs of messages. It returns the messages that have one, and an error of
+// the others.
+func (s *Polls) startMessages(ctx context.Context, j job.Job, of sensor.Queue, messages []sensor.Message, m *memory) (taken []sensor.Message, first error) {
+	refused := make([]string, len(messages))
+	failed := each(len(messages), indexes(len(messages)), func(i int) (err error) {
+		e, malformed := messages[i].Event(of)
+		refused[i], err = s.start(ctx, j, e, malformed)
+		return err
+	})
+	for i, message := range messages {
+		switch {
+		case failed[i] != nil:
+			first = failed[i]
+		case refused[i] != "":
+			s.refuse(ctx, j, m, message.ID, refused[i])
+		default:
+			taken = append(taken, message)
+		}
+	}
+	return taken, first
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // takeObjects lists the bucket after the last listed key and starts the runs of new objects. If it
@@ -21,17 +22,10 @@ func (s *Polls) takeObjects(ctx context.Context, j job.Job, by sensor.Credential
 		if err != nil {
 			return false, err
 		}
-		var found []sensor.Object
 		for _, o := range page.Objects {
 			listed[o.Mark()] = true
-			switch {
-			case m.seen.Has(o.Mark()):
-			case !of.Existing && m.state.Old(o, skew(page.At, asked)):
-				m.seen.Add(o.Mark())
-			default:
-				found = append(found, o)
-			}
 		}
+		found := m.unknown(of, page, skew(page.At, asked))
 		if whole && len(listed) > sensor.MaxObjects || !whole && m.seen.Len()+len(found) > sensor.MaxObjects {
 			m.state.After = "" // a poll from the start forgets the objects that are gone
 			return false, fault.New(fault.Unavailable, "more than %d objects; want a narrower prefix, or remove objects that are done", sensor.MaxObjects)
@@ -58,6 +52,21 @@ func (s *Polls) takeObjects(ctx context.Context, j job.Job, by sensor.Credential
 		m.seen.Keep(listed)
 	}
 	return false, nil
+}
+
+// unknown returns the objects of a page that need a run, and remembers those that are older than the
+// sensor.
+func (m *memory) unknown(of sensor.Bucket, page port.ObjectPage, skew time.Duration) (found []sensor.Object) {
+	for _, o := range page.Objects {
+		switch {
+		case m.seen.Has(o.Mark()):
+		case !of.Existing && m.state.Old(o, skew):
+			m.seen.Add(o.Mark())
+		default:
+			found = append(found, o)
+		}
+	}
+	return found
 }
 
 // skew returns how much the clock of a store is ahead, from the time of its answer; 0 if that is

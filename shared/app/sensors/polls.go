@@ -148,22 +148,30 @@ func (s *Polls) poll(ctx context.Context, ref port.ResourceRef) (more bool, err 
 	}
 	known := m.seen.Len()
 	more, err = s.take(ctx, j, m)
-	var due time.Time
-	switch now := s.now(); {
-	case more, err != nil && ctx.Err() != nil && m.seen.Len() > known: // its time is over
-		m.state, due, more = m.state.Waits(), now, true
-	case err != nil:
-		s.log.WarnContext(ctx, "a sensor failed; its poll is repeated", "job_id", j.ID, "failures", m.state.Failures+1, "error", err.Error())
-		m.state, due = m.state.Failed(reason(err), every, now)
-		if fault.Is(err, fault.AdmissionReject) { // the queue is full
-			due = now.Add(every)
-		}
-	default:
-		m.state, due = m.state.Polled(m.seen.Len(), every, now)
-	}
+	more = more || err != nil && ctx.Err() != nil && m.seen.Len() > known // its time is over
+	due := s.settle(ctx, j, m, more, every, err)
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
 	defer cancel()
 	return more, s.save(saving, m, due)
+}
+
+// settle notes the end of a poll in the state, and returns when the next one is due. more: it is due
+// at once. Otherwise err is the failure of the poll.
+func (s *Polls) settle(ctx context.Context, j job.Job, m *memory, more bool, every time.Duration, err error) (due time.Time) {
+	now := s.now()
+	switch {
+	case more:
+		m.state = m.state.Waits()
+		return now
+	case err != nil:
+		s.log.WarnContext(ctx, "a sensor failed; its poll is repeated", "job_id", j.ID, "failures", m.state.Failures+1, "error", err.Error())
+		if m.state, due = m.state.Failed(reason(err), every, now); fault.Is(err, fault.AdmissionReject) { // the queue is full
+			return now.Add(every)
+		}
+		return due
+	}
+	m.state, due = m.state.Polled(m.seen.Len(), every, now)
+	return due
 }
 
 // reason returns what a client may read about a failed poll.
