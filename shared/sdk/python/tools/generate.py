@@ -188,7 +188,11 @@ class Models:
         if not isinstance(schema, dict) or not schema:
             return "Any"
         if "$ref" in schema:
-            return str(schema["$ref"].rsplit("/", 1)[1])
+            name = str(schema["$ref"].rsplit("/", 1)[1])
+            if self.schemas[name].get("type") == "array":
+                # An alias of a list of objects is a text, which cannot be in a union.
+                return self.kind(self.schemas[name], name)
+            return name
         for key in ("oneOf", "anyOf"):
             if (
                 key in schema

@@ -1327,7 +1327,7 @@ class Status(Object):
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
-    untaken_actions: UntakenActions | None = None
+    untaken_actions: list[UntakenAction] | None = None
     labels: Labels | None = None
     machine_id: str | None = None
     #: Worker of the current attempt.
@@ -1686,7 +1686,7 @@ class Task(Object):
     triggered_by: JobRunRef | None = None
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
-    untaken_actions: UntakenActions | None = None
+    untaken_actions: list[UntakenAction] | None = None
     children: ChildCounts | None = None
     #: The place of a run among the children of another one.
     child: TaskChild | None = None
