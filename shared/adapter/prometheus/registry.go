@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -52,7 +53,7 @@ func New(gauges series.Reader, labels *series.Labels) *Registry {
 			bounds := buckets
 			switch f.Name {
 			case series.PredictionError:
-				bounds = run.StartErrorBuckets()
+				bounds = forecast.StartErrorBuckets()
 			case series.FirstToken, series.Decode:
 				bounds = milliseconds
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/porttest"
 	"github.com/sortie-dev/sortie/shared/adapter/prometheus"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -38,7 +39,7 @@ func commits(t *testing.T) (all []run.Decision) {
 	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{platform.RunnerKubernetes: 7}}
 	d.Run.Violations = []run.ConstraintViolation{{Constraint: run.PreRunHook}}
 	for i, f := range []run.Fact{
-		run.Admitted{Pool: "p", Limit: 1, Prediction: &run.Prediction{P50: 1000, P90: 2000}}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
+		run.Admitted{Pool: "p", Limit: 1, Prediction: &forecast.Prediction{P50: 1000, P90: 2000}}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
 	} {
 		now = now.Add(time.Duration(i+1) * time.Second)
 		var err error

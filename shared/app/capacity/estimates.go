@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -56,11 +57,11 @@ func NewEstimates(store queuedRuns, c clock.Clock) *Estimates {
 type estimate struct {
 	started cached[explain.Measures] // measures of startedRuns runs of any state
 	ended   cached[explain.Measures]
-	queue   cached[*forecast]
+	queue   cached[*queueForecast]
 }
 
-// forecast is the forecast for the queue of a pool as read at a time.
-type forecast struct {
+// queueForecast is the forecast for the queue of a pool as read at a time.
+type queueForecast struct {
 	explain.Forecast
 	held int
 	mu   sync.Mutex
@@ -83,7 +84,7 @@ func (c aheadCount) fresh(now time.Time) bool {
 
 // join returns the position of a slot that joins the queue, and counts the slot. The next
 // positions of lower priorities move back by one. count reads the position from the store.
-func (f *forecast) join(slot platform.Slot, now time.Time, count func() (int, error)) (int, error) {
+func (f *queueForecast) join(slot platform.Slot, now time.Time, count func() (int, error)) (int, error) {
 	rank := slot.Rank()
 	turn := rank + slot.Turn()
 	f.mu.Lock()
@@ -119,7 +120,7 @@ func (e *Estimates) of(id poolID) *estimate {
 }
 
 // Admitted predicts the start of a run that acquires a slot of the pool now.
-func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool platform.Pool) (*run.Prediction, error) {
+func (e *Estimates) Admitted(ctx context.Context, r run.Run, pool platform.Pool) (*forecast.Prediction, error) {
 	known, now := e.of(poolID{r.Tenant, pool.ID}), e.clock.Now()
 	measures, is := known.ended.peek(now, isMeasured)
 	if !is {
@@ -142,13 +143,13 @@ type Entry struct {
 
 // Joins predicts the start of a run that waits in the queues one after the other, beginning now. It
 // returns nil if a pool is draining, because its resumption cannot be predicted.
-func (e *Estimates) Joins(ctx context.Context, r run.Run, queues ...Entry) (*run.Prediction, error) {
+func (e *Estimates) Joins(ctx context.Context, r run.Run, queues ...Entry) (*forecast.Prediction, error) {
 	return e.JoinsAfter(ctx, r, 0, queues...)
 }
 
 // JoinsAfter predicts the same for a run that gets a slot of the first queue not before a
 // delay.
-func (e *Estimates) JoinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...Entry) (*run.Prediction, error) {
+func (e *Estimates) JoinsAfter(ctx context.Context, r run.Run, delay time.Duration, queues ...Entry) (*forecast.Prediction, error) {
 	var expected explain.Range
 	ahead := 0
 	for i, to := range queues {
@@ -171,7 +172,7 @@ func (e *Estimates) JoinsAfter(ctx context.Context, r run.Run, delay time.Durati
 
 // wait forecasts the wait of a run that joins a queue now, and returns its position there.
 func (e *Estimates) wait(ctx context.Context, r run.Run, to Entry) (wait explain.Range, position int, err error) {
-	f, err := e.forecast(ctx, r.Tenant, to.Pool)
+	f, err := e.queueForecast(ctx, r.Tenant, to.Pool)
 	if err != nil {
 		return wait, 0, err
 	}
@@ -184,18 +185,18 @@ func (e *Estimates) wait(ctx context.Context, r run.Run, to Entry) (wait explain
 	return f.QueuedAs(position, explain.ClassOf(r), explain.SizeOf(r)), position, nil
 }
 
-// forecast returns the forecast for the queue of a pool, cached for at least headAge.
-func (e *Estimates) forecast(ctx context.Context, tenant string, pool platform.Pool) (*forecast, error) {
+// queueForecast returns the forecast for the queue of a pool, cached for at least headAge.
+func (e *Estimates) queueForecast(ctx context.Context, tenant string, pool platform.Pool) (*queueForecast, error) {
 	measures, err := e.Measured(ctx, tenant, pool.ID)
 	if err != nil {
 		return nil, err
 	}
 	now := e.clock.Now()
-	fresh := func(f *forecast, age time.Duration) bool {
+	fresh := func(f *queueForecast, age time.Duration) bool {
 		return age < headAge+10*time.Duration(f.held)*time.Second/countRate
 	}
 	queue := &e.of(poolID{tenant, pool.ID}).queue
-	read, err := queue.get(now, fresh, func() (*forecast, error) {
+	read, err := queue.get(now, fresh, func() (*queueForecast, error) {
 		q, err := e.Read(ctx, tenant, pool)
 		if err != nil {
 			return nil, err
@@ -209,7 +210,7 @@ func (e *Estimates) forecast(ctx context.Context, tenant string, pool platform.P
 		if strings.Contains(pool.ID, "/") { // of a key
 			kind = explain.LimitKey
 		}
-		return &forecast{Forecast: explain.NewForecast(q.Load(kind, limiter, now), measures), held: q.Held, ahead: map[string]aheadCount{}}, nil
+		return &queueForecast{Forecast: explain.NewForecast(q.Load(kind, limiter, now), measures), held: q.Held, ahead: map[string]aheadCount{}}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -220,8 +221,8 @@ func (e *Estimates) forecast(ctx context.Context, tenant string, pool platform.P
 	return read, nil
 }
 
-func predictionOf(r explain.Range) *run.Prediction {
-	return &run.Prediction{P50: r.P50.Milliseconds(), P90: r.P90.Milliseconds(), Base: r.Base.Milliseconds(), Measured: r.Measured}
+func predictionOf(r explain.Range) *forecast.Prediction {
+	return &forecast.Prediction{P50: r.P50.Milliseconds(), P90: r.P90.Milliseconds(), Base: r.Base.Milliseconds(), Measured: r.Measured}
 }
 
 // Measured returns the measures of the ended runs of a pool, cached as isMeasured permits.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/capacity"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -18,14 +19,14 @@ type forecasts struct {
 }
 
 // joinsKey predicts the start of a run that joins the queue of its key.
-func (s *forecasts) joinsKey(ctx context.Context, r run.Run, since time.Time) *run.Prediction {
+func (s *forecasts) joinsKey(ctx context.Context, r run.Run, since time.Time) *forecast.Prediction {
 	key := platform.Pool{Tenant: r.Tenant, ID: platform.KeyPool(r.Concurrency.Key), Limit: r.Concurrency.Limit}
 	return s.joinsBefore(ctx, r, 0, capacity.Entry{Pool: key, Slot: r.Joined(run.AdmitKeyQueue, since).KeySlot})
 }
 
 // waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
 // and for kill_old, which ends the holders of the slots.
-func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *run.Prediction {
+func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *forecast.Prediction {
 	var delay time.Duration
 	switch action.Type {
 	case run.ActionSkip, run.ActionKillOld:
@@ -43,13 +44,13 @@ func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *
 
 // joinsBefore predicts the start of a run that joins other queues before the queue of its pool.
 // It waits for its first slot at least delay.
-func (s *forecasts) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...capacity.Entry) *run.Prediction {
+func (s *forecasts) joinsBefore(ctx context.Context, r run.Run, delay time.Duration, before ...capacity.Entry) *forecast.Prediction {
 	pool, err := s.poolOf(ctx, r)
 	var slot platform.Slot
 	if err == nil {
 		slot, err = s.joined(ctx, r, pool)
 	}
-	var p *run.Prediction
+	var p *forecast.Prediction
 	if err == nil {
 		p, err = s.estimates.JoinsAfter(ctx, r, delay, append(before, capacity.Entry{Pool: pool, Slot: slot})...)
 	}
@@ -72,7 +73,7 @@ func (s *forecasts) joined(ctx context.Context, r run.Run, pool platform.Pool) (
 
 // predicted returns the prediction, or logs the error and returns nil: a run does not depend on
 // its prediction.
-func (s *forecasts) predicted(ctx context.Context, r run.Run, p *run.Prediction, err error) *run.Prediction {
+func (s *forecasts) predicted(ctx context.Context, r run.Run, p *forecast.Prediction, err error) *forecast.Prediction {
 	if err != nil {
 		s.warn(ctx, r, "cannot predict the start of the run", err)
 		return nil

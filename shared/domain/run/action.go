@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
@@ -117,7 +118,7 @@ type ActionEnded struct {
 	// Triggered is the run that was triggered; nil for other actions.
 	Triggered *JobRun
 	// Prediction is as in Admitted, for a run that waits now.
-	Prediction *Prediction
+	Prediction *forecast.Prediction
 }
 
 func (ActionEnded) acted(Run) bool { return true }
@@ -149,7 +150,7 @@ func (r Run) ActionDue() bool {
 
 // carryOut carries out the part of an action that is in the record. The limit of the action
 // counts from the first action on the run.
-func (d *draft) carryOut(action Action, p *Prediction) {
+func (d *draft) carryOut(action Action, p *forecast.Prediction) {
 	until := d.Acting.At.Add(action.wait(d.Policy.CancelGrace))
 	switch action.Type {
 	case ActionSkip:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
@@ -106,7 +107,7 @@ type Admitted struct {
 	// KeyLimit is as in KeyGranted.
 	KeyLimit int
 	// Prediction is the predicted start of the attempt; nil if it is unknown.
-	Prediction *Prediction
+	Prediction *forecast.Prediction
 }
 
 func (Admitted) acted(Run) bool { return true }
@@ -132,7 +133,7 @@ type Enqueued struct {
 	// KeyLimit is as in KeyGranted.
 	KeyLimit int
 	// Prediction is as in Admitted.
-	Prediction *Prediction
+	Prediction *forecast.Prediction
 }
 
 func (Enqueued) acted(Run) bool { return true }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
@@ -104,7 +105,7 @@ type KeyEnqueued struct {
 	// apply.
 	Replaces bool
 	// Prediction is as in Admitted.
-	Prediction *Prediction
+	Prediction *forecast.Prediction
 }
 
 func (KeyEnqueued) acted(Run) bool { return true }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -143,12 +144,12 @@ type Run struct {
 	// before the slot of its pool, and keeps it until it ends.
 	KeySlot platform.Slot `json:"keySlot,omitzero"`
 	// Prediction is the predicted start of the attempt that was admitted last; nil before.
-	Prediction *Prediction `json:"prediction,omitempty"`
+	Prediction *forecast.Prediction `json:"prediction,omitempty"`
 	// Expectation is set at the first admission of an inference run; zero for other kinds.
-	Expectation Expectation    `json:"expectation,omitzero"`
-	Wait        Wait           `json:"wait"`
-	Execution   Execution      `json:"execution"`
-	Cancel      *CancelRequest `json:"cancel,omitempty"`
+	Expectation forecast.Expectation `json:"expectation,omitzero"`
+	Wait        Wait                 `json:"wait"`
+	Execution   Execution            `json:"execution"`
+	Cancel      *CancelRequest       `json:"cancel,omitempty"`
 	// Reservation is the part of the budgets that the attempt may use; nil without budgets.
 	Reservation *Reservation `json:"reservation,omitempty"`
 	// RetryAt is when the next attempt may start. It is set in Retrying.

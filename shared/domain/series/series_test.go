@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -77,7 +78,7 @@ func TestErrorOfAPredictedStartIsObserved(t *testing.T) {
 			fact run.Fact
 			at   time.Time
 		}{
-			{run.Admitted{Pool: "p", Prediction: &run.Prediction{P50: 2000, P90: 10_000}}, epoch},
+			{run.Admitted{Pool: "p", Prediction: &forecast.Prediction{P50: 2000, P90: 10_000}}, epoch},
 			{run.MachineRunning{Attempt: 1}, epoch.Add(waited)},
 		} {
 			var err error

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -60,7 +61,7 @@ func changeOf(c *explain.Change) *contract.Change {
 	return shown
 }
 
-func predictionOf(p *run.Prediction) *contract.Prediction {
+func predictionOf(p *forecast.Prediction) *contract.Prediction {
 	if p == nil {
 		return nil
 	}

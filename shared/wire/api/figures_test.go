@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 )
@@ -60,11 +61,11 @@ func TestStartOfTheRunIsItsFirst(t *testing.T) {
 func TestEndedRunHasNoPrediction(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[run.State]bool{run.Pending: true, run.Completed: false, run.Failed: false, run.Cancelled: false} {
-		shown := api.Explanation(jobs.ExplainedRun{Run: run.Run{State: state, Prediction: &run.Prediction{}}})
+		shown := api.Explanation(jobs.ExplainedRun{Run: run.Run{State: state, Prediction: &forecast.Prediction{}}})
 		if (shown.Prediction != nil) != want || !want && shown.Expected != nil {
 			t.Errorf("%s: got the prediction %+v, want one: %v", state, shown.Prediction, want)
 		}
-		started := run.Prediction{Started: time.Unix(1, 0)}
+		started := forecast.Prediction{Started: time.Unix(1, 0)}
 		if shown := api.Explanation(jobs.ExplainedRun{Run: run.Run{State: state, Prediction: &started}}); shown.Prediction == nil {
 			t.Errorf("%s: got no prediction of a run that has started, want it with its error", state)
 		}
