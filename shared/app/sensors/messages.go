@@ -16,7 +16,7 @@ func (s *Polls) takeMessages(ctx context.Context, j job.Job, by sensor.Credentia
 	for turn := range startLimit / port.MaxMessages {
 		messages, err := s.queues.Messages(ctx, of, by)
 		if err != nil && turn > 0 && ctx.Err() != nil { // the time of the poll is over
-			return true, nil
+			return true, nil //nolint:nilerr // the next poll continues
 		}
 		if err != nil || len(messages) == 0 {
 			return false, err
