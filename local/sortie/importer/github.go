@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -48,16 +49,26 @@ func github(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	file := path.Base(s.Name)
 	w.id = ID(cmp.Or(w.root.get("name").str(), strings.TrimSuffix(file, path.Ext(file))))
 	w.triggers()
+	converted, ids := map[string]Job{}, map[string]string{}
 	for _, m := range w.jobs {
-		j, ok := w.job(m)
+		if j, ok := w.job(m); ok {
+			converted[m.name], ids[m.name] = j, j.Definition.ID
+		}
+	}
+	for _, m := range w.jobs {
+		j, ok := converted[m.name]
 		if !ok || *first != nil {
 			continue
 		}
+		j.after(m.value, ids, len(w.zones) == 1)
 		j.Lost = append(append(j.Lost, m.value.unread()...), w.rest()...)
 		for _, zone := range w.zones {
 			again := j
 			again.Lost, again.Definition.Env = slices.Clone(j.Lost), maps.Clone(j.Definition.Env)
 			for _, cron := range w.crons[zone] {
+				if len(again.Definition.After) > 0 {
+					break // it starts after jobs with the schedule
+				}
 				again.schedule(cron, zone, false)
 			}
 			w.declare(&again)
@@ -161,6 +172,35 @@ func (w *workflow) job(m member) (j Job, ok bool) {
 		j.concurrency(w.root.get("concurrency"), w, "-"+m.name)
 	}
 	return j, true
+}
+
+// after converts the jobs that a job needs, if all of them have an id. possible is false if the jobs
+// exist several times.
+func (j *Job) after(n *node, ids map[string]string, possible bool) {
+	needs := n.get("needs")
+	if needs == nil {
+		return
+	}
+	names := needs.strs()
+	possible = possible && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return ids[name] == "" })
+	if needs.seen = possible; !possible {
+		return
+	}
+	when, condition := run.When(""), n.get("if")
+	switch {
+	case condition == nil || condition.is("success()"):
+	case condition.is("failure()"):
+		if when = run.WhenFailure; len(names) > 1 {
+			j.lose("%s: the failure of one of these jobs is enough; here all must fail", condition.path)
+		}
+	case condition.is("always()"):
+		when = run.WhenAlways
+	default:
+		condition.seen = false
+	}
+	for _, name := range names {
+		j.Definition.After = append(j.Definition.After, job.Dependency{Job: ids[name], When: when})
+	}
 }
 
 // environment adds variables. Those with inputs are exports of the script, by name; those with

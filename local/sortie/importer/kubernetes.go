@@ -123,8 +123,8 @@ func (j *Job) attempts(spec *node) {
 	j.Definition.RetryConfig = config
 	deadline := spec.get("activeDeadlineSeconds")
 	if n := deadline.number(); n != nil {
-		j.allow(*n)
-		j.lose("%s: it limits all attempts together, maxAllowedRunTime limits each", deadline.path)
+		j.Definition.Deadline = job.Duration(fmt.Sprintf("%ds", *n))
+		j.lose("%s: it counts from the start of the Job, deadline also counts the wait in a queue", deadline.path)
 	}
 	for _, name := range []string{"completions", "parallelism"} {
 		if n := spec.get(name); n != nil && !n.is("1") {
