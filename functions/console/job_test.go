@@ -13,7 +13,7 @@ func TestJobShowsItsScheduleAndItsRuns(t *testing.T) {
 	h := setup(t)
 	h.job(t, "nightly", `{"image": "report:1", "schedule": "30 2 * * *", "timeZone": "Europe/Berlin", "env": {"LEVEL": "info", "KEY": {"secretRef": "api-key"}, "LONG": "a\nb"}}`)
 	b := h.signedIn(t, ownerToken)
-	b.page("/console/jobs/nightly", "The job has not run yet", "sortie jobs run nightly", "every day at 02:30", "Europe/Berlin", "sortie jobs explain nightly")
+	b.page("/console/jobs/nightly", "The job has not run yet", "The next firing is on ", "sortie jobs run nightly", "every day at 02:30", "Europe/Berlin", "sortie jobs explain nightly")
 	done := h.jobRun(t, "nightly")
 	h.Call(t, http.MethodPost, "/v1/runs/"+done+"/cancel", "", bearer...)
 	waiting := h.jobRun(t, "nightly")

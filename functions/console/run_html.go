@@ -127,6 +127,9 @@ func (d runData) why(l *ui.Layout) Node {
 			"why", "Why", Class("card wait"),
 			P(ui.Bdi(ui.Visible(e.Message))),
 			ui.With(e.Expected, func(start *contract.ExpectedStart) Node {
+				if start.Measured == 0 {
+					return ui.Quiet(Text("When it starts is unknown: no run of the ones before it has been measured yet."))
+				}
 				return P(
 					Text("Expected start "), l.Time(start.P50), Text(", at the latest "), l.Time(start.P90), Text(" in nine of ten cases "),
 					Span(Class("quiet"), ui.Texts("(from ", start.Measured, " measured runs)")),

@@ -51,7 +51,7 @@ func (d jobData) facts(l *ui.Layout) Node {
 func (d jobData) schedule(l *ui.Layout) Node {
 	return ui.Card(
 		"why", "Schedule", ID("p-why"), ui.Flag("data-part"),
-		P(ui.Bdi(ui.Visible(d.Why.Message))), ui.With(d.Why.Change, page.ToChange),
+		d.reason(l), ui.With(d.Why.Change, page.ToChange),
 		ui.With(d.Why.Last, func(f *contract.JobFiring) Node {
 			return ui.Quiet(
 				If(f.ScheduledAt.IsZero(), Text("Last run: ")), If(!f.ScheduledAt.IsZero(), Group{Text("Last firing "), l.Time(f.ScheduledAt), Text(": ")}), l.A(ui.RunPath(f.RunID), Text(ui.Choose(f.Skipped, "skipped", f.State))),
@@ -60,6 +60,18 @@ func (d jobData) schedule(l *ui.Layout) Node {
 		}),
 		ui.Copied("sortie jobs explain "+d.Job.ID),
 	)
+}
+
+// nextFiring is the reason in the API that the time of the next firing has not been reached.
+const nextFiring = "next_firing"
+
+// reason returns the reason in a sentence. That of a job that waits for its next firing has the
+// time in the job's zone.
+func (d jobData) reason(l *ui.Layout) Node {
+	if d.Why.Reason == nextFiring && d.Local != "" {
+		return P(Text("The next firing is on "+d.Local+", "), l.Time(d.Job.NextAt), Text("."))
+	}
+	return P(ui.Bdi(ui.Visible(d.Why.Message)))
 }
 
 func (d jobData) results() Node {

@@ -55,8 +55,10 @@ func (b *tab) tabTo(text string) {
 func TestKeyboardAlone(t *testing.T) {
 	w := shared(t)
 	b := newTab(t, w.server)
-	b.open("sign-in") // the field has the focus
+	b.open("sign-in")
+	b.awaits("the focus of the field", `document.hasFocus() && document.activeElement.name === "token"`)
 	b.do(keys(w.token))
+	b.awaits("the token", fmt.Sprintf(`document.activeElement.value.length === %d`, len(w.token)))
 	b.press(keys(kb.Enter))
 	b.do(slash)
 	if at := value[string](b, `document.activeElement.name`); at != "q" {
