@@ -15,7 +15,8 @@ package simulation
 //	a cancelled previous run counts as a success: 34, a run is to start, and the previous run is Cancelled
 //	kill_old ends the newest of the older runs: 34, a run was replaced with too few newer ones
 //	kill_old ends one run more than needed: 54, a run was replaced with too few newer ones
-//	a retry after the deadline is not refused: 3, an attempt began after its deadline
+//	a retry is planned after the deadline: 40, a run is to be retried after its deadline
+//	a slot is granted after the deadline: 199, an attempt began after its deadline
 //	a skipped run counts as a success of a graph: 79, a run began although one before it did not end as needed
 //	a run after several others begins when one of them has ended: 79, a run began although one before it did not end as needed
 //	a rerun of a part ignores the runs of other jobs: 79, a job has no run in its graph
@@ -26,5 +27,23 @@ package simulation
 //	a check does not create a child without a run: 20, the counts are not those of the children
 //	a cancelled child counts as a success: 20, a child is counted with another end
 //	the results are in reverse order: 20, the results are not those of the items in order
+//	dates of calendars fire: 49, a job fired for a time that its schedule does not name
+//	firings that a calendar moves are lost: 90, a job lost a time
+//	a firing moves to a date of another calendar: 199, a job fired for a time that its schedule does not name
+//	a firing that moves to weekdays moves to a weekend: 90, a job lost a time
+//	L-2 also selects the day before: 40, a job fired for a time that its schedule does not name
+//	LW ignores that the last day is a Sunday: 249, the backfill of a time is refused
+//	times in a gap of the clocks are lost: 49, the backfill of a time is refused
+//	only the first of several schedules fires: 49, an earlier time has no record
+//	a backfill has normal priority: 49, a run of a backfill has the priority normal
+//	a backfill has ids of its own: 49, a backfill is not the run of its time
+//	a backfill has a catch-up window: 49, a run of a backfill is too late
+//	the label of a backfill is missing: 49, a run is of a backfill that no client requested
+//	a message that is not taken is given up: 49, a run gave up a message after one try
+//	no message on a retry, when late, or on a skip: 49, a run ended without its action
+//	a new execution drops pending messages: 40, a run ended without its action
+//	one less of the newest runs is kept: 49, an output was deleted with too few newer ones
+//	pins are ignored: 149, an output was deleted, and the run is pinned
+//	kept runs are not checked again: 49, an output is not deleted
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.
