@@ -18,6 +18,8 @@ type EventStreamQuery struct {
 	// Types are types of events, or patterns such as job.*.
 	Types                             []string
 	ProjectID, JobID, TaskID, BatchID string
+	// Label selects by the labels of runs, such as team=data,env!=dev.
+	Label string
 	// OnGap is called if events behind the cursor were deleted. The stream continues with the
 	// oldest one. Without it the stream ends with an *Error with the code CURSOR_EXPIRED.
 	OnGap func(*api.StreamGap)
@@ -31,6 +33,7 @@ func (q EventStreamQuery) values() url.Values {
 	setText(v, "jobId", q.JobID)
 	setText(v, "taskId", q.TaskID)
 	setText(v, "batchId", q.BatchID)
+	setText(v, "label", q.Label)
 	if q.OnGap == nil {
 		v.Set("gap", "fail")
 	}

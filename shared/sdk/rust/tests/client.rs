@@ -261,6 +261,7 @@ fn each_parameter_of_the_lists_is_sent() {
         job_id: text(),
         task_id: text(),
         batch_id: text(),
+        label: text(),
         limit: Some(7),
         ..Default::default()
     };

@@ -40,6 +40,8 @@ pub struct EventQuery {
     pub task_id: Option<String>,
     /// Events of the runs of this batch.
     pub batch_id: Option<String>,
+    /// Events of runs whose labels this selector selects, such as `team=data,env!=dev`.
+    pub label: Option<String>,
     /// The number of events on a page of a list.
     pub limit: Option<u32>,
     /// Whether a stream continues behind events that were deleted. Otherwise it ends with
@@ -59,6 +61,7 @@ impl EventQuery {
             .query("jobId", self.job_id.as_deref())
             .query("taskId", self.task_id.as_deref())
             .query("batchId", self.batch_id.as_deref())
+            .query("label", self.label.as_deref())
     }
 }
 

@@ -151,6 +151,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        label: str | None = None,
         skip_gaps: bool = False,
         most_outage: float = MOST_OUTAGE,
     ) -> AsyncEventStream:
@@ -166,6 +167,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
             "jobId": job_id,
             "taskId": task_id,
             "batchId": batch_id,
+            "label": label,
         }
         settings = self._transport.settings
         return AsyncEventStream(
@@ -184,6 +186,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        label: str | None = None,
     ) -> WebSocketAddress:
         """Return the address of the events for a library of WebSockets.
 
@@ -196,6 +199,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
             "jobId": job_id,
             "taskId": task_id,
             "batchId": batch_id,
+            "label": label,
         }
         return websocket_of(call_of(self._transport.settings, "GET", "/v1/events/ws", query=query))
 
