@@ -146,6 +146,52 @@ func TestChildrenLeaveRoomInTheQueue(t *testing.T) {
 	}
 }
 
+// TestChildrenAreKeptForTheirParent ends a child long before its parent. Its record is kept until
+// the parent has ended, and a day longer.
+func TestChildrenAreKeptForTheirParent(t *testing.T) {
+	t.Parallel()
+	stage := setup(t, false)
+	id := fanOut(t, stage, 1, "a", "b")
+	end := func(number int) {
+		t.Helper()
+		child := stage.Run(t, fmt.Sprintf("%s.%d", id, number)).TaskID
+		stage.Start(t, child)
+		stage.Report(t, child, contract.Callback{Status: contract.StatusError, Error: "no page " + fmt.Sprint(number)})
+		stage.Settle(t, child)
+	}
+	pass := func(days int) {
+		t.Helper()
+		stage.Clock.Advance(time.Duration(days) * 24 * time.Hour)
+		for range 3 { // also what was delayed
+			stage.Clock.Advance(time.Minute)
+			if err := stage.System.Sweep(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	failed := func() bool {
+		first := childPage(t, stage, id, "").Children[0]
+		return first.State == "failed" && first.Fault != nil && strings.Contains(first.Fault.Message, "no page 0")
+	}
+	end(0)
+	for range 3 {
+		pass(8)
+		if !failed() {
+			t.Fatal("got a child without a record before its parent ended")
+		}
+	}
+	end(1)
+	stage.Settle(t, stage.Run(t, id).TaskID)
+	if state := stage.Run(t, id).State; !state.Terminal() || !failed() {
+		t.Fatalf("got a parent in %s, want one that has ended with its children", state)
+	}
+	pass(2)
+	pass(1)
+	if first := childPage(t, stage, id, "").Children[0]; first.State != "failed" || first.RunID != "" {
+		t.Errorf("got %+v, want a record that has expired", first)
+	}
+}
+
 func childPage(t *testing.T, stage *apitest.Stage, id, query string) contract.RunChildren {
 	t.Helper()
 	page, _ := apitest.Decoded[contract.RunChildren](t, stage, http.MethodGet, "/v1/runs/"+url.PathEscape(id)+"/children"+query, "", http.StatusOK)

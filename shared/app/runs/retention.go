@@ -47,8 +47,14 @@ func (s *Outputs) expire(ctx context.Context, ref run.Ref) error {
 		return err
 	}
 	if r.Held {
-		newest, awaited := job.NewestRuns{}, false
-		if r.Pin == nil {
+		newest, awaited, parentEnded := job.NewestRuns{}, false, time.Time{}
+		switch {
+		case r.Pin != nil:
+		case r.HasParent():
+			if awaited, parentEnded, err = s.parentOf(ctx, r); err != nil {
+				return err
+			}
+		default:
 			if newest, err = s.newestOf(ctx, job.Ref{Tenant: r.Tenant, ID: r.JobID}); err != nil {
 				return err
 			}
@@ -56,11 +62,25 @@ func (s *Outputs) expire(ctx context.Context, ref run.Ref) error {
 				return err
 			}
 		}
-		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact { return run.RetentionChecked{Newest: newest.Has(r), Awaited: awaited} }); err != nil {
+		if r, err = s.applyTo(ctx, r, func(r run.Run) run.Fact {
+			return run.RetentionChecked{Newest: newest.Has(r), Awaited: awaited, ParentEndedAt: parentEnded}
+		}); err != nil {
 			return err
 		}
 	}
 	return s.deleteExpiredOf(ctx, r)
+}
+
+// parentOf reports whether the parent of a child has not ended, and when it did.
+func (s *Outputs) parentOf(ctx context.Context, r run.Run) (awaited bool, ended time.Time, err error) {
+	parent, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: r.Child.Parent})
+	if errors.Is(err, port.ErrNotFound) {
+		return false, time.Time{}, nil
+	}
+	if err != nil {
+		return false, time.Time{}, fmt.Errorf("cannot read the parent: %w", err)
+	}
+	return !parent.State.Terminal() && r.MayBeAwaited(s.now()), parent.EndedAt, nil
 }
 
 // awaited reports whether a job that comes after r has no run in the graph that has ended.

@@ -15,6 +15,10 @@ const (
 	// A run that other jobs come after is held until their runs have ended, for at most awaitedFor.
 	awaitedCheck = time.Hour
 	awaitedFor   = 30 * 24 * time.Hour
+	// A child is held until its parent has ended, whose results name it, and parentEndedFor longer.
+	parentCheck    = 24 * time.Hour
+	parentFor      = fanLimit + 24*time.Hour
+	parentEndedFor = 24 * time.Hour
 )
 
 // Pin says that a run is kept until it is unpinned.
@@ -26,12 +30,15 @@ type Pin struct {
 
 // stays reports whether the run is held at its end.
 func (r Run) stays() bool {
-	return r.Pin != nil || r.Policy.Newest > 0 && !r.Skipped || len(r.Followers) > 0
+	return r.Pin != nil || r.Policy.Newest > 0 && !r.Skipped || len(r.Followers) > 0 || r.HasParent()
 }
 
-// MayBeAwaited reports whether a run that has ended is held while jobs that come after it have not
-// ended.
+// MayBeAwaited reports whether a run that has ended is held while jobs that come after it, or its
+// parent, have not ended.
 func (r Run) MayBeAwaited(now time.Time) bool {
+	if r.HasParent() {
+		return now.Before(r.EndedAt.Add(parentFor))
+	}
 	return len(r.Followers) > 0 && now.Before(r.EndedAt.Add(awaitedFor))
 }
 
@@ -96,7 +103,11 @@ func (f PinChanged) apply(d *draft) error {
 // RetentionChecked: a held run was compared with the newest runs of its job, and with the runs that
 // come after it. Unless it is one of the former, awaited by one of the latter, or pinned, it expires
 // when its policy says, which may be now.
-type RetentionChecked struct{ Newest, Awaited bool }
+type RetentionChecked struct {
+	Newest, Awaited bool
+	// ParentEndedAt is when the parent of a child ended; zero for other runs.
+	ParentEndedAt time.Time
+}
 
 func (f RetentionChecked) apply(d *draft) error {
 	if !d.Held || d.BytesDue().After(d.now) {
@@ -106,10 +117,14 @@ func (f RetentionChecked) apply(d *draft) error {
 	switch {
 	case d.Pin != nil:
 		d.Deletion.NotBefore = d.now.Add(pinnedCheck)
+	case f.Awaited && d.HasParent():
+		d.Deletion.NotBefore = d.now.Add(parentCheck)
 	case f.Awaited:
 		d.Deletion.NotBefore = d.now.Add(awaitedCheck)
 	case f.Newest:
 		d.Deletion.NotBefore = d.now.Add(newestCheck)
+	case !f.ParentEndedAt.IsZero():
+		d.setRetention(false, f.ParentEndedAt.Add(parentEndedFor))
 	default:
 		d.setRetention(false, time.Time{})
 	}
