@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 )
 
-// readItems reads the lines of a file as items of a run; "-" is standard input.
+// readItems reads the items of a run from a file: a JSON array, or lines. "-" is standard input.
 func (a *app) readItems(name string) (items []json.RawMessage, err error) {
 	const most = 2 * fan.MaxItems
 	var content []byte
@@ -25,7 +26,10 @@ func (a *app) readItems(name string) (items []json.RawMessage, err error) {
 	if len(content) > most {
 		return nil, cli.Wrong("--items: more than %d bytes", most)
 	}
-	lines := fan.Lines(string(content))
+	lines, err := fan.Read(content, "")
+	if err != nil {
+		return nil, cli.Wrong("--items: %s", strings.Replace(err.Error(), "the output", "the file", 1))
+	}
 	if err := fan.Check(fan.ListOf(lines)); err != nil {
 		return nil, cli.Wrong("--items: %s", err)
 	}

@@ -45,6 +45,11 @@ func TestReadList(t *testing.T) {
 		wrong          string
 	}{
 		"array":            {output: `["a", 2, {"b": 1}]`, want: []string{"a", "2", `{"b":1}`}},
+		"empty array":      {output: " []\n"},
+		"lines of arrays":  {output: "[1]\n[2]\n", want: []string{"[1]", "[2]"}},
+		"malformed array":  {output: `["a", "b"`, wrong: "begins with [ and is no JSON array"},
+		"array and a text": {output: `["a"] b`, wrong: "begins with [ and is no JSON array"},
+		"array of lines":   {output: "\n[\n\"a\"\n\"b\"\n]", wrong: "begins with [ and is no JSON array"},
 		"lines":            {output: "a\r\n\nb", want: []string{"a", "b"}},
 		"nothing":          {},
 		"object of lines":  {output: `{"a": 1}`, want: []string{`{"a": 1}`}},

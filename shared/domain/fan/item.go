@@ -116,7 +116,11 @@ func Read(output []byte, member string) ([]string, error) {
 	if member != "" {
 		return nil, fmt.Errorf("the member %s of the output is no list, want a JSON array", member)
 	}
-	return Lines(string(output)), nil
+	lines := Lines(string(output))
+	if bytes.HasPrefix(trimmed, []byte("[")) && slices.ContainsFunc(lines, func(line string) bool { return !json.Valid([]byte(line)) }) {
+		return nil, fmt.Errorf("the output begins with [ and is no JSON array, want one, or lines")
+	}
+	return lines, nil
 }
 
 // Lines returns the lines of a text, without the empty ones.

@@ -27,7 +27,8 @@ func TestDependenciesHaveTwoForms(t *testing.T) {
 	for document, want := range map[string]string{
 		"after: c": "after:", "after: [1]": "after.0: 1, want the id of a job or {job: ID, when: success}",
 		"after: [{jobs: c}]": `after.0: missing job`, "items: {from: {}}": "items.from.job: missing job", "items: {from: b}": "items.from: \"b\", want an object",
-		"after: [C]": `after.0: malformed job "C"`,
+		"after: [C]":                    `after.0: malformed job "C"`,
+		"matrix: {a: [1, 2, \"1\", 2]}": `matrix.a.2: the value "1" twice, want each once`,
 	} {
 		if _, problems := job.Parse([]byte("id: a\nimage: b\n"+document+"\n"), nil); len(problems) == 0 || !strings.Contains(problems[0].String(), want) {
 			t.Errorf("%s: got %v, want %s", document, problems, want)

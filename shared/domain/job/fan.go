@@ -206,6 +206,14 @@ func validateMatrix(d Definition, p *problems) {
 		if len(values) == 0 {
 			p.bad(at, "no values, want at least one")
 		}
+		seen := map[string]bool{}
+		for i, text := range texts(values) {
+			if seen[text] {
+				p.bad(join(at, strconv.Itoa(i)), "the value %q twice, want each once", limit.Cut(text, nameLimit))
+				break
+			}
+			seen[text] = true
+		}
 	}
 	if p.has("matrix") {
 		return

@@ -99,7 +99,7 @@ type JobRunRequest struct {
 	// Inputs are values of the job's inputs: of the declared type, or strings with such a value.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
 	// Items replace those of the job. ItemsFrom is a run whose output has them.
-	Items     []json.RawMessage `json:"items,omitempty"`
+	Items     []json.RawMessage `json:"items,omitzero"`
 	ItemsFrom string            `json:"itemsFrom,omitempty"`
 	// Priority and ConcurrencyKey override those of the job. Absent members do not.
 	Priority       string `json:"priority,omitempty"`
