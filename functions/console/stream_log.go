@@ -13,6 +13,15 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
+// logChunk is the size in bytes from which lines are sent without a wait for those that follow.
+const logChunk = 64 << 10
+
+// hasLine reports whether a whole line can be read without waiting.
+func hasLine(from *bufio.Reader) bool {
+	waiting, _ := from.Peek(from.Buffered())
+	return bytes.IndexByte(waiting, '\n') >= 0
+}
+
 // followLog serves the lines of the log of an attempt that follow a line, as they come: one list
 // item per line of text, as the page of the run has them. It ends with the attempt, the run or
 // the session.
@@ -54,7 +63,7 @@ func (c *console) followLog(w http.ResponseWriter, r *http.Request) error {
 			html.WriteByte('\n')
 		}
 	}
-	lines := bufio.NewReader(response.Body)
+	lines := bufio.NewReaderSize(response.Body, logChunk)
 	for {
 		text, err := lines.ReadBytes('\n')
 		var line contract.LogLine
@@ -62,6 +71,9 @@ func (c *console) followLog(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 		log.add(line)
+		if err == nil && html.Len() < logChunk && hasLine(lines) {
+			continue
+		}
 		if html.Len() > 0 && writeAll(w, html.Bytes(), flush) != nil || err != nil {
 			return nil //nolint:nilerr // the reader or the log has ended
 		}

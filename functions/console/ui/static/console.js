@@ -222,18 +222,24 @@ if (end && !location.hash.startsWith("#L")) end.scrollTop = end.scrollHeight;
 const log = document.querySelector("ol.log[data-follow]");
 if (log) {
   const most = 5000;
-  let reader = null, queue = "", frame = 0;
+  let reader = null, queue = "", timer = 0, rest = 0;
 
+  // A log that grows fast is painted less often, so that the page stays free for its reader.
   const paint = () => {
-    frame = 0;
+    const began = performance.now();
+    timer = 0;
     const end = queue.lastIndexOf("\n") + 1;
-    const whole = queue.slice(0, end);
+    let from = end, added = 0;
+    for (; added < most && from > 0; added++) from = queue.lastIndexOf("\n", from - 2) + 1;
+    const whole = queue.slice(from, end);
     queue = queue.slice(end);
     const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    if (added === most) log.replaceChildren();
+    for (let n = log.childElementCount + added; n > most; n--) log.firstElementChild.remove(); // counting again after each would be slow
     log.insertAdjacentHTML("beforeend", whole); // the server has escaped each line
-    while (log.children.length > most) log.firstElementChild.remove();
     if (below) log.scrollTop = log.scrollHeight;
     log.previousElementSibling?.querySelector("[data-none]")?.remove();
+    rest = 4 * (performance.now() - began);
   };
 
   async function follow() {
@@ -252,7 +258,7 @@ if (log) {
           if (done) break;
           wait = 1000;
           queue += value;
-          frame ||= requestAnimationFrame(paint);
+          timer ||= setTimeout(() => requestAnimationFrame(paint), rest);
         }
         if (document.querySelector("main").dataset.ended) return;
       } catch { // the server has left, or the tab is hidden
