@@ -30,6 +30,9 @@ func (q Query) Check() error {
 // IsZero reports whether the query has no text.
 func (q Query) IsZero() bool { return q.text == "" }
 
+// Equal reports whether the queries have the same text.
+func (q Query) Equal(other Query) bool { return q.text == other.text }
+
 // String returns the text.
 func (q Query) String() string { return q.text }
 
