@@ -17,7 +17,7 @@ func TestBackupResumesInAnotherFolder(t *testing.T) {
 	t.Parallel()
 	hold, data, elsewhere := suite.Pipe(t), t.TempDir(), t.TempDir()
 	settings := map[string]string{
-		"SORTIE_MAX_MACHINES": "2", "SORTIE_START_TIMEOUT": "2s", "SORTIE_FURTHER_STARTS": "20", "SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
+		"SORTIE_MAX_MACHINES": "2", "SORTIE_START_TIMEOUT": "10s", "SORTIE_FURTHER_STARTS": "20", "SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
 	}
 	first := spawn(t, served{Data: data, Settings: settings, Play: "success"})
 	done := first.post(contract.ExportOptions{})
