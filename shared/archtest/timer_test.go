@@ -74,6 +74,7 @@ var timers = map[string]timerUse{
 	"shared/sdk/go/worker/proctree/orphans_linux.go": {1, period}, //
 	"shared/sdk/go/worker/examples/go/main.go":       {1, bound},  //
 	"shared/sdk/go/client/transport.go":              {1, pause},  // before the retry of a request
+	"shared/sdk/go/client/outage.go":                 {1, pause},  //
 	"shared/sdk/go/client/task.go":                   {2, pause},  //
 	"shared/sdk/go/client/stream.go":                 {2, bound},  // silence of a stream, and the pause before it connects again
 	"shared/adapter/otlp/exporter.go":                {1, pause},  // export of spans; an outage loses them, as OpenTelemetry allows

@@ -38,6 +38,8 @@ type Config struct {
 	Timeout time.Duration
 	// Retries is how often a request is sent again; 0 means 2, a negative number none.
 	Retries int
+	// UserAgent is the User-Agent header; empty means "sortie-go/" and Version.
+	UserAgent string
 	// Clock is for tests; nil means the clock of the host.
 	Clock clock.Clock
 }
@@ -76,10 +78,15 @@ func New(c Config) (*Client, error) {
 		return nil, errors.New("malformed URL, want http://HOST:PORT")
 	case base.User != nil || base.RawQuery != "" || base.Fragment != "":
 		return nil, errors.New("the URL has a user, a query or a fragment, want http://HOST:PORT")
+	case strings.ContainsFunc(c.UserAgent, func(r rune) bool { return r < ' ' || r > '~' }):
+		return nil, errors.New("the user agent has a character that is not allowed in a header")
 	case strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, errors.New("the token has a character that is not allowed in a header")
 	}
-	t := &transport{base: strings.TrimRight(base.String(), "/"), token: c.Token, timeout: c.Timeout, retries: c.Retries, clock: c.Clock}
+	t := &transport{base: strings.TrimRight(base.String(), "/"), token: c.Token, agent: c.UserAgent, timeout: c.Timeout, retries: c.Retries, clock: c.Clock}
+	if t.agent == "" {
+		t.agent = "sortie-go/" + Version
+	}
 	if t.timeout <= 0 {
 		t.timeout = defaultTimeout
 	}

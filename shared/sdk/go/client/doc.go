@@ -24,7 +24,18 @@
 //
 // Requests that fail in the network, or with 429 or 5xx, are sent again, with delays, if that
 // has no second effect: reads, idempotent changes, and requests with an idempotency key, which
-// the client adds itself.
+// the client adds itself. Client.Retry waits until a server is back, for as long as its Outage
+// says:
+//
+//	err := c.Retry(ctx, client.Outage{Limit: time.Minute}, func() (err error) {
+//		run, err = c.Runs.Get(ctx, id)
+//		return err
+//	})
+//
+// # Types of the caller
+//
+// Client.Do, Client.Open and Client.NewRequest take a Request, for programs that decode answers
+// into types of their own.
 //
 // # Streams
 //

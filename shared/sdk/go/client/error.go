@@ -45,6 +45,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// Problem is the problem document; nil if the answer has none.
 	Problem *api.Problem
+	// Header and Body are those of the answer. Body has at most its first 1 MiB.
+	Header http.Header
+	Body   []byte
 }
 
 func (e *Error) Error() string {
@@ -96,12 +99,17 @@ func (e *ConnectionError) Error() string { return e.Request + ": " + e.Err.Error
 
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// errorOf returns the error of an answer.
-func errorOf(response *http.Response) *Error {
+// Timeout reports whether the answer did not arrive in time.
+func (e *ConnectionError) Timeout() bool { return errors.Is(e.Err, errSilent) }
+
+// ErrorOf returns the error of an answer that is not a success. It reads the body and does not
+// close it. It is for callers that send a request of Client.NewRequest.
+func ErrorOf(response *http.Response) *Error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 1<<20)) // what was read is shown
 	e := &Error{
 		Status: response.StatusCode, Message: http.StatusText(response.StatusCode),
 		CorrelationID: response.Header.Get("X-Correlation-Id"), RetryAfter: retryAfter(response.Header),
+		Header: response.Header, Body: text,
 	}
 	if e.Status < http.StatusBadRequest {
 		e.Message = "the server redirects: check the URL"

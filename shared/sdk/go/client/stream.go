@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"mime"
 	"net/http"
@@ -20,6 +21,8 @@ const (
 	// mostStreamDelay limits the delay before a stream connects again.
 	mostStreamDelay = 30 * time.Second
 	mostRetryAfter  = 5 * time.Minute
+	// unlimited is the limit of a stream that may be silent.
+	unlimited = time.Duration(math.MaxInt64)
 )
 
 var errSilent = errors.New("no answer in time")
@@ -54,7 +57,12 @@ func (w *watched) Close() error {
 // without a byte.
 func (t *transport) stream(ctx context.Context, what call, limit time.Duration) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	arm := func() func() { return clock.AfterFunc(t.clock, limit, func() { cancel(errSilent) }) }
+	arm := func() func() {
+		if limit == unlimited {
+			return func() {}
+		}
+		return clock.AfterFunc(t.clock, limit, func() { cancel(errSilent) })
+	}
 	stop := arm()
 	response, err := t.open(ctx, what)
 	if err != nil {

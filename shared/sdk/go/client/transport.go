@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"encoding/json"
@@ -28,10 +29,13 @@ const (
 	jsonMediaType = "application/json"
 )
 
+var errTooLong = errors.New("the answer is too large")
+
 // transport sends requests.
 type transport struct {
 	base    string
 	token   string
+	agent   string
 	http    *http.Client
 	timeout time.Duration
 	retries int
@@ -44,15 +48,18 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	accept       string
-	// body is encoded as JSON; content is sent as it is.
+	// body is encoded as JSON; content, or size bytes of reader, are sent as they are.
 	body      any
 	content   []byte
+	reader    io.ReaderAt
+	size      int64
 	mediaType string
 	// keyed adds an idempotency key. repeatable means that two requests have the effect of one.
 	keyed, repeatable bool
 	token             string
 	timeout           time.Duration
 	answered          *http.Header
+	status            *int
 	// presigned is the address of a download, which gets no token.
 	presigned string
 }
@@ -68,7 +75,7 @@ func (t *transport) prepare(what call, options []Option) (call, error) {
 	if what.timeout <= 0 {
 		what.timeout = t.timeout
 	}
-	header := http.Header{"User-Agent": {"sortie-go/" + Version}, "Accept": {jsonMediaType}}
+	header := http.Header{"User-Agent": {t.agent}, "Accept": {jsonMediaType}}
 	if what.accept != "" {
 		header.Set("Accept", what.accept)
 	}
@@ -83,11 +90,8 @@ func (t *transport) prepare(what call, options []Option) (call, error) {
 		}
 		what.content = text
 	}
-	if what.content != nil {
-		if what.mediaType == "" {
-			what.mediaType = jsonMediaType
-		}
-		header.Set("Content-Type", what.mediaType)
+	if what.content != nil || what.reader != nil {
+		header.Set("Content-Type", cmp.Or(what.mediaType, header.Get("Content-Type"), jsonMediaType))
 	}
 	if what.token != "" && what.presigned == "" {
 		header.Set("Authorization", "Bearer "+what.token)
@@ -97,7 +101,7 @@ func (t *transport) prepare(what call, options []Option) (call, error) {
 	case http.MethodGet, http.MethodHead:
 		what.repeatable = true
 	case http.MethodPut, http.MethodDelete:
-		what.repeatable = header.Get("If-Match") == "" && header.Get("If-None-Match") == ""
+		what.repeatable = what.repeatable || header.Get("If-Match") == "" && header.Get("If-None-Match") == ""
 	}
 	what.repeatable = what.repeatable || header.Get("Idempotency-Key") != ""
 	return what, nil
@@ -120,6 +124,13 @@ func (t *transport) request(ctx context.Context, what call) (*http.Request, erro
 		return nil, errors.New("cannot create the request: malformed path")
 	}
 	request.Header = what.header.Clone()
+	if what.reader != nil && what.size > 0 {
+		request.ContentLength = what.size
+		request.GetBody = func() (io.ReadCloser, error) {
+			return io.NopCloser(io.NewSectionReader(what.reader, 0, what.size)), nil
+		}
+		request.Body, _ = request.GetBody() // has no error
+	}
 	return request, nil
 }
 
@@ -135,10 +146,13 @@ func (t *transport) open(ctx context.Context, what call) (*http.Response, error)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices && response.StatusCode != http.StatusFound || response.StatusCode == http.StatusFound && !what.redirects() {
 		defer func() { _ = response.Body.Close() }()
-		return nil, errorOf(response)
+		return nil, ErrorOf(response)
 	}
 	if what.answered != nil {
 		*what.answered = response.Header
+	}
+	if what.status != nil {
+		*what.status = response.StatusCode
 	}
 	return response, nil
 }
@@ -185,7 +199,7 @@ func (t *transport) once(ctx context.Context, what call) ([]byte, error) {
 		return nil, connectionError(limited, response.Request, err)
 	}
 	if len(text) > mostAnswer {
-		return nil, &ConnectionError{what.method + " " + what.path, errors.New("the answer is too large")}
+		return nil, &ConnectionError{what.method + " " + what.path, errTooLong}
 	}
 	return text, nil
 }
