@@ -107,7 +107,6 @@ var timers = map[string]timerUse{
 	"local/sortie/command/runs_watch.go":             {1, period}, //
 	"local/sortie/stage/deployed.go":                 {1, pause},  //
 	"local/sortie/client/call.go":                    {1, pause},  //
-	"local/sortie/client/log.go":                     {1, bound},  //
 	"local/sortie/client/events.go":                  {1, bound},  //
 }
 

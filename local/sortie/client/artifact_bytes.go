@@ -17,6 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
+// answerLimit limits a JSON document, in bytes.
+const answerLimit = 32 << 20
+
 // uploadRate is the lowest rate at which a server reads a body, in bytes a second.
 const uploadRate = 100_000
 
@@ -34,18 +37,10 @@ func (c *Client) PutArtifact(ctx context.Context, query url.Values, mediaType st
 // does not retry after it has written something.
 func (c *Client) GetArtifact(ctx context.Context, id string, to io.Writer) (mediaType string, err error) {
 	var resp *http.Response
-	err = c.retry(ctx, func() error {
-		req, err := c.request(ctx, call{method: http.MethodGet, path: "v1/artifacts/" + url.PathEscape(id), header: http.Header{"Accept": {"*/*"}}})
-		if err != nil {
-			return err
-		}
-		if resp, err = c.http.Do(req); err != nil { //nolint:bodyclose // closed below
-			return c.failure(ctx, req.URL, err)
-		}
-		if resp.StatusCode != http.StatusOK {
-			return errors.Join(problem(resp), resp.Body.Close())
-		}
-		return nil
+	what := call{method: http.MethodGet, path: "v1/artifacts/" + url.PathEscape(id), header: http.Header{"Accept": {"*/*"}}}
+	err = c.retry(ctx, func() (err error) {
+		resp, err = c.api.Open(ctx, what.request()) //nolint:bodyclose // closed below
+		return err
 	})
 	if err != nil {
 		return "", err
@@ -60,7 +55,7 @@ func (c *Client) GetArtifact(ctx context.Context, id string, to io.Writer) (medi
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(to, sum), content); err != nil {
-		return "", c.failure(ctx, resp.Request.URL, err)
+		return "", c.failure(ctx, err)
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != id && "sha256:"+got != id {
 		return "", fmt.Errorf("the content of the artifact %s has the SHA-256 %s: it was changed on the way", id, got)

@@ -3,26 +3,20 @@ package client
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/sortie-dev/sortie/local/twin/proof"
+	"github.com/sortie-dev/sortie/shared/base/clock"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 )
 
-const (
-	// answerTime limits a call, beyond the wait that the call requests.
-	answerTime = 30 * time.Second
-	// answerLimit limits a response body, in bytes.
-	answerLimit = 32 << 20
-)
+// answerTime limits a call, beyond the wait that the call requests.
+const answerTime = 30 * time.Second
 
 // call describes one request.
 type call struct {
@@ -44,19 +38,33 @@ type call struct {
 	status *int
 }
 
+// request returns the request of the Go client.
+func (w call) request() sdk.Request {
+	header := http.Header{"Accept": {"application/json, */*;q=0.5"}}
+	maps.Copy(header, w.header)
+	r := sdk.Request{
+		Method: w.method, Path: (&url.URL{Path: "/"}).JoinPath(w.path).EscapedPath(), Query: w.query, Header: header,
+		Body: w.body, Content: w.file, Size: w.size,
+	}
+	if w.raw != nil {
+		r.Content, r.Size = bytes.NewReader(w.raw), int64(len(w.raw))
+	}
+	return r
+}
+
 // do sends the request, with retries if it is safe to repeat, and decodes the
 // response into to: as JSON, or unchanged into a *[]byte. It returns the header
 // of the last response.
-func (c *Client) do(ctx context.Context, what call, to any) (http.Header, error) {
-	var header http.Header
+func (c *Client) do(ctx context.Context, what call, to any) (header http.Header, err error) {
 	once := func() (err error) {
 		header, err = c.once(ctx, what, to)
 		return err
 	}
-	if !what.repeat {
-		return header, once()
+	if what.repeat {
+		return header, c.retry(ctx, once)
 	}
-	return header, c.retry(ctx, once)
+	err = once()
+	return header, c.failure(ctx, err)
 }
 
 // ask is do with the type of the response.
@@ -65,146 +73,101 @@ func ask[T any](ctx context.Context, c *Client, what call) (response T, err erro
 	return response, err
 }
 
+// once sends the request once. Its errors are those of the Go client.
 func (c *Client) once(ctx context.Context, what call, to any) (http.Header, error) {
-	timed, cancel := context.WithTimeout(ctx, answerTime+what.wait)
-	defer cancel()
-	req, err := c.request(timed, what)
+	stopProbing := c.probing(ctx)
+	defer stopProbing()
+	answer, err := c.api.Do(ctx, what.request(), sdk.WithTimeout(answerTime+what.wait))
 	if err != nil {
 		return nil, err
 	}
-	stopProbing := c.probing(ctx)
-	defer stopProbing()
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, c.failure(ctx, req.URL, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return resp.Header, problem(resp)
-	}
 	c.contacted()
 	if what.status != nil {
-		*what.status = resp.StatusCode
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
-	if err != nil {
-		return resp.Header, c.failure(ctx, req.URL, err)
+		*what.status = answer.Status
 	}
 	if raw, ok := to.(*[]byte); ok {
-		*raw = text
-		return resp.Header, nil
+		*raw = answer.Body
+		return answer.Header, nil
 	}
-	if err := json.Unmarshal(text, to); err != nil {
-		return resp.Header, &Problem{
-			Status: resp.StatusCode, CorrelationID: resp.Header.Get("X-Correlation-Id"),
-			Message: notSortie(resp), Foreign: true,
+	if err := answer.Decode(to); err != nil {
+		return answer.Header, &Problem{
+			Status: answer.Status, CorrelationID: answer.Header.Get("X-Correlation-Id"),
+			Message: notSortie(c.base, answer.Status), Foreign: true,
 		}
 	}
-	return resp.Header, nil
+	return answer.Header, nil
 }
 
-// failure returns the error of ctx if ctx has ended, *proof.Error for an unexpected server, and
-// otherwise *Unreachable.
-func (c *Client) failure(ctx context.Context, target *url.URL, err error) error {
+// elsewhere is a failure of a server that the Go client did not call itself.
+type elsewhere struct {
+	// shown is the error for the caller. cause decides whether to retry.
+	shown, cause error
+}
+
+func (e *elsewhere) Error() string { return e.shown.Error() }
+
+// Unwrap returns the cause.
+func (e *elsewhere) Unwrap() error { return e.cause }
+
+// lost returns the failure of a request to a target.
+func lost(ctx context.Context, target *url.URL, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	cause := &sdk.ConnectionError{Request: target.Host, Err: err}
+	if other, ok := errors.AsType[*proof.Error](err); ok {
+		return &elsewhere{other, cause}
+	}
+	return &elsewhere{unreachable(target, err), cause}
+}
+
+// failure returns *Problem for an error response. For a call without a response it returns the
+// error of ctx if ctx has ended, *proof.Error for an unexpected server, and otherwise
+// *Unreachable. It returns other errors unchanged.
+func (c *Client) failure(ctx context.Context, err error) error {
+	if other, ok := errors.AsType[*elsewhere](err); ok {
+		return other.shown
+	}
+	if refused, ok := errors.AsType[*sdk.Error](err); ok {
+		return problem(c.base, refused)
+	}
+	lost, ok := errors.AsType[*sdk.ConnectionError](err)
+	switch {
+	case ctx.Err() != nil && (ok || err != nil && errors.Is(err, context.Cause(ctx))):
+		return ctx.Err()
+	case !ok:
+		return err
 	}
 	if other, ok := errors.AsType[*proof.Error](err); ok {
 		return other
 	}
-	return unreachable(target, err)
+	if lost.Timeout() {
+		return unreachable(c.base, context.DeadlineExceeded)
+	}
+	return unreachable(c.base, lost.Err)
 }
 
-func (c *Client) request(ctx context.Context, what call) (*http.Request, error) {
-	text := what.raw
-	if what.body != nil {
-		var err error
-		if text, err = json.Marshal(what.body); err != nil {
-			return nil, fmt.Errorf("cannot encode the request: %w", err)
-		}
-	}
-	var body io.Reader
-	if text != nil {
-		body = bytes.NewReader(text)
-	}
-	if what.file != nil {
-		body = io.NewSectionReader(what.file, 0, what.size)
-	}
-	target := c.base.JoinPath(what.path)
-	target.RawQuery = what.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, what.method, target.String(), body)
-	if err != nil {
-		return nil, fmt.Errorf("cannot create the request: %w", err)
-	}
-	if what.file != nil {
-		req.ContentLength = what.size
-	}
-	req.Header.Set("Accept", "application/json, */*;q=0.5")
-	maps.Copy(req.Header, what.header)
-	if what.body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.agent != "" {
-		req.Header.Set("User-Agent", c.agent)
-	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	return req, nil
-}
-
-// retry repeats do while it fails temporarily, for at most c.outage.
+// retry repeats do while it fails temporarily, for at most c.outage. do returns errors of the
+// Go client, and retry those of failure.
 func (c *Client) retry(ctx context.Context, do func() error) error {
-	delays := backoff.NewExponentialBackOff()
-	delays.InitialInterval, delays.MaxInterval = 200*time.Millisecond, 5*time.Second
-	var since time.Time
-	for {
-		err := do()
-		least, temporary := retryable(err)
-		if !temporary || c.outage <= 0 {
-			return err
-		}
-		now := c.clock.Now()
-		if since.IsZero() {
-			since = now
-		}
-		delay := max(least, delays.NextBackOff())
-		if now.Add(delay).Sub(since) > c.outage {
-			return err
-		}
-		if c.onRetry != nil {
-			c.onRetry(err)
-		}
-		if err := c.sleep(ctx, delay); err != nil {
-			return err
-		}
-	}
+	return c.failure(ctx, c.api.Retry(ctx, c.policy(ctx), do))
 }
 
-// retryable reports whether a failure is temporary, and the shortest delay that
-// the server asks for.
-func retryable(err error) (least time.Duration, temporary bool) {
-	if _, ok := errors.AsType[*Unreachable](err); ok {
-		return 0, true
+func (c *Client) policy(ctx context.Context) sdk.Outage {
+	return sdk.Outage{
+		Limit: c.outage,
+		Final: func(err error) bool {
+			_, other := errors.AsType[*proof.Error](err)
+			return other
+		},
+		OnRetry: func(err error) {
+			if c.onRetry != nil {
+				c.onRetry(c.failure(ctx, err))
+			}
+		},
 	}
-	p, ok := errors.AsType[*Problem](err)
-	if !ok {
-		return 0, false
-	}
-	switch p.Status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return p.RetryAfter, !p.Final
-	}
-	return 0, false
 }
 
 func (c *Client) sleep(ctx context.Context, d time.Duration) error {
-	fired, stop := c.clock.NewTimer(d)
-	defer stop()
-	select {
-	case <-fired:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, c.clock, d)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 )
 
 // Config configures a Client. URL and Clock are required.
@@ -24,14 +25,15 @@ type Config struct {
 	// OnSilence is called while a call waits for a server of this machine that hangs. WithRetry
 	// replaces it, unless its own function is nil.
 	OnSilence func(error)
-	// Agent is the User-Agent header.
+	// Agent is the User-Agent header; empty means that of the Go client.
 	Agent string
 }
 
 // Client calls one server. It is safe for concurrent use.
 type Client struct {
+	// api sends each request once; retry repeats it.
+	api     *sdk.Client
 	base    *url.URL
-	token   string
 	agent   string
 	http    *http.Client
 	clock   clock.Clock
@@ -49,23 +51,22 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token has a character that is not allowed in a header")
-	}
 	transport := c.Transport
 	if transport == nil {
 		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented by net/http
 		own.DisableCompression = true                          // lengths and ranges refer to the file
 		transport = own
 	}
-	return &Client{
-		base: base, token: c.Token, agent: c.Agent, clock: c.Clock, onSilence: c.OnSilence,
-		http: &http.Client{
-			Transport: transport,
-			// Open follows redirects itself.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}, nil
+	own := &http.Client{
+		Transport: transport,
+		// Open follows redirects itself.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	api, err := sdk.New(sdk.Config{URL: base.String(), Token: c.Token, HTTP: own, Retries: -1, UserAgent: c.Agent, Clock: c.Clock})
+	if err != nil {
+		return nil, err
+	}
+	return &Client{api: api, base: base, agent: c.Agent, clock: c.Clock, onSilence: c.OnSilence, http: own}, nil
 }
 
 func parseURL(text string) (*url.URL, error) {

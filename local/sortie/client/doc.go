@@ -1,4 +1,6 @@
-// Package client calls Sortie's HTTP API.
+// Package client calls Sortie's HTTP API for the command line. Package shared/sdk/go/client
+// creates and sends the requests. This package waits through outages, reports a local server
+// that hangs, and returns the types of the server.
 //
 // A failed call returns *Unreachable (no response arrived) or *Problem (the
 // response is an error). Neither contains a token or a presigned URL. A Client

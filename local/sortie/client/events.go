@@ -15,6 +15,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"github.com/sortie-dev/sortie/local/twin/proof"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -77,7 +78,7 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 	defer cut()
 	idle := time.AfterFunc(streamIdle, cut)
 	defer idle.Stop()
-	req, err := c.request(open, what)
+	req, err := c.api.NewRequest(open, what.request())
 	if err != nil {
 		return err
 	}
@@ -99,9 +100,9 @@ func (c *Client) readStream(ctx context.Context, what call, after *string, each 
 		},
 		ResponseValidator: func(resp *http.Response) error {
 			if resp.StatusCode != http.StatusOK {
-				failed = problem(resp)
+				failed = sdk.ErrorOf(resp)
 			} else if failed = sse.DefaultValidator(resp); failed != nil {
-				failed = &Problem{Status: resp.StatusCode, Message: notSortie(resp), Foreign: true}
+				failed = &Problem{Status: resp.StatusCode, Message: notSortie(c.base, resp.StatusCode), Foreign: true}
 			}
 			return failed
 		},

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -105,7 +106,7 @@ func (c *Client) FollowLog(ctx context.Context, taskID string, from *LogPosition
 				ended = line.Ended
 				return each(line)
 			})
-			if _, broken := errors.AsType[*Unreachable](err); broken && *from != before {
+			if _, broken := errors.AsType[*sdk.ConnectionError](err); broken && ctx.Err() == nil && *from != before {
 				return nil // the stream had output before it ended
 			}
 			return err
@@ -123,27 +124,16 @@ func (c *Client) FollowLog(ctx context.Context, taskID string, from *LogPosition
 
 // streamLog reads one stream.
 func (c *Client) streamLog(ctx context.Context, taskID string, from *LogPosition, each func(contract.LogLine) error) error {
-	idle, cancel := context.WithCancel(ctx)
-	defer cancel()
-	timer := time.AfterFunc(streamIdle, cancel)
-	defer timer.Stop()
 	query := from.query()
 	query.Set("follow", "true")
-	req, err := c.request(idle, call{method: http.MethodGet, path: taskPath(taskID, "logs"), query: query})
+	what := call{method: http.MethodGet, path: taskPath(taskID, "logs"), query: query, header: http.Header{"Accept": {typeLines}}}
+	stopProbing := c.probing(ctx)
+	defer stopProbing()
+	resp, err := c.api.Open(ctx, what.request(), sdk.WithTimeout(streamIdle))
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Accept", typeLines)
-	stopProbing := c.probing(ctx)
-	defer stopProbing()
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return c.failure(ctx, req.URL, err)
-	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return problem(resp)
-	}
 	c.contacted()
 	lines := bufio.NewReaderSize(resp.Body, 64<<10)
 	for {
@@ -152,9 +142,8 @@ func (c *Client) streamLog(ctx context.Context, taskID string, from *LogPosition
 			return nil // the server sends an incomplete line again
 		}
 		if err != nil {
-			return c.failure(ctx, req.URL, err)
+			return err
 		}
-		timer.Reset(streamIdle)
 		var line contract.LogLine
 		if _, err := nextLine(text, &line); err != nil {
 			return err

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 )
 
 // redirects limits the redirects of a download.
@@ -41,7 +43,7 @@ func (c *Client) Open(ctx context.Context, taskID string, from int64, etag strin
 }
 
 func (c *Client) open(ctx context.Context, taskID string, from int64, etag string) (*Output, error) {
-	req, err := c.request(ctx, call{method: http.MethodGet, path: "download/" + url.PathEscape(taskID)})
+	req, err := c.api.NewRequest(ctx, call{method: http.MethodGet, path: "download/" + url.PathEscape(taskID)}.request())
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (c *Client) open(ctx context.Context, taskID string, from int64, etag strin
 		}
 		resp, err := c.http.Do(req)
 		if err != nil {
-			return nil, c.failure(ctx, req.URL, err)
+			return nil, lost(ctx, req.URL, err)
 		}
 		switch resp.StatusCode {
 		case http.StatusOK, http.StatusPartialContent:
@@ -72,12 +74,14 @@ func (c *Client) open(ctx context.Context, taskID string, from int64, etag strin
 				return nil, err
 			}
 		default:
-			err := problem(resp)
-			if p, ok := errors.AsType[*Problem](err); ok && redirectedBefore { // the object store's answer
-				p.Foreign, p.Message = false, "the object store responds with "+resp.Status
-			}
+			refused := sdk.ErrorOf(resp)
 			_ = resp.Body.Close()
-			return nil, err
+			if !redirectedBefore {
+				return nil, refused
+			}
+			p := problem(req.URL, refused)
+			p.Foreign, p.Message = false, "the object store responds with "+resp.Status
+			return nil, &elsewhere{p, refused}
 		}
 	}
 	return nil, fmt.Errorf("the download has more than %d redirects", redirects)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 )
 
 // A call that has waited for probeEvery begins to probe the server. The server is lost if it
@@ -27,18 +29,17 @@ func (c *Client) Probe(ctx context.Context) error {
 	}
 	timed, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	req, err := c.request(timed, call{method: http.MethodHead, path: "healthz"})
-	if err != nil {
-		return err
-	}
-	resp, err := c.http.Do(req)
-	switch {
-	case err == nil:
+	resp, err := c.api.Open(timed, call{method: http.MethodHead, path: "healthz"}.request())
+	if err == nil {
 		return resp.Body.Close()
-	case ctx.Err() == nil && timed.Err() != nil:
-		return unreachable(req.URL, errSilent)
 	}
-	return c.failure(ctx, req.URL, err)
+	if _, refused := errors.AsType[*sdk.Error](err); refused {
+		return nil
+	}
+	if ctx.Err() == nil && timed.Err() != nil {
+		return unreachable(c.base, errSilent)
+	}
+	return c.failure(ctx, err)
 }
 
 // probing probes the server until the returned function is called. It reports that the server

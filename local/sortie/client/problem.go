@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	sdk "github.com/sortie-dev/sortie/shared/sdk/go/client"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -48,10 +48,6 @@ type Problem struct {
 	Problems []contract.FieldProblem
 	// CorrelationID identifies the call in the server's logs.
 	CorrelationID string
-	// RetryAfter is the delay that the server requests, or 0.
-	RetryAfter time.Duration
-	// Final means that a retry has the same result, whatever RetryAfter is.
-	Final bool
 	// Foreign means that the response does not come from Sortie.
 	Foreign bool
 }
@@ -85,25 +81,17 @@ func unreachable(target *url.URL, err error) error {
 	return u
 }
 
-// problemLimit limits the body of an error response, in bytes.
-const problemLimit = 64 << 10
-
-// problem decodes an error response.
-func problem(resp *http.Response) error {
-	p := &Problem{
-		Status: resp.StatusCode, CorrelationID: resp.Header.Get("X-Correlation-Id"), RetryAfter: retryAfter(resp.Header),
-	}
+// problem returns the error response of a server.
+func problem(server *url.URL, refused *sdk.Error) *Problem {
+	p := &Problem{Status: refused.Status, CorrelationID: refused.CorrelationID}
 	var body contract.Problem
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	text, err := io.ReadAll(io.LimitReader(resp.Body, problemLimit))
-	if err == nil && (kind == "application/problem+json" || kind == "application/json") {
-		err = json.Unmarshal(text, &body)
-	}
-	if err != nil { // only the status is usable
-		body = contract.Problem{}
+	kind, _, _ := mime.ParseMediaType(refused.Header.Get("Content-Type"))
+	if kind == "application/problem+json" || kind == "application/json" {
+		if err := json.Unmarshal(refused.Body, &body); err != nil { // only the status is usable
+			body = contract.Problem{}
+		}
 	}
 	p.Code, p.Field, p.Problems = fault.Code(body.Code), body.Field, body.Problems
-	p.Final = resp.Header.Get("X-Should-Retry") == "false"
 	if p.CorrelationID == "" {
 		p.CorrelationID = body.CorrelationID
 	}
@@ -113,10 +101,10 @@ func problem(resp *http.Response) error {
 		}
 	}
 	switch {
-	case p.Code == "" && resp.StatusCode < 500 && !slices.Contains(gatewayStatuses, resp.StatusCode):
-		p.Foreign, p.Message = true, notSortie(resp)
+	case p.Code == "" && refused.Status < 500 && !slices.Contains(gatewayStatuses, refused.Status):
+		p.Foreign, p.Message = true, notSortie(server, refused.Status)
 	case p.Message == "":
-		p.Message = "the server responds with " + resp.Status
+		p.Message = "the server responds with " + statusText(refused.Status)
 	}
 	return p
 }
@@ -127,10 +115,13 @@ var gatewayStatuses = []int{
 }
 
 // notSortie describes a response that does not come from Sortie.
-func notSortie(resp *http.Response) string {
+func notSortie(server *url.URL, status int) string {
 	return fmt.Sprintf("%s://%s is not a Sortie server: it responds with %s and no document of Sortie",
-		resp.Request.URL.Scheme, resp.Request.URL.Host, resp.Status)
+		server.Scheme, server.Host, statusText(status))
 }
+
+// statusText returns a status with its name, such as "404 Not Found".
+func statusText(status int) string { return fmt.Sprintf("%d %s", status, http.StatusText(status)) }
 
 // retryAfter returns the seconds of the Retry-After header. It ignores the
 // header's date form, which depends on two clocks.

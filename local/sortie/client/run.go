@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/sortie-dev/sortie/local/twin/proof"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -51,17 +52,15 @@ func (c *Client) Children(ctx context.Context, id string, page ChildrenPage) (co
 // submit sends a request with an Idempotency-Key and retries if the response was lost. If the
 // connection is refused, it fails at once.
 func (c *Client) submit(ctx context.Context, what call, to any) error {
-	var refused error
-	err := c.WithRetry(max(submitOutage, c.outage), c.onRetry).retry(ctx, func() error {
-		_, err := c.once(ctx, what, to)
-		if u, ok := errors.AsType[*Unreachable](err); ok && u.Refused {
-			refused = err
-			return nil
-		}
-		return err
-	})
-	if refused != nil {
-		return refused
+	policy := c.policy(ctx)
+	policy.Limit, policy.Final = max(submitOutage, c.outage), func(err error) bool {
+		err = c.failure(ctx, err)
+		u, lost := errors.AsType[*Unreachable](err)
+		_, other := errors.AsType[*proof.Error](err)
+		return other || lost && u.Refused
 	}
-	return err
+	return c.failure(ctx, c.api.Retry(ctx, policy, func() error {
+		_, err := c.once(ctx, what, to)
+		return err
+	}))
 }
