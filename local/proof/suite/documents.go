@@ -83,7 +83,11 @@ func (c *Case) documented() (jobs []document) {
 // renamed returns a job with the names of this test, whose program is that of the target.
 func (c *Case) renamed(d document) document {
 	d = maps.Clone(d)
-	if image := strings.TrimPrefix(fmt.Sprint(d["image"]), "exec:"); image != "/bin/sh" {
+	image, ofHost := strings.CutPrefix(fmt.Sprint(d["image"]), "exec:")
+	switch {
+	case !ofHost: // an image of a registry, which the target does not have
+		d["command"] = []any{"-c", "true"}
+	case image != "/bin/sh":
 		command, _ := d["command"].([]any)
 		d["command"] = append([]any{"-c", image + ` "$@"`, image}, command...)
 	}
