@@ -35,7 +35,7 @@ func documentedJobs(c *Case) {
 		for name := range maps.Keys(d) {
 			fields[name] = true
 		}
-		paths[id] = c.job(id, c.renamed(d))
+		paths[id] = c.job(documentedJob(id), c.renamed(d))
 	}
 	for _, name := range documentedFields {
 		if !fields[name] {
@@ -61,6 +61,9 @@ func documentedJobs(c *Case) {
 		}
 	}
 }
+
+// documentedJob returns the name of a job of the documents, which no other test has.
+func documentedJob(id string) string { return "documented-" + id }
 
 // documented returns the jobs of the documents. Exports are left out: they need a source.
 func (c *Case) documented() (jobs []document) {
@@ -91,7 +94,7 @@ func (c *Case) renamed(d document) document {
 		command, _ := d["command"].([]any)
 		d["command"] = append([]any{"-c", image + ` "$@"`, image}, command...)
 	}
-	named := func(id any) string { return jobID(c.jobPath(fmt.Sprint(id))) }
+	named := func(id any) string { return jobID(c.jobPath(documentedJob(fmt.Sprint(id)))) }
 	if after, ok := d["after"].([]any); ok {
 		after = slices.Clone(after)
 		for i, a := range after {
