@@ -168,8 +168,8 @@ localstack-stop: ## stop it and remove everything except downloads
 EVERY ?= 1
 
 .PHONY: test-localstack
-test-localstack: ## deploy to LocalStack, run every EVERY=1st test of the suite there, and deploy again during runs
-	@$(LOCALSTACK_RUN) test --every $(EVERY)
+test-localstack: ## deploy to LocalStack, run every EVERY=1st test of the suite there (or those that match TESTS=), and deploy again during runs
+	@$(LOCALSTACK_RUN) test --every $(EVERY) $(if $(filter-out .,$(TESTS)),--named '$(TESTS)')
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters of AWS with LocalStack and DynamoDB Local

@@ -49,16 +49,27 @@ func adapterTests(p place) (alone, table []string, err error) {
 }
 
 func (a *app) test() *cobra.Command {
-	every := 1
+	every, named := 1, ""
 	c := a.acceptance(&cobra.Command{
 		Use:   "test",
 		Short: "Start, deploy, run the suite, deploy again during runs, destroy and stop",
 		Long: `Start LocalStack, deploy to it, run the suite that every Sortie passes, deploy
 another release during runs, remove the deployment, and stop.
 A running LocalStack is used.`,
-	}, "TestDeployed", func() []string { return []string{"SORTIE_SUITE_EVERY=" + strconv.Itoa(every)} })
+	}, func() string { return deployedTests(named) }, func() []string { return []string{"SORTIE_SUITE_EVERY=" + strconv.Itoa(every)} })
 	c.Flags().IntVar(&every, "every", 1, "run only every n-th test of the suite")
+	c.Flags().StringVar(&named, "named", "", "run only the tests of the suite whose names match this regular expression")
 	return c
+}
+
+// deployedTests returns the pattern of go test for all tests of a deployment, or for those tests
+// of the suite whose names match named.
+func deployedTests(named string) string {
+	const all = "^TestDeployed$"
+	if named == "" {
+		return all
+	}
+	return all + "/^the_suite$/(parallel|" + named + ")/(" + named + ")"
 }
 
 func (a *app) chaos() *cobra.Command {
@@ -68,12 +79,12 @@ func (a *app) chaos() *cobra.Command {
 		Long: `Start LocalStack, deploy to it, kill processes of functions at random moments during
 a hundred runs, of which none may be lost, break functions permanently, remove the
 deployment, and stop.`,
-	}, "TestFaults", func() []string { return nil })
+	}, func() string { return "^TestFaults$" }, func() []string { return nil })
 }
 
-// acceptance returns a command that deploys to LocalStack and runs a test of the deployment,
-// with additional variables.
-func (a *app) acceptance(c *cobra.Command, test string, more func() []string) *cobra.Command {
+// acceptance returns a command that deploys to LocalStack and runs the tests of the deployment
+// that match a pattern, with additional variables.
+func (a *app) acceptance(c *cobra.Command, tests func() string, more func() []string) *cobra.Command {
 	return a.passing(c, func(ctx context.Context, p place, output *lines, keep bool) error {
 		d, err := a.deployment(ctx, p)
 		if err != nil {
@@ -89,7 +100,7 @@ func (a *app) acceptance(c *cobra.Command, test string, more func() []string) *c
 		if err := d.Fill(ctx); err != nil {
 			return err
 		}
-		err = a.goTest(ctx, p, output, append(variables(p, outputs), more()...), acceptanceTests, "-run", "^"+test+"$")
+		err = a.goTest(ctx, p, output, append(variables(p, outputs), more()...), acceptanceTests, "-run", tests())
 		if err != nil || keep {
 			return err
 		}
