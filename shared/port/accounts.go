@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 )
 
 // ErrNoBudget is returned, as a *NoBudget, by a commit whose Ledger holds more than an account
@@ -32,6 +33,16 @@ type AccountStore interface {
 	// have reserved an amount still settle it. The error is ErrNotFound for an unknown account, and
 	// for one that is closed or has expired at that time.
 	CloseAccount(ctx context.Context, tenant, scope string, at time.Time) error
+}
+
+// UsageStore stores what the tasks of tenants have used. A commit with Write.Ledger.Charge adds
+// its entries in the same transaction, so that each charge is counted exactly once. An entry is
+// deleted after usage.Retention.
+type UsageStore interface {
+	// Usage returns entries of a tenant from one day to another, inclusive, ordered by their id,
+	// after the one with the id after, at most limit. sessions selects the entries of single
+	// sessions, otherwise those of all sessions. Reads are strongly consistent.
+	Usage(ctx context.Context, tenant, from, to string, sessions bool, after string, limit int) ([]usage.Entry, error)
 }
 
 // NoBudget names the account that made a commit fail, and what the account has left. It wraps
@@ -70,4 +81,14 @@ func Moves(writes []Write) (moves []budget.Move) {
 		moves = append(moves, w.Ledger.Moves(w.Run.Tenant)...)
 	}
 	return budget.Merge(moves)
+}
+
+// Charges returns the entries that the writes add to the usage of tenants, merged by name.
+func Charges(writes []Write) (entries []usage.Entry) {
+	for _, w := range writes {
+		if w.Ledger != nil {
+			entries = append(entries, w.Ledger.Charge.Entries(w.Run.Tenant)...)
+		}
+	}
+	return usage.Merge(entries)
 }

@@ -50,6 +50,7 @@ type Store interface {
 	JobStore
 	PoolStore
 	AccountStore
+	UsageStore
 	NoteStore
 	ResourceStore
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/usages"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -146,8 +147,9 @@ func (p *part) addAmount(attribute string, a budget.Amount) {
 
 // ledger contains the budget moves of a commit, for all tries of the commit.
 type ledger struct {
-	store *Store
-	moves []budget.Move
+	store   *Store
+	moves   []budget.Move
+	charges usages.Entries
 	// known maps the index of a move to its account as it was read. It has nil for an account
 	// that does not exist.
 	known map[int]*budget.Account
@@ -163,7 +165,7 @@ func (s *Store) ledger(changes []*change) *ledger {
 	if writes == nil {
 		return nil
 	}
-	return &ledger{store: s, moves: port.Moves(writes), known: map[int]*budget.Account{}}
+	return &ledger{store: s, moves: port.Moves(writes), charges: port.Charges(writes), known: map[int]*budget.Account{}}
 }
 
 // parts returns the parts of the moves. It does not fail if an account refuses a move: the
@@ -197,6 +199,14 @@ func (l *ledger) parts(ctx context.Context) ([]*part, error) {
 		p.setCreatedAt(m.At)
 		p.addAmount(attrUsed, m.Used())
 		p.addAmount(attrHeld, m.Hold.Minus(m.Release))
+		parts = append(parts, p)
+	}
+	for _, e := range l.charges {
+		p := &part{key: usages.Key(e)}
+		p.initial(schema.TTL, number(e.PurgeAt().Unix()))
+		for name, n := range usages.Counts(e) {
+			p.add(name, n)
+		}
 		parts = append(parts, p)
 	}
 	return parts, nil

@@ -5,8 +5,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/usages"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/decoded"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -17,6 +19,7 @@ import (
 // Store implements port.Store in a DynamoDB table. It is safe for concurrent
 // use, by any number of processes.
 type Store struct {
+	usages.Reader
 	api    API
 	config Config
 	// pools maps a pool to the time until which this process relies on its registration.
@@ -52,6 +55,9 @@ func New(client API, c Config) (*Store, error) {
 	s.decoded.batches = decoded.New[[]port.FeedRecord](decodedBatches, decodedSize)
 	s.decoded.deliveries = decoded.New[webhook.Delivery](decodedDeliveries, decodedSize)
 	s.decoded.heads = decoded.New[feedBytes](decodedHeads, decodedSize)
+	s.Reader = usages.Reader{Table: c.Table, Query: func(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+		return call(ctx, s, s.api.Query, in)
+	}}
 	return s, nil
 }
 

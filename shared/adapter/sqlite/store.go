@@ -39,6 +39,9 @@ func NewStore(ctx context.Context, db *DB, clk clock.Clock) (*Store, error) {
 	if err := db.Migrate(ctx, "accounts", accountSteps); err != nil {
 		return nil, err
 	}
+	if err := db.Migrate(ctx, "usage", usageSteps); err != nil {
+		return nil, err
+	}
 	return &Store{db: db, clock: clk, newest: newNewest(), decoded: decoded.New[run.Run](newestLimit, decodedSize)}, nil
 }
 

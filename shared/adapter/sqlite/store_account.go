@@ -117,5 +117,5 @@ func moveAccounts(tx *Tx, writes ...port.Write) error {
 			return err
 		}
 	}
-	return nil
+	return addUsage(tx, port.Charges(writes))
 }

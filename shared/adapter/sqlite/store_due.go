@@ -142,5 +142,8 @@ func (s *Store) Purge(ctx context.Context, now time.Time, limit int) (int, error
 	if err != nil {
 		return forgotten, fmt.Errorf("cannot forget expired accounts: %w", err)
 	}
+	if err := s.purgeUsage(ctx, now, limit); err != nil {
+		return forgotten, fmt.Errorf("cannot forget old usage: %w", err)
+	}
 	return forgotten, nil
 }

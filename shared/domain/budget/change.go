@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 )
 
 // Defaults are the limits of accounts without limits of their own, and the life of a session.
@@ -55,6 +57,8 @@ type Change struct {
 	Hold, Release, Spend Amount
 	At                   time.Time
 	Defaults             Defaults
+	// Charge is what the commit adds to the usage of the tenant; nil adds nothing.
+	Charge *usage.Charge
 }
 
 // Between returns the change from one reservation of a run to the next, in the scopes; nil if

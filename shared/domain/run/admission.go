@@ -35,7 +35,7 @@ func New(r Run, now time.Time) Decision {
 	d.Execution.ActBy = now.Add(EffectSlack)
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects, KeyLease: leaseChange(platform.Slot{}, d.KeySlot),
-		Ledger: ledgerChange(nil, d.Reservation, now), Changed: true,
+		Ledger: ledgerChange(nil, d.Run, now), Changed: true,
 	}
 }
 
@@ -57,7 +57,7 @@ func NewWith(r Run, now time.Time, facts ...Fact) (Decision, error) {
 		if next.Heartbeat == (HeartbeatChange{}) {
 			next.Heartbeat = d.Heartbeat
 		}
-		next.Ledger = ledgerChange(nil, next.Run.Reservation, now.UTC())
+		next.Ledger = ledgerChange(nil, next.Run, now.UTC())
 		d = next
 	}
 	return d, nil

@@ -132,7 +132,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects, Refusals: d.refusals,
 		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot), KeyLease: leaseChange(r.KeySlot, d.KeySlot),
-		Heartbeat: d.heartbeat, Ledger: ledgerChange(r.Reservation, d.Reservation, d.now), Changed: true,
+		Heartbeat: d.heartbeat, Ledger: ledgerChange(r.Reservation, d.Run, d.now), Changed: true,
 	}, nil
 }
 

@@ -34,6 +34,9 @@ type Generation struct {
 	FirstTokenAt time.Time `json:"firstTokenAt,omitzero"`
 	TokensIn     int       `json:"tokensIn"`
 	TokensOut    int       `json:"tokensOut"`
+	// CachedTokens is the number of tokens in TokensIn that the engine has read from its cache; 0
+	// if the engine does not count them.
+	CachedTokens int `json:"cachedTokens,omitempty"`
 	// ReasoningTokens is the number of reasoning tokens in TokensOut; 0 if the engine does not
 	// count them.
 	ReasoningTokens int `json:"reasoningTokens,omitempty"`
@@ -54,6 +57,7 @@ func (g Generation) Merged(known *Generation) Generation {
 	}
 	g.Replica, g.EngineVersion, g.RequestedAt, g.FirstTokenAt = known.Replica, known.EngineVersion, known.RequestedAt, known.FirstTokenAt
 	g.TokensIn, g.DecodeMS = max(g.TokensIn, known.TokensIn), max(g.DecodeMS, known.DecodeMS)
+	g.CachedTokens = max(g.CachedTokens, known.CachedTokens)
 	return g
 }
 
@@ -127,9 +131,7 @@ func (f GenerationEnded) apply(d *draft) error {
 	// The usage that is charged does not change any more.
 	if charged := d.Reservation != nil && !d.Reserves(); f.Generation != nil && !charged {
 		d.Generation, d.changed = f.Generation, true
-		if d.Reservation != nil {
-			d.Reservation = d.Reservation.Noted(d.Reservation.Use(*f.Generation))
-		}
+		d.Reservation = d.Reservation.generated(*f.Generation)
 		if f.Stream == nil {
 			d.failedAt(*f.Generation)
 		}

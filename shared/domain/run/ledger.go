@@ -1,11 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 )
 
 // Reservation is the part of the budgets that an attempt may use, and the sum of what earlier
@@ -30,9 +32,17 @@ type Reservation struct {
 	Known budget.Amount `json:"known,omitzero"`
 	// Used is the sum of the usage of the attempts that have ended.
 	Used budget.Amount `json:"used,omitzero"`
+	// KnownTokens and UsedTokens count the tokens of Known and Used, for the usage of the tenant.
+	KnownTokens usage.Tokens `json:"knownTokens,omitzero"`
+	UsedTokens  usage.Tokens `json:"usedTokens,omitzero"`
+	// Key is the name of the client's token; empty for a client without one.
+	Key string `json:"key,omitempty"`
 	// InputPrice and OutputPrice are the prices of a token at the admission, in nano-dollars.
-	InputPrice  int64 `json:"inputPrice,omitempty"`
-	OutputPrice int64 `json:"outputPrice,omitempty"`
+	// CachedPrice is that of an input token that the engine has read from its cache, at most
+	// InputPrice; nil is InputPrice.
+	InputPrice  int64  `json:"inputPrice,omitempty"`
+	CachedPrice *int64 `json:"cachedPrice,omitempty"`
+	OutputPrice int64  `json:"outputPrice,omitempty"`
 	// Defaults are the limits, at the admission, of accounts without their own; nil means
 	// budget.Standard.
 	Defaults *budget.Defaults `json:"defaults,omitempty"`
@@ -67,11 +77,29 @@ func (r Reservation) Use(g Generation) budget.Amount {
 	if g.TokensOut == 0 && g.Finish == "" {
 		return used
 	}
-	used.Turns, used.Tokens, used.CostNano = 1, int64(g.TokensOut), int64(g.TokensIn)*r.InputPrice+int64(g.TokensOut)*r.OutputPrice
+	used.Turns, used.Tokens, used.CostNano = 1, int64(g.TokensOut), r.cost(tokensOf(g))
 	if r.InputPrice > 0 {
 		used.Tokens += int64(g.TokensIn)
 	}
 	return used
+}
+
+// cost returns the cost of tokens in nano-dollars.
+func (r Reservation) cost(t usage.Tokens) int64 {
+	cached := r.InputPrice
+	if r.CachedPrice != nil {
+		cached = *r.CachedPrice
+	}
+	return (t.Input-t.Cached)*r.InputPrice + t.Cached*cached + t.Output*r.OutputPrice
+}
+
+// tokensOf returns the tokens of a generation. Without an answer they are not counted. No more
+// tokens of the prompt are cached than it has.
+func tokensOf(g Generation) usage.Tokens {
+	if g.TokensOut == 0 && g.Finish == "" {
+		return usage.Tokens{}
+	}
+	return usage.Tokens{Input: int64(g.TokensIn), Cached: int64(min(max(g.CachedTokens, 0), g.TokensIn)), Output: int64(g.TokensOut)}
 }
 
 // Noted returns the reservation with the usage of the current attempt that is known so far. It
@@ -85,6 +113,16 @@ func (r *Reservation) Noted(known budget.Amount) *Reservation {
 	return &noted
 }
 
+// generated does the same as Noted for a generation, and also counts its tokens.
+func (r *Reservation) generated(g Generation) *Reservation {
+	if r == nil || r.Held.Zero() {
+		return r
+	}
+	noted := r.Noted(r.Use(g))
+	noted.KnownTokens = tokensOf(g)
+	return noted
+}
+
 // Reserves reports whether the run holds a part of its budgets.
 func (r Run) Reserves() bool { return r.Reservation != nil && !r.Reservation.Held.Zero() }
 
@@ -93,6 +131,7 @@ func (r Run) Reserves() bool { return r.Reservation != nil && !r.Reservation.Hel
 func (r Reservation) charged() *Reservation {
 	used := r.Known.Within(r.Held)
 	r.Held, r.Known, r.Used = r.Held.Minus(used).Positive(), budget.Amount{}, r.Used.Plus(used)
+	r.KnownTokens, r.UsedTokens = usage.Tokens{}, r.UsedTokens.Plus(r.KnownTokens)
 	return &r
 }
 
@@ -117,19 +156,41 @@ func (d *draft) settleReservation(before State) {
 	}
 }
 
-// ledgerChange returns the change of a run's accounts; nil if they do not change.
-func ledgerChange(before, after *Reservation, now time.Time) *budget.Change {
-	if before == after {
+// ledgerChange returns the change of a run's accounts, with what it charges for the usage of the
+// tenant; nil if neither changes.
+func ledgerChange(before *Reservation, after Run, now time.Time) *budget.Change {
+	if before == after.Reservation {
 		return nil
 	}
 	var was, is Reservation
 	if before != nil {
 		was = *before
 	}
-	if after != nil {
-		is = *after
+	if after.Reservation != nil {
+		is = *after.Reservation
 	}
-	return budget.Between(is.Scopes, was.Held, was.Used, is.Held, is.Used, now, budget.OrStandard(is.Defaults))
+	change := budget.Between(is.Scopes, was.Held, was.Used, is.Held, is.Used, now, budget.OrStandard(is.Defaults))
+	charge := chargeOf(was, is, after, now)
+	if charge == nil {
+		return change
+	}
+	if change == nil {
+		change = &budget.Change{Scopes: is.Scopes, At: now, Defaults: budget.OrStandard(is.Defaults)}
+	}
+	change.Charge = charge
+	return change
+}
+
+// chargeOf returns what is charged between two reservations of an inference task; nil if nothing
+// is.
+func chargeOf(was, is Reservation, of Run, now time.Time) *usage.Charge {
+	used := is.Used.Minus(was.Used)
+	sum := usage.Sum{Tasks: used.Turns, Tokens: is.UsedTokens.Minus(was.UsedTokens), TimeMS: used.TimeMS, CostNano: used.CostNano}
+	work := of.Work.Inference
+	if work == nil || sum.Zero() {
+		return nil
+	}
+	return &usage.Charge{Model: work.Model, Key: cmp.Or(is.Key, of.CreatedBy.Subject), Session: work.SessionID, Sum: sum, At: now}
 }
 
 // checkScopes returns errScopes if the decision changes the accounts of a run.

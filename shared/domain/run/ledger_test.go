@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 )
 
 func anyAmount(t *rapid.T, name string) budget.Amount {
@@ -138,11 +139,13 @@ func TestUseOfAGeneration(t *testing.T) {
 		generation run.Generation
 		used, most budget.Amount
 	}{
-		"output":  {run.Reservation{OutputPrice: 2}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500, CostNano: 14}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 20}},
-		"both":    {run.Reservation{InputPrice: 500, OutputPrice: 1500}, answer, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 60_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
-		"free":    {run.Reservation{}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000}},
-		"nothing": {run.Reservation{InputPrice: 1}, run.Generation{TokensIn: 100, DecodeMS: 9}, budget.Amount{TimeMS: 9}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 100}},
-		"broken":  {run.Reservation{OutputPrice: 1}, run.Generation{TokensOut: 2}, budget.Amount{Turns: 1, Tokens: 2, CostNano: 2}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 10}},
+		"output":   {run.Reservation{OutputPrice: 2}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500, CostNano: 14}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 20}},
+		"both":     {run.Reservation{InputPrice: 500, OutputPrice: 1500}, answer, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 60_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
+		"cached":   {run.Reservation{InputPrice: 500, CachedPrice: new(int64(50)), OutputPrice: 1500}, run.Generation{TokensIn: 100, CachedTokens: 60, TokensOut: 7, DecodeMS: 1500, Finish: "stop"}, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 33_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
+		"too many": {run.Reservation{InputPrice: 500, CachedPrice: new(int64(0))}, run.Generation{TokensIn: 100, CachedTokens: 160, TokensOut: 7, Finish: "stop"}, budget.Amount{Turns: 1, Tokens: 107}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 50_000}},
+		"free":     {run.Reservation{}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000}},
+		"nothing":  {run.Reservation{InputPrice: 1}, run.Generation{TokensIn: 100, DecodeMS: 9}, budget.Amount{TimeMS: 9}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 100}},
+		"broken":   {run.Reservation{OutputPrice: 1}, run.Generation{TokensOut: 2}, budget.Amount{Turns: 1, Tokens: 2, CostNano: 2}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 10}},
 	} {
 		if got := row.of.Use(row.generation); got != row.used {
 			t.Errorf("%s: got use %+v, want %+v", name, got, row.used)
@@ -181,5 +184,51 @@ func TestTokensAreThoseOfTheStream(t *testing.T) {
 	want := run.Generation{Replica: "r1", TokensIn: 4, TokensOut: 9, DecodeMS: 20}
 	if got := stream.Merged(&engine); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestUsageFollowsTheLedger ends an inference task after a failed attempt. The charges of its
+// commits must add up to what its account has spent, and to the tokens of its answer.
+func TestUsageFollowsTheLedger(t *testing.T) {
+	t.Parallel()
+	first := fresh()
+	first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Workload: "completion", SessionID: "s", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
+	first.Policy.Retry.MaxAttempts = 3
+	first.Reservation = (run.Reservation{Scopes: []string{"tenant"}, Key: "alice", InputPrice: 10, CachedPrice: new(int64(1)), OutputPrice: 100}).Renewed(budget.Amount{Turns: 1, Tokens: 1000, TimeMS: 100_000, CostNano: 100_000})
+	r := run.New(first, epoch).Run
+	var sum usage.Sum
+	var spent budget.Amount
+	stream := &run.StreamEnd{Outcome: run.OutcomeSucceeded}
+	for _, fact := range []run.Fact{
+		run.Admitted{Pool: "pool0", Limit: 1},
+		run.WorkerContacted{Attempt: 1, WorkerID: "w", Started: true},
+		run.GenerationEnded{Attempt: 1, Fault: fault.New(fault.PoolUnavailable, "it failed"), Generation: &run.Generation{TokensIn: 50, DecodeMS: 7000}},
+		run.GenerationSettled{Attempt: 1},
+		run.Due{},
+		run.Admitted{Pool: "pool0", Limit: 1},
+		run.WorkerContacted{Attempt: 2, WorkerID: "w", Started: true},
+		run.GenerationEnded{Attempt: 2, Stream: stream, Generation: &run.Generation{TokensIn: 50, CachedTokens: 40, TokensOut: 3, DecodeMS: 20, Finish: "stop"}},
+		run.GenerationEnded{Attempt: 2, Stream: stream, Generation: &run.Generation{TokensIn: 50, CachedTokens: 40, TokensOut: 3, DecodeMS: 20, Finish: "stop"}},
+		run.GenerationSettled{Attempt: 2, Final: true},
+	} {
+		d, err := run.Decide(r, fact, epoch.Add(time.Minute))
+		if err != nil {
+			t.Fatalf("%T: %v", fact, err)
+		}
+		r = d.Run
+		if d.Ledger == nil {
+			continue
+		}
+		spent = spent.Plus(d.Ledger.Spend)
+		if c := d.Ledger.Charge; c != nil {
+			sum = sum.Plus(c.Sum)
+			if c.Model != "m" || c.Key != "alice" || c.Session != "s" || !c.At.Equal(epoch.Add(time.Minute)) {
+				t.Errorf("%T: got the charge %+v", fact, c)
+			}
+		}
+	}
+	want := usage.Sum{Tasks: 1, Tokens: usage.Tokens{Input: 50, Cached: 40, Output: 3}, TimeMS: 7020, CostNano: 10*10 + 40*1 + 3*100}
+	if sum != want || spent.Turns != want.Tasks || spent.CostNano != want.CostNano || spent.TimeMS != want.TimeMS || r.State != run.Completed {
+		t.Errorf("got the usage %+v and %+v spent in %s, want %+v", sum, spent, r.State, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -35,6 +36,14 @@ func (s *Store) CloseAccount(ctx context.Context, tenant, scope string, at time.
 	return s.call(context.Background(), "CloseAccount", "", true, func() error { return s.inner.CloseAccount(ctx, tenant, scope, at) })
 }
 
+// Usage implements port.UsageStore.
+func (s *Store) Usage(ctx context.Context, tenant, from, to string, sessions bool, after string, limit int) ([]usage.Entry, error) {
+	if tenant == "" || from == "" || to < from || limit <= 0 {
+		s.witness.report(fmt.Errorf("misuse: usage of the tenant %q from %q to %q, at most %d entries", tenant, from, to, limit))
+	}
+	return ask(s, "Usage", false, func() ([]usage.Entry, error) { return s.inner.Usage(ctx, tenant, from, to, sessions, after, limit) })
+}
+
 // balances checks that the ledger change is the difference between the two reservations.
 func balances(before, after *run.Reservation, c *budget.Change, misuse func(string, ...any)) {
 	var was, is run.Reservation
@@ -45,11 +54,19 @@ func balances(before, after *run.Reservation, c *budget.Change, misuse func(stri
 		is = *after
 	}
 	var held, used budget.Amount
+	var charge usage.Sum
 	if c != nil {
 		held, used = c.Hold.Minus(c.Release), c.Spend
+		if c.Charge != nil {
+			charge = c.Charge.Sum
+		}
 		if len(c.Scopes) != len(is.Scopes) || c.At.IsZero() {
 			misuse("with a ledger change of the accounts %q, want %q and a time", c.Scopes, is.Scopes)
 		}
+	}
+	if c != nil && c.Charge != nil && (charge.Tasks != used.Turns || charge.TimeMS != used.TimeMS || charge.CostNano != used.CostNano ||
+		was.UsedTokens.Plus(charge.Tokens) != is.UsedTokens) {
+		misuse("with the charge %+v, but a change of the accounts by %+v", charge, used)
 	}
 	if was.Held.Plus(held) != is.Held || was.Used.Plus(used) != is.Used {
 		misuse("with the ledger change %+v, but its reservation changes from %+v to %+v", c, was, is)
