@@ -65,6 +65,7 @@ func measurements() []measurement {
 		{"cancels", measureCancels},
 		{"firings", measureFirings},
 		{"lateness", measureLateness},
+		{"fan", measureFan},
 		{"admissions", measureAdmissions},
 		{"feed", measureFeed},
 		{"relay", measureRelay},

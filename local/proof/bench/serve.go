@@ -40,15 +40,20 @@ func serve(args []string) int {
 	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
 	engine := flags.String("engine", "", "address of an inference server with the protocol of llama-server")
 	small := flags.String("supervisor", "", "sortie-exec, which supervises programs; empty is this program")
+	takes := flags.Duration("takes", 0, "how long a function works before its callback")
+	folder := flags.String("dir", "", "the folder of the data, which stays; empty is a temporary one")
 	hooks := flags.Bool("hooks", false, "allow webhooks to receivers on loopback")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	dir, err := os.MkdirTemp("", "sortie-bench-")
-	if err != nil {
-		return failed(err)
+	dir := *folder
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "sortie-bench-"); err != nil {
+			return failed(err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	values := map[string]string{
 		"SORTIE_MAX_MACHINES": strconv.Itoa(*limit), "SORTIE_CANCEL_GRACE": grace.String(),
 		"SORTIE_QUEUE_LIMIT": strconv.Itoa(*queue),
@@ -80,7 +85,11 @@ func serve(args []string) int {
 		config.Runner = machines
 	case "function":
 		config.Starter = flymachines.Functions{Clock: clock.System{}, Programs: map[string]flymachines.Function{
-			"callback": func(_ context.Context, p flymachines.Program, _ io.Writer) int { callBack(p.Env); return 0 },
+			"callback": func(_ context.Context, p flymachines.Program, _ io.Writer) int {
+				pause(*takes)
+				callBack(p.Env)
+				return 0
+			},
 		}}
 		config.Images = map[string][]string{service.DefaultImage: {"callback"}}
 	default:
