@@ -19,7 +19,10 @@ import (
 )
 
 // responseNames maps the fields of tasks to the members of a response.
-var responseNames = map[string]string{"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "deadline_ms": "X-Deadline-Ms"}
+var responseNames = map[string]string{
+	"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "deadline_ms": "X-Deadline-Ms",
+	"reasoning_effort": "reasoning.effort", "response_format": "text.format", "response_format.json_schema": "text.format", "tools.function": "tools",
+}
 
 // responses serves the Responses API. A response is the answer of a task, and its id is derived
 // from the task's id.

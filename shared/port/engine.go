@@ -99,7 +99,9 @@ type Generation struct {
 	Seed *int64
 	// Temperature and TopP control the sampling; nil means the engine's default.
 	Temperature, TopP *float64
-	Limits            GenerationLimits
+	// Options are nil if the request has none.
+	Options *GenerationOptions
+	Limits  GenerationLimits
 }
 
 // GenerationLimits are the maximum times of a request; 0 means no limit.
@@ -109,20 +111,15 @@ type GenerationLimits struct {
 	First, Gap, Total time.Duration
 }
 
-// Message is one message of a conversation.
-type Message struct {
-	// Role is "system", "user" or "assistant".
-	Role    string
-	Content string
-}
-
 // Piece is a part of an answer: one or more tokens, as sent by the engine.
 type Piece struct {
-	// Text is valid UTF-8 and not empty.
+	// Text is valid UTF-8, and not empty unless the piece has Calls.
 	Text string
 	// Reasoning: the text belongs to the reasoning before the answer. The engine separates the
 	// two.
 	Reasoning bool
+	// Calls are parts of calls of tools, valid until the callback returns. Text is then empty.
+	Calls []ToolDelta
 }
 
 // FieldPrompt is the field of an InvalidParams fault for a prompt that is too long.
@@ -153,11 +150,13 @@ func (a EngineAnswer) Works() bool {
 type FinishReason string
 
 // FinishStop is the end of the text or a stop text. FinishLength is the limit of tokens or of
-// the context. FinishFilter is a filter of the engine that cut off the text.
+// the context. FinishFilter is a filter of the engine that cut off the text. FinishTools is a
+// call of a tool.
 const (
 	FinishStop   FinishReason = "stop"
 	FinishLength FinishReason = "length"
 	FinishFilter FinishReason = "content_filter"
+	FinishTools  FinishReason = "tool_calls"
 )
 
 // GenerationEnd is the engine's final event.

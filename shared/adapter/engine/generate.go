@@ -22,6 +22,8 @@ const largestEvent = 8 << 20
 type answer struct {
 	// text is the piece of the event that was read last. reasoning precedes it.
 	text, reasoning string
+	// calls are the parts of calls of tools in that event.
+	calls []port.ToolDelta
 	// pieces is the number of pieces with text.
 	pieces int
 	// finish is set by the final event; usage by the event that contains it.
@@ -118,7 +120,7 @@ func (s *generation) event(data string, failure error, each func(port.Piece) err
 		}
 		return true, unwrapEach(err)
 	}
-	if s.text != "" || s.reasoning != "" {
+	if s.text != "" || s.reasoning != "" || len(s.calls) > 0 {
 		s.watch.piece()
 	}
 	return s.done, nil
@@ -153,7 +155,7 @@ func unwrapEach(err error) error {
 
 // readEvent passes the pieces of an event to each.
 func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) error {
-	a.text, a.reasoning = "", ""
+	a.text, a.reasoning, a.calls = "", "", a.calls[:0]
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
@@ -175,6 +177,13 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 		if err := each(p); err != nil {
 			return eachError{err}
 		}
+	}
+	if len(a.calls) == 0 {
+		return nil
+	}
+	a.pieces++
+	if err := each(port.Piece{Calls: a.calls}); err != nil {
+		return eachError{err}
 	}
 	return nil
 }
@@ -204,6 +213,7 @@ var finishes = map[string]port.FinishReason{
 	"stop": port.FinishStop, "eos": port.FinishStop, "eos_token": port.FinishStop, "stop_sequence": port.FinishStop, "word": port.FinishStop,
 	"length": port.FinishLength, "limit": port.FinishLength,
 	"content_filter": port.FinishFilter,
+	"tool_calls":     port.FinishTools, "function_call": port.FinishTools,
 }
 
 // end sets the finish reason of the final event.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -11,6 +12,32 @@ import (
 // llamacpp is llama-server. While it loads, every path returns 503 "Loading model". It ignores
 // the name of the model. It keeps a request without a free slot without responding.
 type llamacpp struct{ openai }
+
+// generation renames the penalty. The effort is an argument of the template.
+func (llamacpp) generation(g port.Generation) (string, any, error) {
+	path, body := completionOf(g)
+	if g.Options == nil {
+		return path, body, nil
+	}
+	body.RepeatPenalty = g.Options.Sampling.RepetitionPenalty
+	if effort := g.Options.ReasoningEffort; effort != "" {
+		kwargs := map[string]any{}
+		if len(body.TemplateKwargs) > 0 {
+			if err := json.Unmarshal(body.TemplateKwargs, &kwargs); err != nil {
+				return "", nil, fault.Wrap(err, fault.Internal, "malformed arguments of the template")
+			}
+		}
+		if _, given := kwargs["reasoning_effort"]; !given {
+			kwargs["reasoning_effort"] = effort
+		}
+		if _, given := kwargs["enable_thinking"]; !given && effort == "none" {
+			kwargs["enable_thinking"] = false
+		}
+		body.TemplateKwargs, _ = json.Marshal(kwargs) //nolint:errchkjson // it comes from JSON
+	}
+	sent, err := withExtra(body, g.Options.Extra)
+	return path, sent, err
+}
 
 func (llamacpp) health() string { return "/health" }
 

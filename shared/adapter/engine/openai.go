@@ -19,25 +19,6 @@ const (
 // openai is the common part of llama-server and vLLM: OpenAI's paths and bodies.
 type openai struct{}
 
-// completion is the body of a request for a completion.
-type completion struct {
-	Model         string          `json:"model,omitempty"`
-	Prompt        string          `json:"prompt,omitempty"`
-	Messages      []openaiMessage `json:"messages,omitempty"`
-	MaxTokens     int             `json:"max_tokens"`
-	Stop          []string        `json:"stop,omitempty"`
-	Seed          *int64          `json:"seed,omitempty"`
-	Temperature   *float64        `json:"temperature,omitempty"`
-	TopP          *float64        `json:"top_p,omitempty"`
-	Stream        bool            `json:"stream"`
-	StreamOptions streamOptions   `json:"stream_options"`
-}
-
-type openaiMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
@@ -57,21 +38,6 @@ func (u openaiUsage) usage() port.Usage {
 	return usageOf(u.PromptTokens, u.CompletionTokens, cmp.Or(u.Details.ReasoningTokens, u.ReasoningTokens))
 }
 
-func (openai) generation(g port.Generation) (string, any, error) { //nolint:unparam // other dialects refuse some
-	body := completion{
-		Model: g.Model, Prompt: g.Prompt, MaxTokens: g.MaxTokens, Stop: g.Stop, Seed: g.Seed,
-		Temperature: g.Temperature, TopP: g.TopP, Stream: true, StreamOptions: streamOptions{IncludeUsage: true},
-	}
-	path := "/v1/completions"
-	if len(g.Messages) > 0 {
-		path = "/v1/chat/completions"
-	}
-	for _, m := range g.Messages {
-		body.Messages = append(body.Messages, openaiMessage(m))
-	}
-	return path, body, nil
-}
-
 // openaiEvent is an event of a completion's stream. Text belongs to a completion, Delta to a
 // conversation. llama-server and older versions of vLLM name the reasoning reasoning_content,
 // newer ones reasoning. Some versions send it under both names.
@@ -79,9 +45,10 @@ type openaiEvent struct {
 	Choices []struct {
 		Text  string `json:"text"`
 		Delta struct {
-			Content          string  `json:"content"`
-			ReasoningContent thought `json:"reasoning_content"`
-			Reasoning        thought `json:"reasoning"`
+			Content          string       `json:"content"`
+			ReasoningContent thought      `json:"reasoning_content"`
+			Reasoning        thought      `json:"reasoning"`
+			ToolCalls        []openaiCall `json:"tool_calls"`
 		} `json:"delta"`
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
@@ -119,6 +86,7 @@ func (openai) read(data []byte, a *answer) error {
 	if len(e.Choices) > 0 {
 		choice := e.Choices[0]
 		a.text = choice.Text + choice.Delta.Content
+		a.calls = deltasOf(choice.Delta.ToolCalls, a.calls)
 		a.reasoning = string(cmp.Or(choice.Delta.ReasoningContent, choice.Delta.Reasoning))
 		if choice.FinishReason != nil {
 			if err := a.end(*choice.FinishReason); err != nil {

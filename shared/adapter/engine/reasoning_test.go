@@ -2,7 +2,7 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
+	"reflect"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
@@ -30,7 +30,7 @@ func TestReasoningIsSeparated(t *testing.T) {
 			got = append(got, p)
 			return nil
 		})
-		if want := []port.Piece{{Text: "why", Reasoning: true}, {Text: "!", Reasoning: true}, {Text: "so"}}; err != nil || !slices.Equal(got, want) {
+		if want := []port.Piece{{Text: "why", Reasoning: true}, {Text: "!", Reasoning: true}, {Text: "so"}}; err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v (%v), want %+v", name, got, err, want)
 		}
 	}

@@ -23,6 +23,17 @@ type tgiParameters struct {
 	DoSample bool `json:"do_sample"`
 	// Details asks for the finish reason and the numbers of tokens.
 	Details bool `json:"details"`
+
+	Grammar           *tgiGrammar `json:"grammar,omitempty"`
+	FrequencyPenalty  *float64    `json:"frequency_penalty,omitempty"`
+	RepetitionPenalty *float64    `json:"repetition_penalty,omitempty"`
+	TopK              *int        `json:"top_k,omitempty"`
+}
+
+// tgiGrammar makes the answer match a JSON schema.
+type tgiGrammar struct {
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
 }
 
 func (tgi) generation(g port.Generation) (string, any, error) {
@@ -36,7 +47,21 @@ func (tgi) generation(g port.Generation) (string, any, error) {
 	if !p.DoSample {
 		p.Temperature = nil // TGI refuses 0
 	}
-	return "/generate_stream", map[string]any{"inputs": g.Prompt, "parameters": p}, nil
+	var sent any = p
+	if o := g.Options; o != nil {
+		p.FrequencyPenalty, p.RepetitionPenalty = o.Sampling.FrequencyPenalty, o.Sampling.RepetitionPenalty
+		if k := o.Sampling.TopK; k != nil && *k > 0 { // TGI refuses others, which mean all tokens
+			p.TopK = k
+		}
+		if o.Format.Type == port.FormatSchema {
+			p.Grammar = &tgiGrammar{"json", o.Format.Schema}
+		}
+		var err error
+		if sent, err = withExtra(p, o.Extra); err != nil {
+			return "", nil, err
+		}
+	}
+	return "/generate_stream", map[string]any{"inputs": g.Prompt, "parameters": sent}, nil
 }
 
 func (tgi) read(data []byte, a *answer) error {

@@ -13,6 +13,16 @@ import (
 // returns 500, and 503 at /health. A 503 of another path means that its queue is full.
 type vllm struct{ openai }
 
+func (vllm) generation(g port.Generation) (string, any, error) {
+	path, body := completionOf(g)
+	if g.Options == nil {
+		return path, body, nil
+	}
+	body.RepetitionPenalty, body.ReasoningEffort = g.Options.Sampling.RepetitionPenalty, g.Options.ReasoningEffort
+	sent, err := withExtra(body, g.Options.Extra)
+	return path, sent, err
+}
+
 func (vllm) health() string { return "/health" }
 
 func (vllm) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities, error) {

@@ -207,10 +207,11 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 	defer func() { e.leave(course, ended) }()
 	limits := newLimits(e.cfg.Clock, g.Limits)
 	end := port.GenerationEnd{Finish: port.FinishLength, Usage: port.Usage{TokensIn: in, Counted: true}}
-	words := newWords(prompt, g.Seed)
+	answer := sourceOf(prompt, g)
 	most := g.MaxTokens
-	if own := words.length(); g.OpenEnd && own < most {
-		most, end.Finish = own, port.FinishStop
+	reason, bounded := answer.finish()
+	if own := answer.length(); g.OpenEnd && own < most || bounded && own <= most {
+		most, end.Finish = own, reason
 	}
 	if strings.Contains(prompt, Reasoning) {
 		course.Reasons = most / 2
@@ -228,8 +229,8 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 		if err := limits.wait(ctx, pause); err != nil {
 			return port.GenerationEnd{}, err
 		}
-		word := words.next()
-		text.WriteString(word)
+		piece := answer.next()
+		text.WriteString(piece.Text)
 		end.TokensOut++
 		if stopped(text.String(), g.Stop) {
 			end.Finish = port.FinishStop
@@ -240,7 +241,8 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 			sent = 2
 		}
 		for range sent {
-			if err := each(port.Piece{Text: word, Reasoning: end.TokensOut <= course.Reasons}); err != nil {
+			piece.Reasoning = piece.Calls == nil && end.TokensOut <= course.Reasons
+			if err := each(piece); err != nil {
 				return port.GenerationEnd{}, err
 			}
 		}
@@ -281,6 +283,14 @@ func promptOf(g port.Generation) string {
 	var b strings.Builder
 	for _, m := range g.Messages {
 		fmt.Fprintf(&b, "[%s] %s\n", m.Role, m.Content)
+		for _, c := range m.ToolCalls {
+			fmt.Fprintf(&b, "[call] %s %s\n", c.Name, c.Arguments)
+		}
+	}
+	if o := g.Options; o != nil {
+		for _, t := range o.Tools {
+			fmt.Fprintf(&b, "[tool] %s %s %s\n", t.Name, t.Description, t.Parameters)
+		}
 	}
 	return b.String()
 }
@@ -310,9 +320,11 @@ func newWords(prompt string, seed *int64) *words {
 // length is the number of words of an answer without a limit: 32 to 95.
 func (w *words) length() int { return 32 + int(w.state[1])%64 }
 
-func (w *words) next() string {
+func (w *words) finish() (port.FinishReason, bool) { return port.FinishStop, false }
+
+func (w *words) next() port.Piece {
 	w.state = sha256.Sum256(w.state[:])
-	return vocabulary[int(w.state[0])%len(vocabulary)]
+	return port.Piece{Text: vocabulary[int(w.state[0])%len(vocabulary)]}
 }
 
 // Embed returns vectors of eight numbers that depend on the inputs.

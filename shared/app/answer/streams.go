@@ -70,7 +70,7 @@ func (s *Streams) Conclude(ctx context.Context, r run.Run, records ...inference.
 		last := &records[len(records)-1]
 		if last.Error != nil {
 			ended := *last.Error
-			ended.TokensOut = max(ended.TokensOut, state.Pieces)
+			ended.TokensOut = max(ended.TokensOut, state.Tokens(r.Work.Inference.MaxTokens))
 			last.Error = &ended
 		}
 		_, err = s.append(ctx, appendTarget{stream: inference.StreamOf(r.Tenant, r.TaskID), after: head.Newest, writer: writer}, state, records...)

@@ -3,6 +3,9 @@ package answer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +46,7 @@ type Writer struct {
 	pending         []inference.Record
 	pieces          int // pieces of the attempt, reasoning included
 	reasoningPieces int
+	calls           int // parts of calls of tools
 	firstAt         time.Time
 	writing         chan struct{} // closed when the goroutine of write ends; nil without one
 	closing         chan struct{} // closed by Flush
@@ -137,7 +141,7 @@ func (w *Writer) wake() {
 func (w *Writer) write() {
 	for {
 		w.mu.Lock()
-		records, pieces, now := w.pending, w.pieces, w.streams.clock.Now()
+		records, pieces, calls, now := w.pending, w.pieces, w.calls, w.streams.clock.Now()
 		w.pending = nil
 		// The first append of a part has no metrics, so that nothing delays it.
 		due := w.appends > 0 && (w.metricsAt.IsZero() || now.Sub(w.metricsAt) >= metricsEvery && len(records) > 0)
@@ -155,7 +159,7 @@ func (w *Writer) write() {
 		// A crash of the host loses at most the part of the answer after the last metrics.
 		w.to.relaxed = !due
 		err := w.append(w.ctx, records...)
-		switch hasPart := pieces > 0 || len(records) > 1 || records[0].Started == nil; {
+		switch hasPart := pieces+calls > 0 || len(records) > 1 || records[0].Started == nil; {
 		case err != nil:
 			w.fail(err)
 		case hasPart:
@@ -204,6 +208,9 @@ func (w *Writer) Piece(p port.Piece) error {
 	if w.pieces >= w.run.Work.Inference.MaxTokens { // a piece is at least one token
 		return ErrSpent
 	}
+	if len(p.Calls) > 0 {
+		return w.addCalls(p.Calls)
+	}
 	if w.firstAt.IsZero() {
 		w.firstAt = w.streams.clock.Now().UTC()
 	}
@@ -233,6 +240,41 @@ func (w *Writer) add(p port.Piece) {
 	}
 	*part(&r) = []string{p.Text}
 	w.pending = append(w.pending, r)
+}
+
+// callsPerToken is the most parts of calls that an engine may send for a token. Parsers of engines
+// split the text of a token.
+const callsPerToken = 4
+
+// addCalls adds parts of calls of tools. A first part without an id gets one, because clients need
+// it for their answer.
+func (w *Writer) addCalls(parts []port.ToolDelta) error {
+	if w.calls += len(parts); w.calls > callsPerToken*(w.run.Work.Inference.MaxTokens+1) {
+		return ErrSpent
+	}
+	if w.firstAt.IsZero() {
+		w.firstAt = w.streams.clock.Now().UTC()
+	}
+	parts = slices.Clone(parts)
+	for i, d := range parts {
+		if d.Name != "" && d.ID == "" {
+			parts[i].ID = fmt.Sprintf("call_%s_%d", strings.TrimPrefix(w.run.TaskID, "inf_"), d.Index)
+		}
+	}
+	if n := len(w.pending); n > 0 && w.pending[n-1].Calls != nil && callSize(w.pending[n-1].Calls)+callSize(parts) <= pieceBatch {
+		w.pending[n-1].Calls = append(w.pending[n-1].Calls, parts...)
+	} else {
+		w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Calls: parts})
+	}
+	w.wake()
+	return nil
+}
+
+func callSize(parts []port.ToolDelta) (n int) {
+	for _, d := range parts {
+		n += len(d.ID) + len(d.Name) + len(d.Arguments) + 32
+	}
+	return n
 }
 
 func size(texts []string) (n int) {
@@ -276,5 +318,10 @@ func (w *Writer) Close(ctx context.Context, last inference.Record) (inference.Re
 func (w *Writer) HasContent() bool { return w.state.HasContent() }
 
 // Produced returns the number of tokens of the answer: the count of the engine, but at least
-// one for each piece in the stream.
-func (w *Writer) Produced(counted int) int { return max(counted, w.state.Pieces) }
+// one for each piece in the stream. Without a count, each part of a call is a token too.
+func (w *Writer) Produced(counted int) int {
+	if counted == 0 {
+		return w.state.Tokens(w.run.Work.Inference.MaxTokens)
+	}
+	return max(counted, w.state.Pieces)
+}

@@ -317,7 +317,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	if in.Workload == port.WorkloadCompletion && in.MaxTokens > longest {
 		return run.Run{}, invalidParams(cmp.Or(in.MaxTokensField, "max_tokens"), "%d is out of range, the model %s has a context of %d tokens", in.MaxTokens, in.Model, longest)
 	}
-	if err := checkSeed(pool.Engine.Kind, in.Request.Seed); err != nil {
+	if err := checkEngine(pool.Engine.Kind, in.Request); err != nil {
 		return run.Run{}, err
 	}
 	prompt := in.Request.PromptTokens()
@@ -353,11 +353,12 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	return r, nil
 }
 
-// checkSeed returns the fault of a seed that the engine would replace.
-func checkSeed(kind platform.EngineKind, seed *int64) error {
+// checkEngine returns the fault of a feature that an engine does not have, or of a seed that it
+// would replace.
+func checkEngine(kind platform.EngineKind, q inference.Request) error {
 	least, most := kind.Seeds()
-	if seed != nil && (*seed < least || *seed > most) {
+	if seed := q.Seed; seed != nil && (*seed < least || *seed > most) {
 		return invalidParams("seed", "%d is out of range, the engine %s has seeds from %d to %d", *seed, kind, least, most)
 	}
-	return nil
+	return q.CheckEngine(kind)
 }

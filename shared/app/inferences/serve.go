@@ -277,7 +277,7 @@ func (t *serving) piece(p port.Piece) error {
 func (t *serving) generation(q *inference.Request, limits port.GenerationLimits) *port.Generation {
 	return &port.Generation{
 		Model: t.model(), OpenEnd: t.run.Work.Inference.OpenEnd, Prompt: q.Prompt, Messages: q.Messages, Stop: q.Stop, Seed: t.replica.Seed(q.Seed),
-		MaxTokens: q.Fitting(t.run.Work.Inference.MaxTokens, t.replica.Capabilities().ContextTokens), Temperature: q.Temperature, TopP: q.TopP, Limits: limits,
+		MaxTokens: q.Fitting(t.run.Work.Inference.MaxTokens, t.replica.Capabilities().ContextTokens), Temperature: q.Temperature, TopP: q.TopP, Options: q.Options, Limits: limits,
 	}
 }
 

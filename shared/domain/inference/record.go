@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // StreamPrefix is the prefix of the streams of tasks.
@@ -29,8 +30,8 @@ func Accepted(stream string) (at time.Time, ok bool) {
 	return parsed.Timestamp(), true
 }
 
-// Record is one record of a task's stream. One of its pointers, Tokens, Reasoning or Begun is
-// set.
+// Record is one record of a task's stream. One of its pointers, Tokens, Reasoning, Calls or Begun
+// is set.
 type Record struct {
 	// Attempt is the attempt of the writer; 0 if no dispatcher wrote the record.
 	Attempt int `json:"attempt,omitempty"`
@@ -43,6 +44,8 @@ type Record struct {
 	// Reasoning are pieces of the reasoning before the answer. They have their own indexes.
 	Reasoning []string `json:"reasoning,omitempty"`
 	First     int      `json:"first,omitempty"`
+	// Calls are parts of calls of tools.
+	Calls []port.ToolDelta `json:"calls,omitempty"`
 	// Metrics describe the task while it runs.
 	Metrics *Metrics `json:"metrics,omitempty"`
 	// Result is a result of an embedding or rerank.
@@ -121,8 +124,10 @@ type State struct {
 	// Attempt is the highest attempt that has written.
 	Attempt int `json:"attempt"`
 	// Pieces and Results count the pieces and results in the stream.
-	Pieces  int  `json:"pieces,omitempty"`
-	Results int  `json:"results,omitempty"`
+	Pieces  int `json:"pieces,omitempty"`
+	Results int `json:"results,omitempty"`
+	// Calls counts the parts of calls of tools. A token can make several of them.
+	Calls   int  `json:"calls,omitempty"`
 	Started bool `json:"started,omitempty"`
 	Ended   bool `json:"ended,omitempty"`
 }
@@ -131,6 +136,7 @@ type State struct {
 func (s State) After(r Record) State {
 	s.Attempt = max(s.Attempt, r.Attempt)
 	s.Pieces += len(r.Tokens) + len(r.Reasoning)
+	s.Calls += len(r.Calls)
 	if r.Result != nil {
 		s.Results++
 	}
@@ -141,7 +147,11 @@ func (s State) After(r Record) State {
 
 // HasContent reports whether readers may have seen a part of the answer. No other attempt may
 // follow then.
-func (s State) HasContent() bool { return s.Pieces+s.Results > 0 }
+func (s State) HasContent() bool { return s.Pieces+s.Results+s.Calls > 0 }
+
+// Tokens estimates the number of generated tokens in the stream, at most most: one for each piece
+// and each part of a call.
+func (s State) Tokens(most int) int { return min(s.Pieces+s.Calls, most) }
 
 // Event is an event of a stream for readers.
 type Event struct {
@@ -175,6 +185,7 @@ const (
 	NameStarted   = "started"
 	NameReasoning = "reasoning"
 	NameToken     = "token"
+	NameToolCall  = "tool_call"
 	NameResult    = "result"
 	NameMetrics   = "metrics"
 	NameEnd       = "end"
@@ -210,6 +221,9 @@ func (r Record) Events(position int64, after EventID) []Event {
 	}
 	for i, t := range r.Tokens {
 		add(NameToken, Token{T: t, I: r.First + i})
+	}
+	for _, c := range r.Calls {
+		add(NameToolCall, c)
 	}
 	return found
 }

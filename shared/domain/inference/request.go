@@ -41,6 +41,8 @@ type Request struct {
 	Seed        *int64   `json:"seed,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 	TopP        *float64 `json:"topP,omitempty"`
+	// Options are nil if the request has none.
+	Options *port.GenerationOptions `json:"options,omitempty"`
 	// Front is data that another API stores with its request for its answers. Engines do not
 	// get it.
 	Front json.RawMessage `json:"front,omitempty"`
@@ -51,21 +53,37 @@ type Request struct {
 func (q Request) PromptTokens() int { return (q.size() + 3) / 4 }
 
 // LongestPrompt returns an upper bound of the tokens that an engine can count for the prompt:
-// one token per byte, the query once for each document of a rerank, and a reserve for the
-// model's template around the messages.
+// one token per byte, the query once for each document of a rerank, four per byte of the options,
+// which templates indent, and a reserve for the model's template around the messages.
 func (q Request) LongestPrompt() int {
-	const template, each = 2048, 64
-	return q.size() + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input))*each + template
+	const template, each, indented = 2048, 64, 4
+	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input))*each + template
 }
 
 // size returns the size of the prompt in bytes.
 func (q Request) size() int {
-	size := len(q.Prompt) + len(q.Query)
+	size := len(q.Prompt) + len(q.Query) + sizeOf(q.Options)
 	for _, m := range q.Messages {
-		size += len(m.Role) + len(m.Content) + 8
+		size += len(m.Role) + len(m.Content) + len(m.ToolCallID) + len(m.Name) + 8
+		for _, c := range m.ToolCalls {
+			size += len(c.ID) + len(c.Name) + len(c.Arguments) + 32
+		}
 	}
 	for _, text := range q.Input {
 		size += len(text)
+	}
+	return size
+}
+
+// sizeOf returns the size of the options that are a part of the prompt, in bytes: tools, a schema
+// and the arguments of the template.
+func sizeOf(o *port.GenerationOptions) int {
+	if o == nil {
+		return 0
+	}
+	size := len(o.TemplateKwargs) + len(o.Format.Description) + len(o.Format.Schema)
+	for _, t := range o.Tools {
+		size += len(t.Name) + len(t.Description) + len(t.Parameters) + 32
 	}
 	return size
 }
@@ -111,6 +129,9 @@ func (q Request) Check(w port.Workload) error {
 	if q.Prompt != "" || len(q.Messages) > 0 {
 		return fault.Invalid("prompt", "%s has no prompt, want input", w)
 	}
+	if f := Features(q); len(f) > 0 {
+		return invalidParams(string(f[0]), "%s has no %s, want input", w, f[0])
+	}
 	return nil
 }
 
@@ -138,13 +159,8 @@ func (q Request) checkCompletion() error {
 			return fault.Invalid(fmt.Sprintf("stop.%d", i), "empty text or no UTF-8, want a text that ends the answer")
 		}
 	}
-	for i, m := range q.Messages {
-		if m.Role != "system" && m.Role != "user" && m.Role != "assistant" {
-			return fault.Invalid(fmt.Sprintf("messages.%d.role", i), "unknown role %.40q, want system, user or assistant", m.Role)
-		}
-		if !utf8.ValidString(m.Content) {
-			return fault.Invalid(fmt.Sprintf("messages.%d.content", i), "no UTF-8")
-		}
+	if err := checkMessages(q.Messages); err != nil {
+		return err
 	}
-	return nil
+	return q.checkOptions()
 }

@@ -1,17 +1,35 @@
 package inference
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// Part is a section of the answer, or of the reasoning before it.
+// Part is a section of the answer, of the reasoning before it, or a call of a tool.
 type Part struct {
+	// Text is the text, or the arguments of a call.
 	Text      string `json:"text"`
 	Reasoning bool   `json:"reasoning,omitempty"`
+	// Call is nil for a text.
+	Call *CallHead `json:"call,omitempty"`
+}
+
+// CallHead identifies a call of a tool. Index counts the calls of an answer from 0.
+type CallHead struct {
+	Index int    `json:"index"`
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+}
+
+// same reports whether two parts are equal.
+func (p Part) same(as Part) bool {
+	return p.Text == as.Text && p.Reasoning == as.Reasoning && (p.Call == nil) == (as.Call == nil) && (p.Call == nil || *p.Call == *as.Call)
 }
 
 // Parts are the parts of an answer, in order. The zero value is empty.
@@ -21,16 +39,36 @@ type Parts struct{ list []*growing }
 type growing struct {
 	text      strings.Builder
 	reasoning bool
+	call      *CallHead
 }
 
-// Add appends a piece to the last part, or starts a new part if the last one is of the other
+// Add appends a piece to the last part, or starts a new part if the last one is of another
 // kind. opens reports whether it started one.
 func (s *Parts) Add(piece string, reasoning bool) (opens bool) {
-	if opens = len(s.list) == 0 || s.list[len(s.list)-1].reasoning != reasoning; opens {
+	opens = len(s.list) == 0
+	if !opens {
+		last := s.list[len(s.list)-1]
+		opens = last.call != nil || last.reasoning != reasoning
+	}
+	if opens {
 		s.list = append(s.list, &growing{reasoning: reasoning})
 	}
 	s.list[len(s.list)-1].text.WriteString(piece)
 	return opens
+}
+
+// AddCall appends a part of a call to its call, or starts a new part. It returns the index of the
+// call's part.
+func (s *Parts) AddCall(d port.ToolDelta) (at int) {
+	at = slices.IndexFunc(s.list, func(p *growing) bool { return p.call != nil && p.call.Index == d.Index })
+	if at < 0 {
+		at = len(s.list)
+		s.list = append(s.list, &growing{call: &CallHead{Index: d.Index}})
+	}
+	p := s.list[at]
+	p.call.ID, p.call.Name = cmp.Or(p.call.ID, d.ID), cmp.Or(p.call.Name, d.Name)
+	p.text.WriteString(d.Arguments)
+	return at
 }
 
 // List returns the parts.
@@ -38,6 +76,19 @@ func (s *Parts) List() []Part {
 	found := make([]Part, len(s.list))
 	for i, p := range s.list {
 		found[i] = Part{Text: p.text.String(), Reasoning: p.reasoning}
+		if p.call != nil {
+			found[i].Call = new(*p.call)
+		}
+	}
+	return found
+}
+
+// Calls returns the calls of tools, in the order of their start.
+func (s *Parts) Calls() (found []port.ToolCall) {
+	for _, p := range s.list {
+		if p.call != nil {
+			found = append(found, port.ToolCall{ID: p.call.ID, Name: p.call.Name, Arguments: p.text.String()})
+		}
 	}
 	return found
 }
@@ -46,7 +97,7 @@ func (s *Parts) List() []Part {
 func (s *Parts) Joined(reasoning bool) string {
 	var text strings.Builder
 	for _, p := range s.list {
-		if p.reasoning == reasoning {
+		if p.call == nil && p.reasoning == reasoning {
 			text.WriteString(p.text.String())
 		}
 	}
@@ -64,13 +115,17 @@ func (t *Transcript) Add(r Record) {
 	for _, piece := range r.Tokens {
 		t.parts.Add(piece, false)
 	}
+	for _, d := range r.Calls {
+		t.parts.AddCall(d)
+	}
 }
 
 // transcript is the JSON content of the artifact.
 type transcript struct {
 	Text      string `json:"transcript"`
 	Reasoning string `json:"reasoning,omitempty"`
-	// Parts has all parts in order, if the reasoning is not entirely before the text.
+	// Parts has all parts in order, if there are calls of tools or the reasoning is not entirely
+	// before the text.
 	Parts []Part `json:"parts,omitempty"`
 }
 
@@ -79,13 +134,13 @@ func (t transcript) ordered() []Part {
 	if t.Parts != nil {
 		return t.Parts
 	}
-	return slices.DeleteFunc([]Part{{t.Reasoning, true}, {t.Text, false}}, func(p Part) bool { return p.Text == "" })
+	return slices.DeleteFunc([]Part{{Text: t.Reasoning, Reasoning: true}, {Text: t.Text}}, func(p Part) bool { return p.Text == "" })
 }
 
 // Content returns the content of the artifact.
 func (t *Transcript) Content() json.RawMessage {
 	is := transcript{Text: t.parts.Joined(false), Reasoning: t.parts.Joined(true)}
-	if parts := t.parts.List(); !slices.Equal(is.ordered(), parts) {
+	if parts := t.parts.List(); !slices.EqualFunc(is.ordered(), parts, Part.same) {
 		is.Parts = parts
 	}
 	content, _ := json.Marshal(is) //nolint:errchkjson // strings never fail
@@ -100,9 +155,13 @@ func ReadTranscript(from io.Reader, attempt int) (records []Record, err error) {
 		return nil, fmt.Errorf("malformed transcript: %w", err)
 	}
 	for _, p := range t.ordered() {
-		if p.Reasoning {
+		switch {
+		case p.Call != nil:
+			d := port.ToolDelta{Index: p.Call.Index, ID: p.Call.ID, Name: p.Call.Name, Arguments: p.Text}
+			records = append(records, Record{Attempt: attempt, Calls: []port.ToolDelta{d}})
+		case p.Reasoning:
 			records = append(records, Record{Attempt: attempt, Reasoning: []string{p.Text}})
-		} else {
+		default:
 			records = append(records, Record{Attempt: attempt, Tokens: []string{p.Text}})
 		}
 	}

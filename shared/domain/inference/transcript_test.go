@@ -6,12 +6,16 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestTranscriptKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	think, say := func(pieces ...string) inference.Record { return inference.Record{Attempt: 1, Reasoning: pieces} }, func(pieces ...string) inference.Record {
 		return inference.Record{Attempt: 1, Tokens: pieces}
+	}
+	call := func(index int, id, name, arguments string) inference.Record {
+		return inference.Record{Attempt: 1, Calls: []port.ToolDelta{{Index: index, ID: id, Name: name, Arguments: arguments}}}
 	}
 	for name, row := range map[string]struct {
 		records, want []inference.Record
@@ -30,6 +34,11 @@ func TestTranscriptKeepsTheOrder(t *testing.T) {
 			[]inference.Record{say("b"), think("c")},
 			[]inference.Record{say("b"), think("c")},
 			`{"transcript":"b","reasoning":"c","parts":[{"text":"b"},{"text":"c","reasoning":true}]}`,
+		},
+		"calls": {
+			[]inference.Record{say("a"), call(0, "c1", "f", "{"), call(1, "c2", "g", "{}"), call(0, "", "", "}")},
+			[]inference.Record{say("a"), call(0, "c1", "f", "{}"), call(1, "c2", "g", "{}")},
+			`{"transcript":"a","parts":[{"text":"a"},{"text":"{}","call":{"index":0,"id":"c1","name":"f"}},{"text":"{}","call":{"index":1,"id":"c2","name":"g"}}]}`,
 		},
 	} {
 		var of inference.Transcript

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/openai"
 )
 
 // NewTask converts a request for an inference task. The fault is DeadlineUnmet if deadline_ms
@@ -33,11 +35,8 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 	if task.Workload == "" {
 		task.Workload = port.WorkloadCompletion
 	}
-	for i, m := range in.Messages {
-		if m.Content == nil {
-			return task, fault.Invalid(fmt.Sprintf("messages.%d.content", i), "missing content, want a text")
-		}
-		task.Request.Messages = append(task.Request.Messages, port.Message{Role: m.Role, Content: *m.Content})
+	if err := readOptions(&task.Request, in); err != nil {
+		return task, err
 	}
 	switch {
 	case in.MaxTokens != nil && (*in.MaxTokens < 1 || *in.MaxTokens > inference.MaxTokens):
@@ -55,6 +54,27 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 	}
 	task.Within = time.Duration(valueOr(in.DeadlineMS, 0)) * time.Millisecond
 	return task, nil
+}
+
+// readOptions reads the messages and the members that a task shares with a chat completion.
+func readOptions(q *inference.Request, in contract.TaskRequest) error {
+	for i, m := range in.Messages {
+		at := fmt.Sprintf("messages.%d.", i)
+		calls, err := openai.ToolCalls(at+"tool_calls", m.ToolCalls)
+		if err != nil {
+			return err
+		}
+		if m.Content == nil && len(calls) == 0 {
+			return fault.Invalid(at+"content", "missing content, want a text")
+		}
+		q.Messages = append(q.Messages, port.Message{Role: m.Role, Content: valueOr(m.Content, ""), ToolCalls: calls, ToolCallID: m.ToolCallID, Name: m.Name})
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("cannot encode the request: %w", err)
+	}
+	q.Options, err = openai.Options(text, in.EngineOptions)
+	return err
 }
 
 // digestOf returns a digest that identifies the content of a request.
@@ -91,4 +111,13 @@ func inferenceDetails(r run.Run) *contract.InferenceDetails {
 		details.ReasoningTokens = g.ReasoningTokens
 	}
 	return details
+}
+
+// featuresOf returns the features of an engine.
+func featuresOf(e pools.Capability) contract.EngineFeatures {
+	is := contract.EngineFeatures{Deterministic: e.Deterministic, Request: []string{}, EngineOptions: append([]string{}, inference.EngineExtras(e.Engine)...)}
+	for _, f := range inference.EngineFeatures(e.Engine) {
+		is.Request = append(is.Request, string(f))
+	}
+	return is
 }

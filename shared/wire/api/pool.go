@@ -267,7 +267,7 @@ func Capabilities(engines []pools.Capability) contract.Capabilities {
 	for i, e := range engines {
 		found.Engines[i] = contract.EngineCapability{
 			Engine: string(e.Engine), CtxMax: e.ContextTokens, Concurrency: e.Concurrency, Models: e.Models, Pools: e.Pools,
-			Features: contract.EngineFeatures{Deterministic: e.Deterministic},
+			Features: featuresOf(e),
 		}
 		for _, w := range e.Workloads {
 			found.Engines[i].SupportedWorkloads = append(found.Engines[i].SupportedWorkloads, string(w))

@@ -1,5 +1,7 @@
 package contract
 
+import "encoding/json"
+
 // TaskRequest is the body of POST /v1/tasks. The contract of the data plane uses snake_case.
 type TaskRequest struct {
 	ModelRef  string `json:"model_ref"`
@@ -15,15 +17,30 @@ type TaskRequest struct {
 	Ctx      *int          `json:"ctx,omitempty"`
 	// MaxTokens is the maximum number of tokens to generate. ExpectedTokens is the number that
 	// the client expects.
-	MaxTokens             *int     `json:"max_tokens,omitempty"`
-	ExpectedTokens        *int     `json:"expected_tokens,omitempty"`
-	DeadlineMS            *int64   `json:"deadline_ms,omitempty"`
-	Priority              string   `json:"priority,omitempty"`
-	Stop                  []string `json:"stop,omitempty"`
-	Seed                  *Seed    `json:"seed,omitempty"`
-	Temperature           *float64 `json:"temperature,omitempty"`
-	TopP                  *float64 `json:"top_p,omitempty"`
-	SamplerProfileVersion string   `json:"sampler_profile_version,omitempty"`
+	MaxTokens      *int     `json:"max_tokens,omitempty"`
+	ExpectedTokens *int     `json:"expected_tokens,omitempty"`
+	DeadlineMS     *int64   `json:"deadline_ms,omitempty"`
+	Priority       string   `json:"priority,omitempty"`
+	Stop           []string `json:"stop,omitempty"`
+	Seed           *Seed    `json:"seed,omitempty"`
+	Temperature    *float64 `json:"temperature,omitempty"`
+	TopP           *float64 `json:"top_p,omitempty"`
+	// The following members are those of a chat completion.
+	Tools              json.RawMessage    `json:"tools,omitempty"`
+	ToolChoice         json.RawMessage    `json:"tool_choice,omitempty"`
+	ParallelToolCalls  *bool              `json:"parallel_tool_calls,omitempty"`
+	ResponseFormat     json.RawMessage    `json:"response_format,omitempty"`
+	FrequencyPenalty   *float64           `json:"frequency_penalty,omitempty"`
+	PresencePenalty    *float64           `json:"presence_penalty,omitempty"`
+	RepetitionPenalty  *float64           `json:"repetition_penalty,omitempty"`
+	MinP               *float64           `json:"min_p,omitempty"`
+	TopK               *int               `json:"top_k,omitempty"`
+	LogitBias          map[string]float64 `json:"logit_bias,omitempty"`
+	ReasoningEffort    string             `json:"reasoning_effort,omitempty"`
+	ChatTemplateKwargs json.RawMessage    `json:"chat_template_kwargs,omitempty"`
+	// EngineOptions are members of the engine's own request.
+	EngineOptions         map[string]json.RawMessage `json:"engine_options,omitempty"`
+	SamplerProfileVersion string                     `json:"sampler_profile_version,omitempty"`
 	// Labels are the labels of the run of the task.
 	Labels map[string]string `json:"labels,omitempty"`
 }
@@ -35,7 +52,12 @@ type Seed int64
 // TaskMessage is a message of a conversation. Content is nil only in a malformed request.
 type TaskMessage struct {
 	Role    string  `json:"role"`
-	Content *string `json:"content"`
+	Content *string `json:"content,omitempty"`
+	// ToolCalls are the calls of an assistant, in the form of a chat completion.
+	ToolCalls json.RawMessage `json:"tool_calls,omitempty"`
+	// ToolCallID is the call that a message of the role tool answers, Name the name of the tool.
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	Name       string `json:"name,omitempty"`
 }
 
 // TaskAccepted is the response of POST /v1/tasks.

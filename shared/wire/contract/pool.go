@@ -178,6 +178,10 @@ type EngineCapability struct {
 type EngineFeatures struct {
 	// Deterministic reports whether a pool generates the same tokens for the same seed.
 	Deterministic bool `json:"deterministic"`
+	// Request lists the optional members of requests that the engine has. EngineOptions lists the
+	// members of its own request that it gets unchanged.
+	Request       []string `json:"request"`
+	EngineOptions []string `json:"engine_options"`
 }
 
 // PoolList contains the pools, ordered by id.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // taskPrefix is the prefix of the ids of inference tasks.
@@ -43,6 +44,8 @@ func (a *Answer) Add(e inference.Event) {
 		a.parts.Add(data.T, false)
 	case inference.Reasoning:
 		a.parts.Add(data.T, true)
+	case port.ToolDelta:
+		a.parts.AddCall(data)
 	case *inference.Result:
 		a.results = append(a.results, *data)
 	case *inference.End:

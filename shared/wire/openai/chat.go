@@ -1,6 +1,9 @@
 package openai
 
-import "github.com/sortie-dev/sortie/shared/domain/inference"
+import (
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/port"
+)
 
 // Completion is a chat completion, a text completion, or a chunk of the stream of one.
 type Completion struct {
@@ -29,8 +32,10 @@ type Choice struct {
 type Message struct {
 	thoughts
 
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role string `json:"role"`
+	// Content is null for calls of tools without a text.
+	Content   *string    `json:"content"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	// Refusal is always null.
 	Refusal *string `json:"refusal"`
 }
@@ -39,8 +44,24 @@ type Message struct {
 type Delta struct {
 	thoughts
 
-	Role    string  `json:"role,omitempty"`
-	Content *string `json:"content,omitempty"`
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+}
+
+// ToolCall is a call of a tool, or a part of one in a stream. Index is set in streams alone; ID,
+// Type and the name are empty after the first part.
+type ToolCall struct {
+	Index    *int         `json:"index,omitempty"`
+	ID       string       `json:"id,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Function FunctionCall `json:"function"`
+}
+
+// FunctionCall is the name of a function and its arguments, the text of a JSON object.
+type FunctionCall struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
 }
 
 // thoughts contains the reasoning before an answer; empty if there is no reasoning. OpenAI's API
@@ -72,7 +93,13 @@ func (f Form) Completion(h Head, a *Answer) Completion {
 	choice := Choice{FinishReason: finish(a.End)}
 	if text := a.Text(); f.chat() {
 		reasoning := a.Reasoning()
-		choice.Message = &Message{Role: "assistant", Content: text, thoughts: thoughts{reasoning, reasoning}}
+		choice.Message = &Message{Role: "assistant", Content: &text, thoughts: thoughts{reasoning, reasoning}}
+		for _, call := range a.parts.Calls() {
+			choice.Message.ToolCalls = append(choice.Message.ToolCalls, ToolCall{ID: call.ID, Type: typeFunction, Function: FunctionCall{call.Name, call.Arguments}})
+		}
+		if text == "" && choice.Message.ToolCalls != nil {
+			choice.Message.Content = nil
+		}
 	} else {
 		choice.Text = &text
 	}
@@ -101,6 +128,10 @@ func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 		if c.form.chat() { // a text completion has no member for it
 			parts = append(c.begin(parts), c.thought(data.T))
 		}
+	case port.ToolDelta:
+		if c.form.chat() {
+			parts = append(c.begin(parts), c.call(data))
+		}
 	case *inference.End:
 		parts = append(c.begin(parts), c.part("", finish(data)))
 		if c.usage {
@@ -127,6 +158,17 @@ func (c *Chunks) begin(parts []Completion) []Completion {
 func (c *Chunks) thought(text string) Completion {
 	p := c.form.completion(c.head, c.form.chunk)
 	p.Choices = append(p.Choices, Choice{Delta: &Delta{thoughts: thoughts{text, text}}})
+	return p
+}
+
+// call returns a chunk with a part of a call.
+func (c *Chunks) call(d port.ToolDelta) Completion {
+	part := ToolCall{Index: &d.Index, ID: d.ID, Function: FunctionCall{d.Name, d.Arguments}}
+	if d.Name != "" || d.ID != "" {
+		part.Type = typeFunction
+	}
+	p := c.form.completion(c.head, c.form.chunk)
+	p.Choices = append(p.Choices, Choice{Delta: &Delta{ToolCalls: []ToolCall{part}}})
 	return p
 }
 

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"reflect"
@@ -13,20 +12,32 @@ import (
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // parse decodes a JSON object into the struct that v points to. It refuses members that the
 // struct does not have, except the ignored ones. Fault: InvalidRequest, with the field if one
 // member is at fault.
 func parse(body []byte, v any, ignored ...string) error {
+	members, err := membersIn(body)
+	if err != nil {
+		return err
+	}
+	return parseMembers(members, v, ignored...)
+}
+
+// membersIn returns the members of a JSON object.
+func membersIn(body []byte) (members map[string]json.RawMessage, err error) {
 	if !utf8.Valid(body) {
-		return fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
+		return nil, fault.New(fault.InvalidRequest, "invalid UTF-8 in the body")
 	}
-	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
-		return fault.New(fault.InvalidRequest, "malformed body, want a JSON object")
+		return nil, fault.New(fault.InvalidRequest, "malformed body, want a JSON object")
 	}
+	return members, nil
+}
+
+// parseMembers is parse for the members of an object.
+func parseMembers(members map[string]json.RawMessage, v any, ignored ...string) error {
 	known := slices.Concat(ignored, membersOf(reflect.TypeOf(v).Elem()))
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(known, name) {
@@ -40,7 +51,13 @@ func parse(body []byte, v any, ignored ...string) error {
 	}
 	err = json.Unmarshal(plain, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		field := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "sampling."), "choosing.")
+		field := wrong.Field
+		for _, embedded := range []string{"sampling.", "choosing.", "tuning.", "tools.", "chatOptions."} {
+			if rest, ok := strings.CutPrefix(field, embedded); ok {
+				field = rest
+				break
+			}
+		}
 		return fault.Invalid(field, "%s is of type %.40s, want %s", field, wrong.Value, fault.Kind(wrong.Type))
 	}
 	if err != nil {
@@ -100,17 +117,6 @@ func refuse(members ...member) error {
 	return nil
 }
 
-// noChoice returns an InvalidParams for the first member that requires a tool, or nil. Tools
-// are not supported.
-func noChoice(members ...member) error {
-	for _, m := range members {
-		if choice := string(m.value); filled(m.value) && choice != `"none"` && choice != `"auto"` {
-			return unsupported(m.name, "none or auto, because tools are not supported")
-		}
-	}
-	return nil
-}
-
 // member is a member of a request whose values are restricted.
 type member struct {
 	name  string
@@ -132,101 +138,4 @@ func texts(field string, value json.RawMessage) ([]string, error) {
 		return nil, fault.Invalid(field, "malformed %s, want a text or an array of texts; tokens are not supported", field)
 	}
 	return many, nil
-}
-
-// message is a message in the wire format.
-type message struct {
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	ToolCalls json.RawMessage `json:"tool_calls"`
-	Name      json.RawMessage `json:"name"`
-}
-
-// decodeEach decodes the array of messages in the member field into values of T. Fault:
-// InvalidRequest with the path of the element, such as messages.1.
-func decodeEach[T any](field string, value json.RawMessage) ([]T, error) {
-	var elements []json.RawMessage
-	if given(value) && json.Unmarshal(value, &elements) != nil {
-		return nil, fault.Invalid(field, "malformed %s, want an array of messages", field)
-	}
-	found := make([]T, len(elements))
-	for i, element := range elements {
-		at := fmt.Sprintf("%s.%d", field, i)
-		if !given(element) {
-			return nil, fault.Invalid(at, "%s is null, want a message", at)
-		}
-		err := json.Unmarshal(element, &found[i])
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			at += "." + strings.TrimPrefix(wrong.Field, "message.")
-			return nil, fault.Invalid(at, "%s is of type %.40s, want %s", at, wrong.Value, fault.Kind(wrong.Type))
-		}
-		if err != nil {
-			return nil, fault.Invalid(at, "malformed message, want an object")
-		}
-	}
-	return found, nil
-}
-
-// messages converts the messages of the member field. Faults: InvalidRequest and InvalidParams
-// with the path of the member.
-func messages(field string, in []message) ([]port.Message, error) {
-	found := make([]port.Message, len(in))
-	for i, m := range in {
-		var err error
-		if found[i], err = m.read(fmt.Sprintf("%s.%d.", field, i)); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-// read converts a message. at is the prefix of its members in faults, such as "messages.0.".
-// The role developer becomes system.
-func (m message) read(at string) (found port.Message, err error) {
-	switch found.Role = m.Role; m.Role {
-	case "system", "user", "assistant":
-	case "developer":
-		found.Role = "system"
-	default:
-		return found, fault.Invalid(at+"role", "unsupported role %.40q, want system, developer, user or assistant", m.Role)
-	}
-	if filled(m.Name) {
-		return found, unsupported(at+"name", "messages without names: models see the role alone")
-	}
-	if filled(m.ToolCalls) {
-		return found, unsupported(at+"tool_calls", "messages without calls of tools")
-	}
-	found.Content, err = contentOf(at+"content", m.Content)
-	return found, err
-}
-
-// contentOf decodes a string, or an array of text parts, which it joins with line breaks.
-func contentOf(field string, value json.RawMessage) (string, error) {
-	if !given(value) {
-		return "", fault.Invalid(field, "missing content, want a text")
-	}
-	var text string
-	if json.Unmarshal(value, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	}
-	if json.Unmarshal(value, &parts) != nil {
-		return "", fault.Invalid(field, "malformed content, want a text or an array of parts with a text")
-	}
-	all := make([]string, len(parts))
-	for i, p := range parts {
-		switch p.Type {
-		case "text", "input_text", "output_text":
-			if p.Text == nil {
-				return "", fault.Invalid(fmt.Sprintf("%s.%d.text", field, i), "missing text of a part of the content")
-			}
-			all[i] = *p.Text
-		default:
-			return "", unsupported(fmt.Sprintf("%s.%d.type", field, i), "parts with a text")
-		}
-	}
-	return strings.Join(all, "\n"), nil
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -93,18 +94,31 @@ func FaultOf(f inference.Failure) *fault.Fault {
 	return of
 }
 
+var toolMember = regexp.MustCompile(`^tools\.([0-9]+)\.function\.`)
+
 // Named returns the error with its param renamed. names maps fields of tasks to members of the
-// request's body. Only the part before the first dot is renamed.
+// request's body. Only the part before the first dot is renamed, or up to a later dot if names has
+// that.
 func (e Error) Named(names map[string]string) Error {
 	if e.Error.Param == nil {
 		return e
 	}
-	first, rest, below := strings.Cut(*e.Error.Param, ".")
-	if name, ok := names[first]; ok {
-		if below {
-			name += "." + rest
+	param := *e.Error.Param
+	if names["tools.function"] != "" { // the API has the members of the function in the tool
+		param = toolMember.ReplaceAllString(param, "tools.$1.")
+		e.Error.Param = &param
+	}
+	for head, tail := param, ""; ; {
+		if name, ok := names[head]; ok {
+			name += tail
+			e.Error.Param = &name
+			break
 		}
-		e.Error.Param = &name
+		dot := strings.LastIndex(head, ".")
+		if dot < 0 {
+			break
+		}
+		head, tail = head[:dot], head[dot:]+tail
 	}
 	return e
 }

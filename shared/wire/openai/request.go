@@ -40,14 +40,12 @@ type sampling struct {
 
 // choosing contains further members of chat completions and completions.
 type choosing struct {
-	MaxTokens        *int            `json:"max_tokens"`
-	N                *int            `json:"n"`
-	Stop             json.RawMessage `json:"stop"`
-	Seed             *int64          `json:"seed"`
-	Logprobs         json.RawMessage `json:"logprobs"`
-	LogitBias        json.RawMessage `json:"logit_bias"`
-	FrequencyPenalty json.RawMessage `json:"frequency_penalty"`
-	PresencePenalty  json.RawMessage `json:"presence_penalty"`
+	MaxTokens      *int            `json:"max_tokens"`
+	N              *int            `json:"n"`
+	Stop           json.RawMessage `json:"stop"`
+	Seed           *int64          `json:"seed"`
+	Logprobs       json.RawMessage `json:"logprobs"`
+	ResponseFormat *format         `json:"response_format"`
 }
 
 func (s sampling) request() Request {
@@ -57,20 +55,19 @@ func (s sampling) request() Request {
 	}
 }
 
-// apply sets the fields of q from the members. It refuses unsupported members with
+// apply sets the fields of q and o from the members. It refuses unsupported members with
 // InvalidParams, and an empty stop text with InvalidRequest.
-func (c choosing) apply(q *Request) (err error) {
+func (c choosing) apply(q *Request, o *port.GenerationOptions) (err error) {
 	if c.N != nil && *c.N != 1 {
 		return unsupported("n", "1")
 	}
-	err = refuse(
-		member{"logprobs", c.Logprobs}, member{"logit_bias", c.LogitBias},
-		member{"frequency_penalty", c.FrequencyPenalty}, member{"presence_penalty", c.PresencePenalty},
-	)
-	if err != nil {
+	if err := refuse(member{"logprobs", c.Logprobs}); err != nil {
 		return err
 	}
 	if q.MaxTokens, err = mostTokens("max_tokens", c.MaxTokens); err != nil {
+		return err
+	}
+	if o.Format, err = c.ResponseFormat.format("response_format"); err != nil {
 		return err
 	}
 	q.Ask.Seed = c.Seed
@@ -99,7 +96,7 @@ func mostTokens(field string, value *int) (int, error) {
 // names for accounting, and hints for speed.
 var ignoredInChats = []string{
 	"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction",
-	"parallel_tool_calls", "verbosity",
+	"verbosity",
 }
 
 // ParseChat decodes the body of POST /v1/chat/completions. Faults: InvalidRequest and
@@ -108,37 +105,41 @@ func ParseChat(body []byte) (Request, error) {
 	var in struct {
 		sampling
 		choosing
+		tuning
+		tools
+		chatOptions
+
 		Messages            json.RawMessage `json:"messages"`
 		MaxCompletionTokens *int            `json:"max_completion_tokens"`
 		TopLogprobs         json.RawMessage `json:"top_logprobs"`
-		Tools               json.RawMessage `json:"tools"`
 		Functions           json.RawMessage `json:"functions"`
 		Audio               json.RawMessage `json:"audio"`
 		WebSearchOptions    json.RawMessage `json:"web_search_options"`
-		ToolChoice          json.RawMessage `json:"tool_choice"`
 		FunctionCall        json.RawMessage `json:"function_call"`
-		ReasoningEffort     json.RawMessage `json:"reasoning_effort"`
 		Modalities          []string        `json:"modalities"`
-		ResponseFormat      *format         `json:"response_format"`
 	}
-	if err := parse(body, &in, ignoredInChats...); err != nil {
+	members, err := membersIn(body)
+	if err != nil {
+		return Request{}, err
+	}
+	options := port.GenerationOptions{Extra: takeExtras(members)}
+	if err := parseMembers(members, &in, ignoredInChats...); err != nil {
 		return Request{}, err
 	}
 	q := in.request()
-	if err := in.apply(&q); err != nil {
+	if err := in.choosing.apply(&q, &options); err != nil {
 		return q, err
 	}
-	err := refuse(
-		member{"top_logprobs", in.TopLogprobs}, member{"tools", in.Tools}, member{"functions", in.Functions}, member{"audio", in.Audio},
-		member{"web_search_options", in.WebSearchOptions}, member{"reasoning_effort", in.ReasoningEffort},
+	err = refuse(
+		member{"top_logprobs", in.TopLogprobs}, member{"functions", in.Functions}, member{"audio", in.Audio}, member{"web_search_options", in.WebSearchOptions},
 	)
-	if err == nil {
-		err = noChoice(member{"tool_choice", in.ToolChoice}, member{"function_call", in.FunctionCall})
-	}
 	if err != nil {
 		return q, err
 	}
-	if err := in.ResponseFormat.check("response_format"); err != nil {
+	if choice := string(in.FunctionCall); filled(in.FunctionCall) && choice != `"none"` && choice != `"auto"` {
+		return q, unsupported("function_call", "tool_choice, with tools in place of functions")
+	}
+	if err := in.tools.apply(&options); err != nil {
 		return q, err
 	}
 	if slices.ContainsFunc(in.Modalities, func(m string) bool { return m != "text" }) {
@@ -150,32 +151,23 @@ func ParseChat(body []byte) (Request, error) {
 		}
 		q.MaxTokensField = "max_completion_tokens"
 	}
-	list, err := decodeEach[message]("messages", in.Messages)
-	if err != nil {
-		return q, err
-	}
-	if len(list) == 0 {
-		return q, fault.Invalid("messages", "missing messages, want at least one")
-	}
-	q.Ask.Messages, err = messages("messages", list)
+	in.chatOptions.apply(&options)
+	options.Sampling = in.tuning.sampling()
+	q.Ask.Options = optionsOrNil(options)
+	q.Ask.Messages, err = messagesOf(in.Messages)
 	return q, err
 }
 
-// format is the requested format of an answer. Only the type "text" is supported.
-type format struct {
-	Type string `json:"type"`
-}
-
-func (f *format) check(field string) error {
-	switch {
-	case f == nil:
-		return nil
-	case f.Type == "":
-		return fault.Invalid(field+".type", "missing type, want text")
-	case f.Type != "text":
-		return unsupported(field+".type", "text")
+// messagesOf decodes the member messages.
+func messagesOf(value json.RawMessage) ([]port.Message, error) {
+	list, err := decodeEach[message]("messages", "message", value)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if len(list) == 0 {
+		return nil, fault.Invalid("messages", "missing messages, want at least one")
+	}
+	return messages("messages", list)
 }
 
 // completionTokens is the default of max_tokens of a text completion.
@@ -187,18 +179,27 @@ func ParseCompletion(body []byte) (Request, error) {
 	var in struct {
 		sampling
 		choosing
+		tuning
+
 		Prompt json.RawMessage `json:"prompt"`
 		BestOf *int            `json:"best_of"`
 		Echo   json.RawMessage `json:"echo"`
 		Suffix json.RawMessage `json:"suffix"`
 	}
-	if err := parse(body, &in, "user"); err != nil {
+	members, err := membersIn(body)
+	if err != nil {
+		return Request{}, err
+	}
+	options := port.GenerationOptions{Extra: takeExtras(members)}
+	if err := parseMembers(members, &in, "user"); err != nil {
 		return Request{}, err
 	}
 	q := in.request()
-	if err := in.apply(&q); err != nil {
+	if err := in.apply(&q, &options); err != nil {
 		return q, err
 	}
+	options.Sampling = in.tuning.sampling()
+	q.Ask.Options = optionsOrNil(options)
 	if in.BestOf != nil && *in.BestOf != 1 {
 		return q, unsupported("best_of", "1")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // responsePrefix is the prefix of the ids of responses. It replaces the prefix of the task's id.
@@ -36,8 +37,8 @@ type Response struct {
 	Store             bool               `json:"store"`
 	Temperature       *float64           `json:"temperature"`
 	Text              ResponseForm       `json:"text"`
-	ToolChoice        string             `json:"tool_choice"`
-	Tools             []struct{}         `json:"tools"`
+	ToolChoice        any                `json:"tool_choice"`
+	Tools             []ResponseTool     `json:"tools"`
 	TopP              *float64           `json:"top_p"`
 	Truncation        string             `json:"truncation"`
 	Usage             *ResponseUsage     `json:"usage"`
@@ -54,14 +55,50 @@ type IncompleteDetails struct {
 	Reason string `json:"reason"`
 }
 
-// ResponseForm is the member text of a response. Its format is always plain text.
+// ResponseForm is the member text of a response.
 type ResponseForm struct {
 	Format TextFormat `json:"format"`
 }
 
-// TextFormat is the format of a text. Its type is always "text".
+// TextFormat is the format of a text. Other members than Type belong to a JSON schema.
 type TextFormat struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// ResponseTool is a tool of a response.
+type ResponseTool struct {
 	Type string `json:"type"`
+	port.Tool
+}
+
+// withOptions sets the members about tools and the format.
+func (r *Response) withOptions(o *port.GenerationOptions) {
+	r.ToolChoice, r.Tools, r.Text = port.ToolsNone, []ResponseTool{}, ResponseForm{TextFormat{Type: port.FormatText}}
+	if o == nil {
+		return
+	}
+	if f := o.Format; f.Type != "" {
+		r.Text.Format = TextFormat(f)
+	}
+	for _, t := range o.Tools {
+		r.Tools = append(r.Tools, ResponseTool{typeFunction, t})
+	}
+	if len(r.Tools) == 0 {
+		return
+	}
+	r.ParallelToolCalls = o.ParallelToolCalls == nil || *o.ParallelToolCalls
+	switch choice := o.ToolChoice; choice.Mode {
+	case "":
+		r.ToolChoice = port.ToolsAuto
+	case port.ToolsFunction:
+		r.ToolChoice = map[string]string{"type": typeFunction, "name": choice.Function}
+	default:
+		r.ToolChoice = choice.Mode
+	}
 }
 
 // ResponseUsage is the number of tokens of the input and the output of a response.
@@ -109,12 +146,14 @@ func newResponse(r run.Run, status string) Response {
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
-	return Response{
+	is := Response{
 		ID: id(responsePrefix, r.TaskID), Object: "response", CreatedAt: r.CreatedAt.Unix(), Status: status, Background: o.Background,
 		Instructions: o.Instructions, MaxOutputTokens: o.MaxTokens, Metadata: metadata, Model: r.Work.Inference.Model, Output: []OutputItem{},
-		Store: !o.Unstored, Temperature: q.Temperature, Text: ResponseForm{TextFormat{"text"}}, ToolChoice: "none", Tools: []struct{}{}, TopP: q.TopP,
+		Store: !o.Unstored, Temperature: q.Temperature, TopP: q.TopP,
 		Truncation: "disabled",
 	}
+	is.withOptions(q.Options)
+	return is
 }
 
 // Waiting returns the response of a task that has not ended.

@@ -3,6 +3,7 @@ package openai
 import (
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // ResponseEvent is an event of the stream of a response. Its members depend on Type.
@@ -17,6 +18,8 @@ type ResponseEvent struct {
 	Part           *ContentPart `json:"part,omitempty"`
 	Delta          *string      `json:"delta,omitempty"`
 	Text           *string      `json:"text,omitempty"`
+	Name           string       `json:"name,omitempty"`
+	Arguments      *string      `json:"arguments,omitempty"`
 	Logprobs       *[]struct{}  `json:"logprobs,omitempty"`
 }
 
@@ -69,10 +72,25 @@ func (s *ResponseEvents) Add(e inference.Event) (made []ResponseEvent) {
 		return append(s.turn(), s.within(ResponseEvent{Type: "response.reasoning_text.delta", Delta: &data.T}))
 	case inference.Token:
 		return append(s.turn(), s.within(ResponseEvent{Type: "response.output_text.delta", Delta: &data.T, Logprobs: &[]struct{}{}}))
+	case port.ToolDelta:
+		return s.call(data)
 	case *inference.End, inference.Failure:
 		return s.end()
 	}
 	return nil
+}
+
+// call returns the events for a part of a call. Engines send the parts of one call after the other;
+// a part of an earlier call is in its item alone.
+func (s *ResponseEvents) call(d port.ToolDelta) []ResponseEvent {
+	made := s.turn()
+	items := s.answer.items(s.of.TaskID, statusInProgress)
+	if last := items[len(items)-1]; d.Arguments == "" || last.Type != itemCall || last.ID != itemID("fc_", s.of.TaskID, d.Index+1) {
+		return made
+	}
+	return append(made, s.event(ResponseEvent{
+		Type: "response.function_call_arguments.delta", ItemID: s.open, OutputIndex: new(s.items - 1), Delta: &d.Arguments,
+	}))
 }
 
 // turn returns the events that end the open item and begin the next one, if the last event
@@ -107,6 +125,10 @@ func (s *ResponseEvents) end() (made []ResponseEvent) {
 // beginItem returns the events that begin an item, and makes it the open item.
 func (s *ResponseEvents) beginItem(item OutputItem) []ResponseEvent {
 	s.items, s.open = s.items+1, item.ID
+	if item.Type == itemCall {
+		item.Arguments, item.Status = new(string), statusInProgress
+		return []ResponseEvent{s.event(ResponseEvent{Type: "response.output_item.added", OutputIndex: new(s.items - 1), Item: &item})}
+	}
 	empty := item.Content[0]
 	empty.Text, item.Content, item.Status = "", []ContentPart{}, statusInProgress
 	return []ResponseEvent{
@@ -117,6 +139,14 @@ func (s *ResponseEvents) beginItem(item OutputItem) []ResponseEvent {
 
 // endItem returns the events that end the open item. item is its final content.
 func (s *ResponseEvents) endItem(item OutputItem) []ResponseEvent {
+	if item.Type == itemCall {
+		return []ResponseEvent{
+			s.event(ResponseEvent{
+				Type: "response.function_call_arguments.done", ItemID: s.open, OutputIndex: new(s.items - 1), Name: item.Name, Arguments: item.Arguments,
+			}),
+			s.event(ResponseEvent{Type: "response.output_item.done", OutputIndex: new(s.items - 1), Item: &item}),
+		}
+	}
 	part := &item.Content[0]
 	done := ResponseEvent{Type: "response.output_text.done", Text: &part.Text, Logprobs: &[]struct{}{}}
 	if item.Type == itemReasoning {

@@ -8,21 +8,28 @@ import (
 
 // The types of items.
 const (
-	itemMessage   = "message"
-	itemReasoning = "reasoning"
+	itemMessage    = "message"
+	itemReasoning  = "reasoning"
+	itemCall       = "function_call"
+	itemCallOutput = "function_call_output"
 )
 
-// OutputItem is a part of a response: a message, or the reasoning before it.
+// OutputItem is a part of a response: a message, the reasoning before it, or a call of a function.
 type OutputItem struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"`
-	// Role is the role of a message; empty for a reasoning.
+	// Role is the role of a message; empty for others.
 	Role string `json:"role,omitempty"`
-	// Summary is empty for a reasoning, because Content has its whole text. It is nil for a
-	// message.
-	Summary []struct{}    `json:"summary,omitzero"`
-	Content []ContentPart `json:"content"`
+	// Summary is empty for a reasoning, because Content has its whole text. It is nil for
+	// others.
+	Summary []struct{} `json:"summary,omitzero"`
+	// Content is nil for a call.
+	Content []ContentPart `json:"content,omitzero"`
+	// CallID, Name and Arguments are set for a call alone.
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
 }
 
 // ContentPart is the text of an item. Annotations and Logprobs are nil for a reasoning.
@@ -43,10 +50,15 @@ func (a *Answer) items(taskID, last string) []OutputItem {
 	items := make([]OutputItem, len(parts))
 	messages, reasonings := 0, 0
 	for i, p := range parts {
-		if p.Reasoning {
+		switch {
+		case p.Call != nil:
+			items[i] = OutputItem{
+				ID: itemID("fc_", taskID, p.Call.Index+1), Type: itemCall, CallID: p.Call.ID, Name: p.Call.Name, Arguments: &p.Text,
+			}
+		case p.Reasoning:
 			reasonings++
 			items[i] = reasoningItem(itemID("rs_", taskID, reasonings), p.Text)
-		} else {
+		default:
 			messages++
 			items[i] = messageItem(itemID("msg_", taskID, messages), p.Text)
 		}

@@ -32,7 +32,7 @@ const (
 // ignoredInResponses are the members of a request that do not affect the usefulness of the
 // answer; see ignoredInChats.
 var ignoredInResponses = []string{
-	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "parallel_tool_calls",
+	"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
 	"max_tool_calls", "stream_options",
 }
 
@@ -40,6 +40,8 @@ var ignoredInResponses = []string{
 // with the field.
 func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 	var in struct {
+		tools
+
 		Model              string                     `json:"model"`
 		Temperature        *float64                   `json:"temperature"`
 		TopP               *float64                   `json:"top_p"`
@@ -52,13 +54,11 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 		Store              *bool                      `json:"store"`
 		Text               responseText               `json:"text"`
 		Truncation         *string                    `json:"truncation"`
-		Tools              json.RawMessage            `json:"tools"`
 		TopLogprobs        json.RawMessage            `json:"top_logprobs"`
 		PreviousResponseID json.RawMessage            `json:"previous_response_id"`
 		Conversation       json.RawMessage            `json:"conversation"`
 		Prompt             json.RawMessage            `json:"prompt"`
 		ContextManagement  json.RawMessage            `json:"context_management"`
-		ToolChoice         json.RawMessage            `json:"tool_choice"`
 		Include            json.RawMessage            `json:"include"`
 		Reasoning          map[string]json.RawMessage `json:"reasoning"`
 	}
@@ -69,15 +69,15 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 	q.Ask.Temperature, q.Ask.TopP = in.Temperature, in.TopP
 	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens, Unstored: in.Store != nil && !*in.Store}
 	err := refuse(
-		member{"tools", in.Tools}, member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
+		member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
 		member{"conversation", in.Conversation}, member{"prompt", in.Prompt}, member{"context_management", in.ContextManagement},
-		member{"include", in.Include}, member{"reasoning.effort", in.Reasoning["effort"]}, member{"reasoning.summary", in.Reasoning["summary"]},
+		member{"include", in.Include}, member{"reasoning.summary", in.Reasoning["summary"]},
 		member{"reasoning.generate_summary", in.Reasoning["generate_summary"]},
 	)
-	if err == nil {
-		err = noChoice(member{"tool_choice", in.ToolChoice})
-	}
 	if err != nil {
+		return q, o, err
+	}
+	if q.Ask.Options, err = responseOptions(in.tools, in.Text.Format, in.Reasoning["effort"]); err != nil {
 		return q, o, err
 	}
 	switch {
@@ -85,9 +85,6 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 		return q, o, unsupported("store", "true for a response in the background, because it is read later")
 	case in.Truncation != nil && *in.Truncation != "disabled":
 		return q, o, unsupported("truncation", "disabled")
-	}
-	if err := in.Text.Format.check("text.format"); err != nil {
-		return q, o, err
 	}
 	if err := checkMetadata(in.Metadata); err != nil {
 		return q, o, err
@@ -109,7 +106,7 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 
 // responseText is the member text of a request. Verbosity is ignored.
 type responseText struct {
-	Format    *format         `json:"format"`
+	Format    *responseFormat `json:"format"`
 	Verbosity json.RawMessage `json:"verbosity"`
 }
 
@@ -123,47 +120,4 @@ func checkMetadata(of map[string]string) error {
 		}
 	}
 	return nil
-}
-
-// inputOf decodes the member input: a string, which becomes a message of the user, or an array
-// of messages. It skips reasoning items. Faults: InvalidRequest and InvalidParams with the path.
-func inputOf(value json.RawMessage) ([]port.Message, error) {
-	var text string
-	if given(value) && json.Unmarshal(value, &text) == nil {
-		if text == "" {
-			return nil, fault.Invalid("input", "empty input, want a text or messages")
-		}
-		return []port.Message{{Role: "user", Content: text}}, nil
-	}
-	type item struct {
-		Type string `json:"type"`
-		message
-	}
-	var elements []json.RawMessage
-	if !given(value) || json.Unmarshal(value, &elements) != nil || len(elements) == 0 {
-		return nil, fault.Invalid("input", "missing or malformed input, want a text or an array of messages")
-	}
-	items, err := decodeEach[item]("input", value)
-	if err != nil {
-		return nil, err
-	}
-	var found []port.Message
-	for i, item := range items {
-		at := fmt.Sprintf("input.%d", i)
-		switch item.Type {
-		case "", itemMessage:
-			m, err := item.read(at + ".")
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, m)
-		case itemReasoning: // from an earlier response; models do not get it again
-		default:
-			return nil, unsupported(at+".type", "message or reasoning")
-		}
-	}
-	if len(found) == 0 {
-		return nil, fault.Invalid("input", "no message, want at least one")
-	}
-	return found, nil
 }

@@ -2729,6 +2729,18 @@ type ArtifactRequest struct {
 	Metadata map[string]any `json:"metadata,omitzero"`
 }
 
+// ChatToolChoice2Function is an object of the API.
+type ChatToolChoice2Function struct {
+	Name string `json:"name"`
+}
+
+// ChatToolChoice2 is an object of the API.
+type ChatToolChoice2 struct {
+	// Always function.
+	Type     string                  `json:"type"`
+	Function ChatToolChoice2Function `json:"function"`
+}
+
 // TaskRequest is an object of the API. An inference task. A completion has prompt or messages,
 // an embedding and a rerank have input.
 type TaskRequest struct {
@@ -2770,6 +2782,29 @@ type TaskRequest struct {
 	Seed        *int64   `json:"seed,omitzero"`
 	Temperature *float64 `json:"temperature,omitzero"`
 	TopP        *float64 `json:"top_p,omitzero"`
+	// Functions that the model can call.
+	Tools      []ChatTool `json:"tools,omitzero"`
+	ToolChoice any        `json:"tool_choice,omitzero"`
+	// Several calls in one answer.
+	ParallelToolCalls *bool         `json:"parallel_tool_calls,omitzero"`
+	ResponseFormat    *AnswerFormat `json:"response_format,omitzero"`
+	FrequencyPenalty  *float64      `json:"frequency_penalty,omitzero"`
+	PresencePenalty   *float64      `json:"presence_penalty,omitzero"`
+	// As of vLLM, llama-server and TGI.
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitzero"`
+	// As of vLLM and llama-server.
+	MinP *float64 `json:"min_p,omitzero"`
+	// As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+	TopK      *int64             `json:"top_k,omitzero"`
+	LogitBias map[string]float64 `json:"logit_bias,omitzero"`
+	// How much the model reasons. One of none, minimal, low, medium, high, xhigh; later servers
+	// may add values.
+	ReasoningEffort string `json:"reasoning_effort,omitzero"`
+	// Arguments of the model's template, such as enable_thinking.
+	ChatTemplateKwargs map[string]any `json:"chat_template_kwargs,omitzero"`
+	// Members of the engine's own request, which gets them unchanged. GET /v1/capabilities lists
+	// those of each engine as features.engine_options; others are refused.
+	EngineOptions map[string]any `json:"engine_options,omitzero"`
 	// Version of the sampling parameters; it is logged.
 	SamplerProfileVersion string `json:"sampler_profile_version,omitzero"`
 	// Labels of the run of the task, which lists, events and webhooks select.
@@ -2778,9 +2813,16 @@ type TaskRequest struct {
 
 // TaskMessage is an object of the API. A part of a conversation.
 type TaskMessage struct {
-	// One of system, user, assistant; later servers may add values.
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	// One of system, user, assistant, tool; later servers may add values.
+	Role string `json:"role"`
+	// Required unless there are tool_calls.
+	Content string `json:"content,omitzero"`
+	// The calls of an assistant.
+	ToolCalls []ChatToolCall `json:"tool_calls,omitzero"`
+	// The call that a message tool answers.
+	ToolCallID string `json:"tool_call_id,omitzero"`
+	// The name of the tool of a message tool; others have none.
+	Name string `json:"name,omitzero"`
 }
 
 // TaskAccepted is an object of the API. An accepted inference task.
@@ -2873,12 +2915,6 @@ type ChatRequestStreamOptions struct {
 	IncludeUsage *bool `json:"include_usage,omitzero"`
 }
 
-// ChatRequestResponseFormat is an object of the API. Only texts are supported.
-type ChatRequestResponseFormat struct {
-	// Always text.
-	Type string `json:"type"`
-}
-
 // ChatRequest is an object of the API. A conversation to answer. Members with "Not supported"
 // are accepted as far as they ask for nothing; others that are not listed are refused.
 type ChatRequest struct {
@@ -2894,14 +2930,51 @@ type ChatRequest struct {
 	// Only one choice is supported.
 	N *int64 `json:"n,omitzero"`
 	// Texts that end the answer.
-	Stop any    `json:"stop,omitzero"`
-	Seed *int64 `json:"seed,omitzero"`
-	// Not supported.
-	FrequencyPenalty *float64 `json:"frequency_penalty,omitzero"`
-	// Not supported.
-	PresencePenalty *float64 `json:"presence_penalty,omitzero"`
-	// Not supported.
-	LogitBias map[string]any `json:"logit_bias,omitzero"`
+	Stop             any           `json:"stop,omitzero"`
+	Seed             *int64        `json:"seed,omitzero"`
+	ResponseFormat   *AnswerFormat `json:"response_format,omitzero"`
+	FrequencyPenalty *float64      `json:"frequency_penalty,omitzero"`
+	PresencePenalty  *float64      `json:"presence_penalty,omitzero"`
+	// As of vLLM, llama-server and TGI.
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitzero"`
+	// As of vLLM and llama-server.
+	MinP *float64 `json:"min_p,omitzero"`
+	// As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+	TopK                       *int64             `json:"top_k,omitzero"`
+	LogitBias                  map[string]float64 `json:"logit_bias,omitzero"`
+	AddGenerationPrompt        any                `json:"add_generation_prompt,omitzero"`
+	AddSpecialTokens           any                `json:"add_special_tokens,omitzero"`
+	AllowedTokenIDs            any                `json:"allowed_token_ids,omitzero"`
+	BadWords                   any                `json:"bad_words,omitzero"`
+	CachePrompt                any                `json:"cache_prompt,omitzero"`
+	ContinueFinalMessage       any                `json:"continue_final_message,omitzero"`
+	DryAllowedLength           any                `json:"dry_allowed_length,omitzero"`
+	DryBase                    any                `json:"dry_base,omitzero"`
+	DryMultiplier              any                `json:"dry_multiplier,omitzero"`
+	DryPenaltyLastN            any                `json:"dry_penalty_last_n,omitzero"`
+	DrySequenceBreakers        any                `json:"dry_sequence_breakers,omitzero"`
+	DynatempExponent           any                `json:"dynatemp_exponent,omitzero"`
+	DynatempRange              any                `json:"dynatemp_range,omitzero"`
+	Grammar                    any                `json:"grammar,omitzero"`
+	IgnoreEos                  any                `json:"ignore_eos,omitzero"`
+	IncludeStopStrInOutput     any                `json:"include_stop_str_in_output,omitzero"`
+	LengthPenalty              any                `json:"length_penalty,omitzero"`
+	MinTokens                  any                `json:"min_tokens,omitzero"`
+	Mirostat                   any                `json:"mirostat,omitzero"`
+	MirostatEta                any                `json:"mirostat_eta,omitzero"`
+	MirostatTau                any                `json:"mirostat_tau,omitzero"`
+	RepeatLastN                any                `json:"repeat_last_n,omitzero"`
+	Samplers                   any                `json:"samplers,omitzero"`
+	SkipSpecialTokens          any                `json:"skip_special_tokens,omitzero"`
+	SpacesBetweenSpecialTokens any                `json:"spaces_between_special_tokens,omitzero"`
+	StopTokenIDs               any                `json:"stop_token_ids,omitzero"`
+	StructuredOutputs          any                `json:"structured_outputs,omitzero"`
+	TopNSigma                  any                `json:"top_n_sigma,omitzero"`
+	Truncate                   any                `json:"truncate,omitzero"`
+	TypicalP                   any                `json:"typical_p,omitzero"`
+	Watermark                  any                `json:"watermark,omitzero"`
+	XtcProbability             any                `json:"xtc_probability,omitzero"`
+	XtcThreshold               any                `json:"xtc_threshold,omitzero"`
 	// Ignored.
 	User any `json:"user,omitzero"`
 	// Overrides max_tokens.
@@ -2911,8 +2984,11 @@ type ChatRequest struct {
 	Logprobs *bool `json:"logprobs,omitzero"`
 	// Not supported.
 	TopLogprobs *int64 `json:"top_logprobs,omitzero"`
-	// Not supported.
-	Tools []map[string]any `json:"tools,omitzero"`
+	// Functions that the model can call.
+	Tools      []ChatTool `json:"tools,omitzero"`
+	ToolChoice any        `json:"tool_choice,omitzero"`
+	// Several calls in one answer.
+	ParallelToolCalls *bool `json:"parallel_tool_calls,omitzero"`
 	// Not supported.
 	Functions []map[string]any `json:"functions,omitzero"`
 	// Not supported.
@@ -2921,8 +2997,6 @@ type ChatRequest struct {
 	WebSearchOptions map[string]any `json:"web_search_options,omitzero"`
 	// Only texts are supported.
 	Modalities []string `json:"modalities,omitzero"`
-	// Only texts are supported.
-	ResponseFormat *ChatRequestResponseFormat `json:"response_format,omitzero"`
 	// Ignored.
 	Metadata any `json:"metadata,omitzero"`
 	// Ignored.
@@ -2937,16 +3011,14 @@ type ChatRequest struct {
 	PromptCacheRetention any `json:"prompt_cache_retention,omitzero"`
 	// Ignored.
 	Prediction any `json:"prediction,omitzero"`
-	// Ignored.
-	ParallelToolCalls any `json:"parallel_tool_calls,omitzero"`
-	// Tools are not supported, so a request cannot demand one. One of none, auto; later servers
-	// may add values.
-	ToolChoice *string `json:"tool_choice,omitzero"`
 	// Functions are not supported, so a request cannot demand one. One of none, auto; later
 	// servers may add values.
 	FunctionCall *string `json:"function_call,omitzero"`
-	// Not supported.
+	// How much the model reasons. One of , none, minimal, low, medium, high, xhigh; later servers
+	// may add values.
 	ReasoningEffort *string `json:"reasoning_effort,omitzero"`
+	// Arguments of the model's template, such as enable_thinking.
+	ChatTemplateKwargs map[string]any `json:"chat_template_kwargs,omitzero"`
 	// Ignored.
 	Verbosity any `json:"verbosity,omitzero"`
 }
@@ -2954,17 +3026,67 @@ type ChatRequest struct {
 // ChatMessage is an object of the API. A part of a conversation. The texts of several parts are
 // joined by line breaks.
 type ChatMessage struct {
-	// One of system, developer, user, assistant; later servers may add values.
-	Role    string `json:"role"`
-	Content any    `json:"content"`
-	// Not supported.
+	// One of system, developer, user, assistant, tool; later servers may add values.
+	Role string `json:"role"`
+	// Required unless there are tool_calls.
+	Content any `json:"content,omitzero"`
+	// The name of the tool of a message tool; others have none.
 	Name *string `json:"name,omitzero"`
-	// Not supported.
-	ToolCalls []map[string]any `json:"tool_calls,omitzero"`
+	// The calls of an assistant.
+	ToolCalls []ChatToolCall `json:"tool_calls,omitzero"`
+	// The call that a message tool answers.
+	ToolCallID *string `json:"tool_call_id,omitzero"`
 	// The reasoning of an earlier answer, which models do not get again.
 	ReasoningContent *string `json:"reasoning_content,omitzero"`
 	// The same as reasoning_content.
 	Reasoning *string `json:"reasoning,omitzero"`
+}
+
+// ChatToolFunction is an object of the API.
+type ChatToolFunction struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitzero"`
+	Parameters  map[string]any `json:"parameters,omitzero"`
+	// The arguments match parameters, if the engine can enforce it.
+	Strict *bool `json:"strict,omitzero"`
+}
+
+// ChatTool is an object of the API. A function that a model can call.
+type ChatTool struct {
+	// Always function.
+	Type     string           `json:"type"`
+	Function ChatToolFunction `json:"function"`
+}
+
+// ChatToolCallFunction is an object of the API.
+type ChatToolCallFunction struct {
+	Name string `json:"name"`
+	// The text of a JSON object.
+	Arguments string `json:"arguments"`
+}
+
+// ChatToolCall is an object of the API. A call of a function by a model.
+type ChatToolCall struct {
+	ID string `json:"id"`
+	// Always function.
+	Type     string               `json:"type"`
+	Function ChatToolCallFunction `json:"function"`
+}
+
+// AnswerFormatJSONSchema is an object of the API. Required for json_schema.
+type AnswerFormatJSONSchema struct {
+	Name        string         `json:"name,omitzero"`
+	Description string         `json:"description,omitzero"`
+	Schema      map[string]any `json:"schema"`
+	Strict      *bool          `json:"strict,omitzero"`
+}
+
+// AnswerFormat is an object of the API. The format of an answer. The engine enforces it.
+type AnswerFormat struct {
+	// One of text, json_object, json_schema; later servers may add values.
+	Type string `json:"type"`
+	// Required for json_schema.
+	JSONSchema *AnswerFormatJSONSchema `json:"json_schema,omitzero"`
 }
 
 // CompletionRequestStreamOptions is an object of the API.
@@ -2988,14 +3110,51 @@ type CompletionRequest struct {
 	// Only one choice is supported.
 	N *int64 `json:"n,omitzero"`
 	// Texts that end the answer.
-	Stop any    `json:"stop,omitzero"`
-	Seed *int64 `json:"seed,omitzero"`
-	// Not supported.
-	FrequencyPenalty *float64 `json:"frequency_penalty,omitzero"`
-	// Not supported.
-	PresencePenalty *float64 `json:"presence_penalty,omitzero"`
-	// Not supported.
-	LogitBias map[string]any `json:"logit_bias,omitzero"`
+	Stop             any           `json:"stop,omitzero"`
+	Seed             *int64        `json:"seed,omitzero"`
+	ResponseFormat   *AnswerFormat `json:"response_format,omitzero"`
+	FrequencyPenalty *float64      `json:"frequency_penalty,omitzero"`
+	PresencePenalty  *float64      `json:"presence_penalty,omitzero"`
+	// As of vLLM, llama-server and TGI.
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitzero"`
+	// As of vLLM and llama-server.
+	MinP *float64 `json:"min_p,omitzero"`
+	// As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+	TopK                       *int64             `json:"top_k,omitzero"`
+	LogitBias                  map[string]float64 `json:"logit_bias,omitzero"`
+	AddGenerationPrompt        any                `json:"add_generation_prompt,omitzero"`
+	AddSpecialTokens           any                `json:"add_special_tokens,omitzero"`
+	AllowedTokenIDs            any                `json:"allowed_token_ids,omitzero"`
+	BadWords                   any                `json:"bad_words,omitzero"`
+	CachePrompt                any                `json:"cache_prompt,omitzero"`
+	ContinueFinalMessage       any                `json:"continue_final_message,omitzero"`
+	DryAllowedLength           any                `json:"dry_allowed_length,omitzero"`
+	DryBase                    any                `json:"dry_base,omitzero"`
+	DryMultiplier              any                `json:"dry_multiplier,omitzero"`
+	DryPenaltyLastN            any                `json:"dry_penalty_last_n,omitzero"`
+	DrySequenceBreakers        any                `json:"dry_sequence_breakers,omitzero"`
+	DynatempExponent           any                `json:"dynatemp_exponent,omitzero"`
+	DynatempRange              any                `json:"dynatemp_range,omitzero"`
+	Grammar                    any                `json:"grammar,omitzero"`
+	IgnoreEos                  any                `json:"ignore_eos,omitzero"`
+	IncludeStopStrInOutput     any                `json:"include_stop_str_in_output,omitzero"`
+	LengthPenalty              any                `json:"length_penalty,omitzero"`
+	MinTokens                  any                `json:"min_tokens,omitzero"`
+	Mirostat                   any                `json:"mirostat,omitzero"`
+	MirostatEta                any                `json:"mirostat_eta,omitzero"`
+	MirostatTau                any                `json:"mirostat_tau,omitzero"`
+	RepeatLastN                any                `json:"repeat_last_n,omitzero"`
+	Samplers                   any                `json:"samplers,omitzero"`
+	SkipSpecialTokens          any                `json:"skip_special_tokens,omitzero"`
+	SpacesBetweenSpecialTokens any                `json:"spaces_between_special_tokens,omitzero"`
+	StopTokenIDs               any                `json:"stop_token_ids,omitzero"`
+	StructuredOutputs          any                `json:"structured_outputs,omitzero"`
+	TopNSigma                  any                `json:"top_n_sigma,omitzero"`
+	Truncate                   any                `json:"truncate,omitzero"`
+	TypicalP                   any                `json:"typical_p,omitzero"`
+	Watermark                  any                `json:"watermark,omitzero"`
+	XtcProbability             any                `json:"xtc_probability,omitzero"`
+	XtcThreshold               any                `json:"xtc_threshold,omitzero"`
 	// Ignored.
 	User any `json:"user,omitzero"`
 	// The text.
@@ -3027,8 +3186,10 @@ type EmbeddingRequest struct {
 // ChatCompletionChoicesItemMessage is an object of the API.
 type ChatCompletionChoicesItemMessage struct {
 	// Always assistant.
-	Role    string `json:"role"`
-	Content string `json:"content"`
+	Role string `json:"role"`
+	// Null beside tool_calls.
+	Content   *string        `json:"content"`
+	ToolCalls []ChatToolCall `json:"tool_calls,omitzero"`
 	// The reasoning before the answer, if the engine separates it.
 	ReasoningContent string `json:"reasoning_content,omitzero"`
 	// The same as reasoning_content, as vLLM calls it.
@@ -3042,7 +3203,7 @@ type ChatCompletionChoicesItem struct {
 	Index    int64                            `json:"index"`
 	Message  ChatCompletionChoicesItemMessage `json:"message"`
 	Logprobs map[string]any                   `json:"logprobs"`
-	// One of stop, length, content_filter; later servers may add values.
+	// One of stop, length, content_filter, tool_calls; later servers may add values.
 	FinishReason string `json:"finish_reason"`
 }
 
@@ -3136,19 +3297,22 @@ type ServedModel struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-// ResponseRequestTextFormat is an object of the API.
-type ResponseRequestTextFormat struct {
-	// Always text.
-	Type string `json:"type"`
-}
-
-// ResponseRequestText is an object of the API. Only texts are supported.
+// ResponseRequestText is an object of the API.
 type ResponseRequestText struct {
-	Format *ResponseRequestTextFormat `json:"format,omitzero"`
+	Format *ResponseFormat `json:"format,omitzero"`
 }
 
-// ResponseRequestReasoning is an object of the API. Not supported.
+// ResponseToolChoice2 is an object of the API.
+type ResponseToolChoice2 struct {
+	// Always function.
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
+// ResponseRequestReasoning is an object of the API. Only effort is supported.
 type ResponseRequestReasoning struct {
+	// How much the model reasons. One of , none, minimal, low, medium, high, xhigh; later servers
+	// may add values.
 	Effort          *string `json:"effort,omitzero"`
 	Summary         *string `json:"summary,omitzero"`
 	GenerateSummary *string `json:"generate_summary,omitzero"`
@@ -3177,13 +3341,12 @@ type ResponseRequest struct {
 	Metadata map[string]string `json:"metadata,omitzero"`
 	// With false only the caller reads the response, while it comes: it has no transcript, and its
 	// id is unknown. Refused with background.
-	Store *bool `json:"store,omitzero"`
-	// Only texts are supported.
-	Text *ResponseRequestText `json:"text,omitzero"`
+	Store *bool                `json:"store,omitzero"`
+	Text  *ResponseRequestText `json:"text,omitzero"`
 	// Only disabled is supported.
 	Truncation *string `json:"truncation,omitzero"`
-	// Not supported.
-	Tools []map[string]any `json:"tools,omitzero"`
+	// Functions that the model can call.
+	Tools []ResponseTool `json:"tools,omitzero"`
 	// Not supported.
 	TopLogprobs *int64 `json:"top_logprobs,omitzero"`
 	// Not supported.
@@ -3204,12 +3367,10 @@ type ResponseRequest struct {
 	PromptCacheKey any `json:"prompt_cache_key,omitzero"`
 	// Ignored.
 	PromptCacheRetention any `json:"prompt_cache_retention,omitzero"`
-	// Ignored.
-	ParallelToolCalls any `json:"parallel_tool_calls,omitzero"`
-	// Tools are not supported, so a request cannot demand one. One of none, auto; later servers
-	// may add values.
-	ToolChoice *string `json:"tool_choice,omitzero"`
-	// Not supported.
+	// Several calls in one answer.
+	ParallelToolCalls *bool `json:"parallel_tool_calls,omitzero"`
+	ToolChoice        any   `json:"tool_choice,omitzero"`
+	// Only effort is supported.
 	Reasoning *ResponseRequestReasoning `json:"reasoning,omitzero"`
 	// Ignored.
 	MaxToolCalls any `json:"max_tool_calls,omitzero"`
@@ -3242,15 +3403,9 @@ type ResponseIncompleteDetails struct {
 	Reason string `json:"reason"`
 }
 
-// ResponseTextFormat is an object of the API.
-type ResponseTextFormat struct {
-	// Always text.
-	Type string `json:"type"`
-}
-
 // ResponseText is an object of the API.
 type ResponseText struct {
-	Format ResponseTextFormat `json:"format"`
+	Format ResponseFormat `json:"format"`
 }
 
 // ResponseUsageInputTokensDetails is an object of the API.
@@ -3292,20 +3447,62 @@ type Response struct {
 	MaxOutputTokens   *int64                     `json:"max_output_tokens"`
 	Metadata          map[string]string          `json:"metadata"`
 	Model             string                     `json:"model"`
-	// The reasoning, if the engine separates it, and the message.
-	Output            []any        `json:"output"`
-	ParallelToolCalls bool         `json:"parallel_tool_calls"`
-	Store             bool         `json:"store"`
-	Temperature       *float64     `json:"temperature"`
-	Text              ResponseText `json:"text"`
-	// Always none.
-	ToolChoice string           `json:"tool_choice"`
-	Tools      []map[string]any `json:"tools"`
-	TopP       *float64         `json:"top_p"`
+	// The reasoning, if the engine separates it, the message, and calls of functions.
+	Output            []any          `json:"output"`
+	ParallelToolCalls bool           `json:"parallel_tool_calls"`
+	Store             bool           `json:"store"`
+	Temperature       *float64       `json:"temperature"`
+	Text              ResponseText   `json:"text"`
+	ToolChoice        any            `json:"tool_choice"`
+	Tools             []ResponseTool `json:"tools"`
+	TopP              *float64       `json:"top_p"`
 	// Always disabled.
 	Truncation string `json:"truncation"`
 	// Tokens of the request and of the answer; null before the end.
 	Usage *ResponseUsage `json:"usage"`
+}
+
+// ResponseFormat is an object of the API. The format of a text. The engine enforces it.
+type ResponseFormat struct {
+	// One of text, json_object, json_schema; later servers may add values.
+	Type        string `json:"type"`
+	Name        string `json:"name,omitzero"`
+	Description string `json:"description,omitzero"`
+	// Required for json_schema.
+	Schema map[string]any `json:"schema,omitzero"`
+	Strict *bool          `json:"strict,omitzero"`
+}
+
+// ResponseTool is an object of the API. A function that a model can call.
+type ResponseTool struct {
+	// Always function.
+	Type        string         `json:"type"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitzero"`
+	Parameters  map[string]any `json:"parameters,omitzero"`
+	Strict      *bool          `json:"strict,omitzero"`
+}
+
+// ResponseCall is an object of the API. A call of a function by a model.
+type ResponseCall struct {
+	ID string `json:"id,omitzero"`
+	// Always function_call.
+	Type string `json:"type"`
+	// One of in_progress, completed, incomplete; later servers may add values.
+	Status string `json:"status,omitzero"`
+	CallID string `json:"call_id"`
+	Name   string `json:"name"`
+	// The text of a JSON object.
+	Arguments string `json:"arguments"`
+}
+
+// ResponseCallOutput is an object of the API. The result of a call.
+type ResponseCallOutput struct {
+	ID string `json:"id,omitzero"`
+	// Always function_call_output.
+	Type   string `json:"type"`
+	CallID string `json:"call_id"`
+	Output any    `json:"output"`
 }
 
 // ResponseReasoningContentItem is an object of the API.
@@ -3906,6 +4103,11 @@ type Capabilities struct {
 type EngineCapabilityFeatures struct {
 	// A pool generates the same tokens for the same seed.
 	Deterministic bool `json:"deterministic"`
+	// The optional members of requests that the engine has, such as tools. Others are refused with
+	// their name.
+	Request []string `json:"request"`
+	// The members of the engine's own request that it gets unchanged.
+	EngineOptions []string `json:"engine_options"`
 }
 
 // EngineCapability is an object of the API. What the pools of an engine can do together.

@@ -18,6 +18,9 @@ __all__ = [
     "ActivityFailure",
     "ActivitySlot",
     "ActivityWork",
+    "AnswerFormat",
+    "AnswerFormatJsonSchema",
+    "AnswerSchema",
     "Artifact",
     "ArtifactCreated",
     "ArtifactList",
@@ -45,8 +48,13 @@ __all__ = [
     "ChatMessage",
     "ChatMessageContentItem",
     "ChatRequest",
-    "ChatRequestResponseFormat",
     "ChatRequestStreamOptions",
+    "ChatTool",
+    "ChatToolCall",
+    "ChatToolCallFunction",
+    "ChatToolChoice",
+    "ChatToolChoiceFunction",
+    "ChatToolFunction",
     "ChildCounts",
     "ChildState",
     "CloudEvent",
@@ -64,6 +72,7 @@ __all__ = [
     "EngineCapability",
     "EngineCapabilityFeatures",
     "EngineKind",
+    "EngineOption",
     "Event",
     "EventActor",
     "EventCursor",
@@ -149,6 +158,7 @@ __all__ = [
     "Labels",
     "LogAnswer",
     "LogLine",
+    "LogitBias",
     "MachineReport",
     "MachineReportAnswer",
     "MachineReportAnswerMachinesItem",
@@ -212,7 +222,11 @@ __all__ = [
     "ReplayTarget1",
     "ReplayTarget2",
     "Response",
+    "ResponseCall",
+    "ResponseCallOutput",
+    "ResponseCallOutputOutputItem",
     "ResponseError",
+    "ResponseFormat",
     "ResponseIncompleteDetails",
     "ResponseMessage",
     "ResponseMessageContentItem",
@@ -223,9 +237,9 @@ __all__ = [
     "ResponseRequest",
     "ResponseRequestReasoning",
     "ResponseRequestText",
-    "ResponseRequestTextFormat",
     "ResponseText",
-    "ResponseTextFormat",
+    "ResponseTool",
+    "ResponseToolChoice",
     "ResponseUsage",
     "ResponseUsageInputTokensDetails",
     "ResponseUsageOutputTokensDetails",
@@ -447,6 +461,22 @@ JobExitCode: TypeAlias = int
 
 #: The id of an event of a stream.
 TaskEventId: TypeAlias = str
+
+#: Whether the model calls tools.
+ChatToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ChatToolChoice", None]
+
+#: A JSON schema with at most 32 levels. A `$ref` must point into it: nothing is fetched.
+AnswerSchema: TypeAlias = "dict[str, Any]"
+
+#: Values that are added to the logits of tokens, by the id of the token.
+LogitBias: TypeAlias = Union[dict[str, float], None]
+
+#: A member of the engine's own request, which gets it unchanged. `GET /v1/capabilities` lists
+#: those of each engine as `features.engine_options`; other engines refuse it.
+EngineOption: TypeAlias = Any
+
+#: Whether the model calls tools.
+ResponseToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ResponseToolChoice", None]
 
 #: An inference server. `mock` is for tests and for development.
 EngineKind: TypeAlias = Union[Literal["llamacpp", "vllm", "tgi", "triton", "mock"], str]
@@ -4039,6 +4069,28 @@ class TaskRequest(Object):
     seed: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+    #: Functions that the model can call.
+    tools: list[ChatTool] | None = None
+    tool_choice: ChatToolChoice | None = None
+    #: Several calls in one answer.
+    parallel_tool_calls: bool | None = None
+    response_format: AnswerFormat | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    #: As of vLLM, llama-server and TGI.
+    repetition_penalty: float | None = None
+    #: As of vLLM and llama-server.
+    min_p: float | None = None
+    #: As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+    top_k: int | None = None
+    logit_bias: LogitBias | None = None
+    #: How much the model reasons.
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | str | None = None
+    #: Arguments of the model's template, such as `enable_thinking`.
+    chat_template_kwargs: dict[str, Any] | None = None
+    #: Members of the engine's own request, which gets them unchanged. `GET /v1/capabilities` lists
+    #: those of each engine as `features.engine_options`; others are refused.
+    engine_options: dict[str, Any] | None = None
     #: Version of the sampling parameters; it is logged.
     sampler_profile_version: str | None = None
     #: Labels of the run of the task, which lists, events and webhooks select.
@@ -4049,8 +4101,15 @@ class TaskRequest(Object):
 class TaskMessage(Object):
     """A part of a conversation."""
 
-    role: Literal["system", "user", "assistant"] | str
-    content: str
+    role: Literal["system", "user", "assistant", "tool"] | str
+    #: Required unless there are `tool_calls`.
+    content: str | None = None
+    #: The calls of an assistant.
+    tool_calls: list[ChatToolCall] | None = None
+    #: The call that a message `tool` answers.
+    tool_call_id: str | None = None
+    #: The name of the tool of a message `tool`; others have none.
+    name: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4171,13 +4230,6 @@ class ChatRequestStreamOptions(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatRequestResponseFormat(Object):
-    """Only texts are supported."""
-
-    type: Literal["text"] = "text"
-
-
-@dataclass(frozen=True, kw_only=True)
 class ChatRequest(Object):
     """A conversation to answer.
 
@@ -4200,12 +4252,49 @@ class ChatRequest(Object):
     #: Texts that end the answer.
     stop: str | list[str] | None = None
     seed: int | None = None
-    #: Not supported.
+    response_format: AnswerFormat | None = None
     frequency_penalty: float | None = None
-    #: Not supported.
     presence_penalty: float | None = None
-    #: Not supported.
-    logit_bias: dict[str, Any] | None = None
+    #: As of vLLM, llama-server and TGI.
+    repetition_penalty: float | None = None
+    #: As of vLLM and llama-server.
+    min_p: float | None = None
+    #: As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+    top_k: int | None = None
+    logit_bias: LogitBias | None = None
+    add_generation_prompt: EngineOption | None = None
+    add_special_tokens: EngineOption | None = None
+    allowed_token_ids: EngineOption | None = None
+    bad_words: EngineOption | None = None
+    cache_prompt: EngineOption | None = None
+    continue_final_message: EngineOption | None = None
+    dry_allowed_length: EngineOption | None = None
+    dry_base: EngineOption | None = None
+    dry_multiplier: EngineOption | None = None
+    dry_penalty_last_n: EngineOption | None = None
+    dry_sequence_breakers: EngineOption | None = None
+    dynatemp_exponent: EngineOption | None = None
+    dynatemp_range: EngineOption | None = None
+    grammar: EngineOption | None = None
+    ignore_eos: EngineOption | None = None
+    include_stop_str_in_output: EngineOption | None = None
+    length_penalty: EngineOption | None = None
+    min_tokens: EngineOption | None = None
+    mirostat: EngineOption | None = None
+    mirostat_eta: EngineOption | None = None
+    mirostat_tau: EngineOption | None = None
+    repeat_last_n: EngineOption | None = None
+    samplers: EngineOption | None = None
+    skip_special_tokens: EngineOption | None = None
+    spaces_between_special_tokens: EngineOption | None = None
+    stop_token_ids: EngineOption | None = None
+    structured_outputs: EngineOption | None = None
+    top_n_sigma: EngineOption | None = None
+    truncate: EngineOption | None = None
+    typical_p: EngineOption | None = None
+    watermark: EngineOption | None = None
+    xtc_probability: EngineOption | None = None
+    xtc_threshold: EngineOption | None = None
     #: Ignored.
     user: Any = None
     #: Overrides `max_tokens`.
@@ -4214,8 +4303,11 @@ class ChatRequest(Object):
     logprobs: bool | None = None
     #: Not supported.
     top_logprobs: int | None = None
-    #: Not supported.
-    tools: list[dict[str, Any]] | None = None
+    #: Functions that the model can call.
+    tools: list[ChatTool] | None = None
+    tool_choice: ChatToolChoice | None = None
+    #: Several calls in one answer.
+    parallel_tool_calls: bool | None = None
     #: Not supported.
     functions: list[dict[str, Any]] | None = None
     #: Not supported.
@@ -4224,8 +4316,6 @@ class ChatRequest(Object):
     web_search_options: dict[str, Any] | None = None
     #: Only texts are supported.
     modalities: list[Literal["text"]] | None = None
-    #: Only texts are supported.
-    response_format: ChatRequestResponseFormat | None = None
     #: Ignored.
     metadata: Any = None
     #: Ignored.
@@ -4240,14 +4330,12 @@ class ChatRequest(Object):
     prompt_cache_retention: Any = None
     #: Ignored.
     prediction: Any = None
-    #: Ignored.
-    parallel_tool_calls: Any = None
-    #: Tools are not supported, so a request cannot demand one.
-    tool_choice: Literal["none", "auto"] | str | None = None
     #: Functions are not supported, so a request cannot demand one.
     function_call: Literal["none", "auto"] | str | None = None
-    #: Not supported.
-    reasoning_effort: str | None = None
+    #: How much the model reasons.
+    reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] | str | None = None
+    #: Arguments of the model's template, such as `enable_thinking`.
+    chat_template_kwargs: dict[str, Any] | None = None
     #: Ignored.
     verbosity: Any = None
 
@@ -4267,16 +4355,93 @@ class ChatMessage(Object):
     The texts of several parts are joined by line breaks.
     """
 
-    role: Literal["system", "developer", "user", "assistant"] | str
-    content: str | list[ChatMessageContentItem]
-    #: Not supported.
+    role: Literal["system", "developer", "user", "assistant", "tool"] | str
+    #: Required unless there are `tool_calls`.
+    content: str | list[ChatMessageContentItem] | None = None
+    #: The name of the tool of a message `tool`; others have none.
     name: str | None = None
-    #: Not supported.
-    tool_calls: list[dict[str, Any]] | None = None
+    #: The calls of an assistant.
+    tool_calls: list[ChatToolCall] | None = None
+    #: The call that a message `tool` answers.
+    tool_call_id: str | None = None
     #: The reasoning of an earlier answer, which models do not get again.
     reasoning_content: str | None = None
     #: The same as `reasoning_content`.
     reasoning: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatToolFunction(Object):
+    """ChatToolFunction."""
+
+    name: str
+    description: str | None = None
+    parameters: AnswerSchema | None = None
+    #: The arguments match `parameters`, if the engine can enforce it.
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatTool(Object):
+    """A function that a model can call."""
+
+    function: ChatToolFunction
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatToolChoiceFunction(Object):
+    """ChatToolChoiceFunction."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatToolChoice(Object):
+    """ChatToolChoice."""
+
+    function: ChatToolChoiceFunction
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatToolCallFunction(Object):
+    """ChatToolCallFunction."""
+
+    name: str
+    #: The text of a JSON object.
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatToolCall(Object):
+    """A call of a function by a model."""
+
+    id: str
+    function: ChatToolCallFunction
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFormatJsonSchema(Object):
+    """Required for `json_schema`."""
+
+    schema: AnswerSchema
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFormat(Object):
+    """The format of an answer.
+
+    The engine enforces it.
+    """
+
+    type: Literal["text", "json_object", "json_schema"] | str
+    #: Required for `json_schema`.
+    json_schema: AnswerFormatJsonSchema | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4311,12 +4476,49 @@ class CompletionRequest(Object):
     #: Texts that end the answer.
     stop: str | list[str] | None = None
     seed: int | None = None
-    #: Not supported.
+    response_format: AnswerFormat | None = None
     frequency_penalty: float | None = None
-    #: Not supported.
     presence_penalty: float | None = None
-    #: Not supported.
-    logit_bias: dict[str, Any] | None = None
+    #: As of vLLM, llama-server and TGI.
+    repetition_penalty: float | None = None
+    #: As of vLLM and llama-server.
+    min_p: float | None = None
+    #: As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+    top_k: int | None = None
+    logit_bias: LogitBias | None = None
+    add_generation_prompt: EngineOption | None = None
+    add_special_tokens: EngineOption | None = None
+    allowed_token_ids: EngineOption | None = None
+    bad_words: EngineOption | None = None
+    cache_prompt: EngineOption | None = None
+    continue_final_message: EngineOption | None = None
+    dry_allowed_length: EngineOption | None = None
+    dry_base: EngineOption | None = None
+    dry_multiplier: EngineOption | None = None
+    dry_penalty_last_n: EngineOption | None = None
+    dry_sequence_breakers: EngineOption | None = None
+    dynatemp_exponent: EngineOption | None = None
+    dynatemp_range: EngineOption | None = None
+    grammar: EngineOption | None = None
+    ignore_eos: EngineOption | None = None
+    include_stop_str_in_output: EngineOption | None = None
+    length_penalty: EngineOption | None = None
+    min_tokens: EngineOption | None = None
+    mirostat: EngineOption | None = None
+    mirostat_eta: EngineOption | None = None
+    mirostat_tau: EngineOption | None = None
+    repeat_last_n: EngineOption | None = None
+    samplers: EngineOption | None = None
+    skip_special_tokens: EngineOption | None = None
+    spaces_between_special_tokens: EngineOption | None = None
+    stop_token_ids: EngineOption | None = None
+    structured_outputs: EngineOption | None = None
+    top_n_sigma: EngineOption | None = None
+    truncate: EngineOption | None = None
+    typical_p: EngineOption | None = None
+    watermark: EngineOption | None = None
+    xtc_probability: EngineOption | None = None
+    xtc_threshold: EngineOption | None = None
     #: Ignored.
     user: Any = None
     #: Not supported.
@@ -4349,9 +4551,11 @@ class EmbeddingRequest(Object):
 class ChatCompletionChoicesItemMessage(Object):
     """ChatCompletionChoicesItemMessage."""
 
-    content: str
+    #: Null beside `tool_calls`.
+    content: str | None
     refusal: str | None
     role: Literal["assistant"] = "assistant"
+    tool_calls: list[ChatToolCall] | None = None
     #: The reasoning before the answer, if the engine separates it.
     reasoning_content: str | None = None
     #: The same as `reasoning_content`, as vLLM calls it.
@@ -4364,7 +4568,7 @@ class ChatCompletionChoicesItem(Object):
 
     message: ChatCompletionChoicesItemMessage
     logprobs: dict[str, Any] | None
-    finish_reason: Literal["stop", "length", "content_filter"] | str
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | str
     index: Literal[0] = 0
 
 
@@ -4469,24 +4673,18 @@ class ServedModel(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResponseRequestTextFormat(Object):
-    """ResponseRequestTextFormat."""
-
-    type: Literal["text"] = "text"
-
-
-@dataclass(frozen=True, kw_only=True)
 class ResponseRequestText(Object):
-    """Only texts are supported."""
+    """ResponseRequestText."""
 
-    format: ResponseRequestTextFormat | None = None
+    format: ResponseFormat | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResponseRequestReasoning(Object):
-    """Not supported."""
+    """Only `effort` is supported."""
 
-    effort: str | None = None
+    #: How much the model reasons.
+    effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] | str | None = None
     summary: str | None = None
     generate_summary: str | None = None
 
@@ -4503,7 +4701,7 @@ class ResponseRequest(Object):
     model: str
     #: A text, or messages. A reasoning of an earlier response is accepted and not sent to the
     #: model.
-    input: str | list[ResponseMessage | ResponseReasoning]
+    input: str | list[ResponseMessage | ResponseReasoning | ResponseCall | ResponseCallOutput]
     #: The first message of the conversation.
     instructions: str | None = None
     temperature: float | None = None
@@ -4519,12 +4717,11 @@ class ResponseRequest(Object):
     #: With false only the caller reads the response, while it comes: it has no transcript, and its
     #: id is unknown. Refused with `background`.
     store: bool | None = None
-    #: Only texts are supported.
     text: ResponseRequestText | None = None
     #: Only `disabled` is supported.
     truncation: str | None = None
-    #: Not supported.
-    tools: list[dict[str, Any]] | None = None
+    #: Functions that the model can call.
+    tools: list[ResponseTool] | None = None
     #: Not supported.
     top_logprobs: int | None = None
     #: Not supported.
@@ -4545,11 +4742,10 @@ class ResponseRequest(Object):
     prompt_cache_key: Any = None
     #: Ignored.
     prompt_cache_retention: Any = None
-    #: Ignored.
-    parallel_tool_calls: Any = None
-    #: Tools are not supported, so a request cannot demand one.
-    tool_choice: Literal["none", "auto"] | str | None = None
-    #: Not supported.
+    #: Several calls in one answer.
+    parallel_tool_calls: bool | None = None
+    tool_choice: ResponseToolChoice | None = None
+    #: Only `effort` is supported.
     reasoning: ResponseRequestReasoning | None = None
     #: Ignored.
     max_tool_calls: Any = None
@@ -4597,17 +4793,10 @@ class ResponseIncompleteDetails(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResponseTextFormat(Object):
-    """ResponseTextFormat."""
-
-    type: Literal["text"] = "text"
-
-
-@dataclass(frozen=True, kw_only=True)
 class ResponseText(Object):
     """ResponseText."""
 
-    format: ResponseTextFormat
+    format: ResponseFormat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4652,19 +4841,84 @@ class Response(Object):
     max_output_tokens: int | None
     metadata: dict[str, str]
     model: str
-    #: The reasoning, if the engine separates it, and the message.
-    output: list[ResponseReasoning | ResponseOutput]
+    #: The reasoning, if the engine separates it, the message, and calls of functions.
+    output: list[ResponseReasoning | ResponseOutput | ResponseCall]
     parallel_tool_calls: bool
     store: bool
     temperature: float | None
     text: ResponseText
-    tools: list[dict[str, Any]]
+    tool_choice: ResponseToolChoice
+    tools: list[ResponseTool]
     top_p: float | None
     #: Tokens of the request and of the answer; null before the end.
     usage: ResponseUsage | None
     object: Literal["response"] = "response"
-    tool_choice: Literal["none"] = "none"
     truncation: Literal["disabled"] = "disabled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseFormat(Object):
+    """The format of a text.
+
+    The engine enforces it.
+    """
+
+    type: Literal["text", "json_object", "json_schema"] | str
+    name: str | None = None
+    description: str | None = None
+    #: Required for `json_schema`.
+    schema: AnswerSchema | None = None
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseTool(Object):
+    """A function that a model can call."""
+
+    name: str
+    type: Literal["function"] = "function"
+    description: str | None = None
+    parameters: AnswerSchema | None = None
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseToolChoice(Object):
+    """ResponseToolChoice."""
+
+    name: str
+    type: Literal["function"] = "function"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseCall(Object):
+    """A call of a function by a model."""
+
+    call_id: str
+    name: str
+    #: The text of a JSON object.
+    arguments: str
+    id: str | None = None
+    type: Literal["function_call"] = "function_call"
+    status: Literal["in_progress", "completed", "incomplete"] | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseCallOutputOutputItem(Object):
+    """ResponseCallOutputOutputItem."""
+
+    text: str
+    type: Literal["input_text"] = "input_text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseCallOutput(Object):
+    """The result of a call."""
+
+    call_id: str
+    output: str | list[ResponseCallOutputOutputItem]
+    id: str | None = None
+    type: Literal["function_call_output"] = "function_call_output"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5360,6 +5614,11 @@ class EngineCapabilityFeatures(Object):
 
     #: A pool generates the same tokens for the same seed.
     deterministic: bool
+    #: The optional members of requests that the engine has, such as `tools`. Others are refused
+    #: with their name.
+    request: list[str]
+    #: The members of the engine's own request that it gets unchanged.
+    engine_options: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2267,6 +2267,34 @@ export interface components {
             seed?: number;
             temperature?: number;
             top_p?: number;
+            /** @description Functions that the model can call. */
+            tools?: components["schemas"]["ChatTool"][];
+            tool_choice?: components["schemas"]["ChatToolChoice"];
+            /** @description Several calls in one answer. */
+            parallel_tool_calls?: boolean;
+            response_format?: components["schemas"]["AnswerFormat"];
+            frequency_penalty?: number;
+            presence_penalty?: number;
+            /** @description As of vLLM, llama-server and TGI. */
+            repetition_penalty?: number;
+            /** @description As of vLLM and llama-server. */
+            min_p?: number;
+            /** @description As of vLLM, llama-server and TGI; -1 and 0 are all tokens. */
+            top_k?: number;
+            logit_bias?: components["schemas"]["LogitBias"];
+            /**
+             * @description How much the model reasons.
+             * @enum {string}
+             */
+            reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh";
+            /** @description Arguments of the model's template, such as `enable_thinking`. */
+            chat_template_kwargs?: {
+                [key: string]: unknown;
+            };
+            /** @description Members of the engine's own request, which gets them unchanged. `GET /v1/capabilities` lists those of each engine as `features.engine_options`; others are refused. */
+            engine_options?: {
+                [key: string]: unknown;
+            };
             /** @description Version of the sampling parameters; it is logged. */
             sampler_profile_version?: string;
             /** @description Labels of the run of the task, which lists, events and webhooks select. */
@@ -2275,8 +2303,15 @@ export interface components {
         /** @description A part of a conversation. */
         TaskMessage: {
             /** @enum {string} */
-            role: "system" | "user" | "assistant";
-            content: string;
+            role: "system" | "user" | "assistant" | "tool";
+            /** @description Required unless there are `tool_calls`. */
+            content?: string;
+            /** @description The calls of an assistant. */
+            tool_calls?: components["schemas"]["ChatToolCall"][];
+            /** @description The call that a message `tool` answers. */
+            tool_call_id?: string;
+            /** @description The name of the tool of a message `tool`; others have none. */
+            name?: string;
         };
         /** @description An accepted inference task. */
         TaskAccepted: {
@@ -2375,12 +2410,49 @@ export interface components {
             /** @description Texts that end the answer. */
             stop?: null | string | string[];
             seed?: number | null;
-            /** @description Not supported. */
+            response_format?: null | components["schemas"]["AnswerFormat"];
             frequency_penalty?: number | null;
-            /** @description Not supported. */
             presence_penalty?: number | null;
-            /** @description Not supported. */
-            logit_bias?: Record<string, unknown> | null;
+            /** @description As of vLLM, llama-server and TGI. */
+            repetition_penalty?: number | null;
+            /** @description As of vLLM and llama-server. */
+            min_p?: number | null;
+            /** @description As of vLLM, llama-server and TGI; -1 and 0 are all tokens. */
+            top_k?: number | null;
+            logit_bias?: components["schemas"]["LogitBias"];
+            add_generation_prompt?: components["schemas"]["EngineOption"];
+            add_special_tokens?: components["schemas"]["EngineOption"];
+            allowed_token_ids?: components["schemas"]["EngineOption"];
+            bad_words?: components["schemas"]["EngineOption"];
+            cache_prompt?: components["schemas"]["EngineOption"];
+            continue_final_message?: components["schemas"]["EngineOption"];
+            dry_allowed_length?: components["schemas"]["EngineOption"];
+            dry_base?: components["schemas"]["EngineOption"];
+            dry_multiplier?: components["schemas"]["EngineOption"];
+            dry_penalty_last_n?: components["schemas"]["EngineOption"];
+            dry_sequence_breakers?: components["schemas"]["EngineOption"];
+            dynatemp_exponent?: components["schemas"]["EngineOption"];
+            dynatemp_range?: components["schemas"]["EngineOption"];
+            grammar?: components["schemas"]["EngineOption"];
+            ignore_eos?: components["schemas"]["EngineOption"];
+            include_stop_str_in_output?: components["schemas"]["EngineOption"];
+            length_penalty?: components["schemas"]["EngineOption"];
+            min_tokens?: components["schemas"]["EngineOption"];
+            mirostat?: components["schemas"]["EngineOption"];
+            mirostat_eta?: components["schemas"]["EngineOption"];
+            mirostat_tau?: components["schemas"]["EngineOption"];
+            repeat_last_n?: components["schemas"]["EngineOption"];
+            samplers?: components["schemas"]["EngineOption"];
+            skip_special_tokens?: components["schemas"]["EngineOption"];
+            spaces_between_special_tokens?: components["schemas"]["EngineOption"];
+            stop_token_ids?: components["schemas"]["EngineOption"];
+            structured_outputs?: components["schemas"]["EngineOption"];
+            top_n_sigma?: components["schemas"]["EngineOption"];
+            truncate?: components["schemas"]["EngineOption"];
+            typical_p?: components["schemas"]["EngineOption"];
+            watermark?: components["schemas"]["EngineOption"];
+            xtc_probability?: components["schemas"]["EngineOption"];
+            xtc_threshold?: components["schemas"]["EngineOption"];
             /** @description Ignored. */
             user?: unknown;
             /** @description Overrides `max_tokens`. */
@@ -2390,8 +2462,11 @@ export interface components {
             logprobs?: boolean | null;
             /** @description Not supported. */
             top_logprobs?: number | null;
-            /** @description Not supported. */
-            tools?: Record<string, unknown>[] | null;
+            /** @description Functions that the model can call. */
+            tools?: components["schemas"]["ChatTool"][] | null;
+            tool_choice?: components["schemas"]["ChatToolChoice"];
+            /** @description Several calls in one answer. */
+            parallel_tool_calls?: boolean | null;
             /** @description Not supported. */
             functions?: Record<string, unknown>[] | null;
             /** @description Not supported. */
@@ -2400,11 +2475,6 @@ export interface components {
             web_search_options?: Record<string, unknown> | null;
             /** @description Only texts are supported. */
             modalities?: "text"[] | null;
-            /** @description Only texts are supported. */
-            response_format?: {
-                /** @constant */
-                type: "text";
-            } | null;
             /** @description Ignored. */
             metadata?: unknown;
             /** @description Ignored. */
@@ -2419,41 +2489,95 @@ export interface components {
             prompt_cache_retention?: unknown;
             /** @description Ignored. */
             prediction?: unknown;
-            /** @description Ignored. */
-            parallel_tool_calls?: unknown;
-            /**
-             * @description Tools are not supported, so a request cannot demand one.
-             * @enum {string|null}
-             */
-            tool_choice?: "none" | "auto" | null;
             /**
              * @description Functions are not supported, so a request cannot demand one.
              * @enum {string|null}
              */
             function_call?: "none" | "auto" | null;
-            /** @description Not supported. */
-            reasoning_effort?: string | null;
+            /**
+             * @description How much the model reasons.
+             * @enum {string|null}
+             */
+            reasoning_effort?: "" | "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
+            /** @description Arguments of the model's template, such as `enable_thinking`. */
+            chat_template_kwargs?: Record<string, unknown> | null;
             /** @description Ignored. */
             verbosity?: unknown;
         };
         /** @description A part of a conversation. The texts of several parts are joined by line breaks. */
         ChatMessage: {
             /** @enum {string} */
-            role: "system" | "developer" | "user" | "assistant";
-            content: string | {
+            role: "system" | "developer" | "user" | "assistant" | "tool";
+            /** @description Required unless there are `tool_calls`. */
+            content?: string | null | {
                 /** @constant */
                 type: "text";
                 text: string;
             }[];
-            /** @description Not supported. */
+            /** @description The name of the tool of a message `tool`; others have none. */
             name?: string | null;
-            /** @description Not supported. */
-            tool_calls?: Record<string, unknown>[] | null;
+            /** @description The calls of an assistant. */
+            tool_calls?: components["schemas"]["ChatToolCall"][] | null;
+            /** @description The call that a message `tool` answers. */
+            tool_call_id?: string | null;
             /** @description The reasoning of an earlier answer, which models do not get again. */
             reasoning_content?: string | null;
             /** @description The same as `reasoning_content`. */
             reasoning?: string | null;
         };
+        /** @description A function that a model can call. */
+        ChatTool: {
+            /** @constant */
+            type: "function";
+            function: {
+                name: string;
+                description?: string;
+                parameters?: null | components["schemas"]["AnswerSchema"];
+                /** @description The arguments match `parameters`, if the engine can enforce it. */
+                strict?: boolean | null;
+            };
+        };
+        /** @description Whether the model calls tools. */
+        ChatToolChoice: ("none" | "auto" | "required" | null) | {
+            /** @constant */
+            type: "function";
+            function: {
+                name: string;
+            };
+        };
+        /** @description A call of a function by a model. */
+        ChatToolCall: {
+            id: string;
+            /** @constant */
+            type: "function";
+            function: {
+                name: string;
+                /** @description The text of a JSON object. */
+                arguments: string;
+            };
+        };
+        /** @description A JSON schema with at most 32 levels. A `$ref` must point into it: nothing is fetched. */
+        AnswerSchema: {
+            [key: string]: unknown;
+        };
+        /** @description The format of an answer. The engine enforces it. */
+        AnswerFormat: {
+            /** @enum {string} */
+            type: "text" | "json_object" | "json_schema";
+            /** @description Required for `json_schema`. */
+            json_schema?: {
+                name?: string;
+                description?: string;
+                schema: components["schemas"]["AnswerSchema"];
+                strict?: boolean | null;
+            };
+        };
+        /** @description Values that are added to the logits of tokens, by the id of the token. */
+        LogitBias: {
+            [key: string]: number;
+        } | null;
+        /** @description A member of the engine's own request, which gets it unchanged. `GET /v1/capabilities` lists those of each engine as `features.engine_options`; other engines refuse it. */
+        EngineOption: unknown;
         /** @description A text to continue. Members with "Not supported" are accepted as far as they ask for nothing; others that are not listed are refused. */
         CompletionRequest: {
             /** @description Id of a model. */
@@ -2473,12 +2597,49 @@ export interface components {
             /** @description Texts that end the answer. */
             stop?: null | string | string[];
             seed?: number | null;
-            /** @description Not supported. */
+            response_format?: null | components["schemas"]["AnswerFormat"];
             frequency_penalty?: number | null;
-            /** @description Not supported. */
             presence_penalty?: number | null;
-            /** @description Not supported. */
-            logit_bias?: Record<string, unknown> | null;
+            /** @description As of vLLM, llama-server and TGI. */
+            repetition_penalty?: number | null;
+            /** @description As of vLLM and llama-server. */
+            min_p?: number | null;
+            /** @description As of vLLM, llama-server and TGI; -1 and 0 are all tokens. */
+            top_k?: number | null;
+            logit_bias?: components["schemas"]["LogitBias"];
+            add_generation_prompt?: components["schemas"]["EngineOption"];
+            add_special_tokens?: components["schemas"]["EngineOption"];
+            allowed_token_ids?: components["schemas"]["EngineOption"];
+            bad_words?: components["schemas"]["EngineOption"];
+            cache_prompt?: components["schemas"]["EngineOption"];
+            continue_final_message?: components["schemas"]["EngineOption"];
+            dry_allowed_length?: components["schemas"]["EngineOption"];
+            dry_base?: components["schemas"]["EngineOption"];
+            dry_multiplier?: components["schemas"]["EngineOption"];
+            dry_penalty_last_n?: components["schemas"]["EngineOption"];
+            dry_sequence_breakers?: components["schemas"]["EngineOption"];
+            dynatemp_exponent?: components["schemas"]["EngineOption"];
+            dynatemp_range?: components["schemas"]["EngineOption"];
+            grammar?: components["schemas"]["EngineOption"];
+            ignore_eos?: components["schemas"]["EngineOption"];
+            include_stop_str_in_output?: components["schemas"]["EngineOption"];
+            length_penalty?: components["schemas"]["EngineOption"];
+            min_tokens?: components["schemas"]["EngineOption"];
+            mirostat?: components["schemas"]["EngineOption"];
+            mirostat_eta?: components["schemas"]["EngineOption"];
+            mirostat_tau?: components["schemas"]["EngineOption"];
+            repeat_last_n?: components["schemas"]["EngineOption"];
+            samplers?: components["schemas"]["EngineOption"];
+            skip_special_tokens?: components["schemas"]["EngineOption"];
+            spaces_between_special_tokens?: components["schemas"]["EngineOption"];
+            stop_token_ids?: components["schemas"]["EngineOption"];
+            structured_outputs?: components["schemas"]["EngineOption"];
+            top_n_sigma?: components["schemas"]["EngineOption"];
+            truncate?: components["schemas"]["EngineOption"];
+            typical_p?: components["schemas"]["EngineOption"];
+            watermark?: components["schemas"]["EngineOption"];
+            xtc_probability?: components["schemas"]["EngineOption"];
+            xtc_threshold?: components["schemas"]["EngineOption"];
             /** @description Ignored. */
             user?: unknown;
             /** @description The text. */
@@ -2519,7 +2680,9 @@ export interface components {
                 message: {
                     /** @constant */
                     role: "assistant";
-                    content: string;
+                    /** @description Null beside `tool_calls`. */
+                    content: string | null;
+                    tool_calls?: components["schemas"]["ChatToolCall"][];
                     /** @description The reasoning before the answer, if the engine separates it. */
                     reasoning_content?: string;
                     /** @description The same as `reasoning_content`, as vLLM calls it. */
@@ -2528,7 +2691,7 @@ export interface components {
                 };
                 logprobs: Record<string, unknown> | null;
                 /** @enum {string} */
-                finish_reason: "stop" | "length" | "content_filter";
+                finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
             }[];
             usage: components["schemas"]["CompletionUsage"];
         };
@@ -2604,7 +2767,7 @@ export interface components {
             /** @description Id of a model. */
             model: string;
             /** @description A text, or messages. A reasoning of an earlier response is accepted and not sent to the model. */
-            input: string | (components["schemas"]["ResponseMessage"] | components["schemas"]["ResponseReasoning"])[];
+            input: string | (components["schemas"]["ResponseMessage"] | components["schemas"]["ResponseReasoning"] | components["schemas"]["ResponseCall"] | components["schemas"]["ResponseCallOutput"])[];
             /** @description The first message of the conversation. */
             instructions?: string | null;
             temperature?: number | null;
@@ -2621,17 +2784,13 @@ export interface components {
             } | null;
             /** @description With false only the caller reads the response, while it comes: it has no transcript, and its id is unknown. Refused with `background`. */
             store?: boolean | null;
-            /** @description Only texts are supported. */
             text?: {
-                format?: {
-                    /** @constant */
-                    type: "text";
-                };
+                format?: components["schemas"]["ResponseFormat"];
             } | null;
             /** @description Only `disabled` is supported. */
             truncation?: string | null;
-            /** @description Not supported. */
-            tools?: Record<string, unknown>[] | null;
+            /** @description Functions that the model can call. */
+            tools?: components["schemas"]["ResponseTool"][] | null;
             /** @description Not supported. */
             top_logprobs?: number | null;
             /** @description Not supported. */
@@ -2652,16 +2811,16 @@ export interface components {
             prompt_cache_key?: unknown;
             /** @description Ignored. */
             prompt_cache_retention?: unknown;
-            /** @description Ignored. */
-            parallel_tool_calls?: unknown;
-            /**
-             * @description Tools are not supported, so a request cannot demand one.
-             * @enum {string|null}
-             */
-            tool_choice?: "none" | "auto" | null;
-            /** @description Not supported. */
+            /** @description Several calls in one answer. */
+            parallel_tool_calls?: boolean | null;
+            tool_choice?: components["schemas"]["ResponseToolChoice"];
+            /** @description Only `effort` is supported. */
             reasoning?: {
-                effort?: string | null;
+                /**
+                 * @description How much the model reasons.
+                 * @enum {string|null}
+                 */
+                effort?: "" | "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | null;
                 summary?: string | null;
                 generate_summary?: string | null;
             } | null;
@@ -2711,20 +2870,16 @@ export interface components {
                 [key: string]: string;
             };
             model: string;
-            /** @description The reasoning, if the engine separates it, and the message. */
-            output: (components["schemas"]["ResponseReasoning"] | components["schemas"]["ResponseOutput"])[];
+            /** @description The reasoning, if the engine separates it, the message, and calls of functions. */
+            output: (components["schemas"]["ResponseReasoning"] | components["schemas"]["ResponseOutput"] | components["schemas"]["ResponseCall"])[];
             parallel_tool_calls: boolean;
             store: boolean;
             temperature: number | null;
             text: {
-                format: {
-                    /** @constant */
-                    type: "text";
-                };
+                format: components["schemas"]["ResponseFormat"];
             };
-            /** @constant */
-            tool_choice: "none";
-            tools: Record<string, unknown>[];
+            tool_choice: components["schemas"]["ResponseToolChoice"];
+            tools: components["schemas"]["ResponseTool"][];
             top_p: number | null;
             /** @constant */
             truncation: "disabled";
@@ -2740,6 +2895,55 @@ export interface components {
                 };
                 total_tokens: number;
             } | null;
+        };
+        /** @description The format of a text. The engine enforces it. */
+        ResponseFormat: {
+            /** @enum {string} */
+            type: "text" | "json_object" | "json_schema";
+            name?: string;
+            description?: string;
+            /** @description Required for `json_schema`. */
+            schema?: components["schemas"]["AnswerSchema"];
+            strict?: boolean | null;
+        };
+        /** @description A function that a model can call. */
+        ResponseTool: {
+            /** @constant */
+            type: "function";
+            name: string;
+            description?: string;
+            parameters?: null | components["schemas"]["AnswerSchema"];
+            strict?: boolean | null;
+        };
+        /** @description Whether the model calls tools. */
+        ResponseToolChoice: ("none" | "auto" | "required" | null) | {
+            /** @constant */
+            type: "function";
+            name: string;
+        };
+        /** @description A call of a function by a model. */
+        ResponseCall: {
+            id?: string;
+            /** @constant */
+            type: "function_call";
+            /** @enum {string} */
+            status?: "in_progress" | "completed" | "incomplete";
+            call_id: string;
+            name: string;
+            /** @description The text of a JSON object. */
+            arguments: string;
+        };
+        /** @description The result of a call. */
+        ResponseCallOutput: {
+            id?: string;
+            /** @constant */
+            type: "function_call_output";
+            call_id: string;
+            output: string | {
+                /** @constant */
+                type: "input_text";
+                text: string;
+            }[];
         };
         /** @description The reasoning before a message. */
         ResponseReasoning: {
@@ -3323,6 +3527,10 @@ export interface components {
             features: {
                 /** @description A pool generates the same tokens for the same seed. */
                 deterministic: boolean;
+                /** @description The optional members of requests that the engine has, such as `tools`. Others are refused with their name. */
+                request: string[];
+                /** @description The members of the engine's own request that it gets unchanged. */
+                engine_options: string[];
             };
             concurrency: number;
             /** @description Ids of the models. */
