@@ -53,18 +53,18 @@ func EngineExtras(kind platform.EngineKind) []string {
 	return Extras()
 }
 
-// Extras returns the members that at least one engine has, sorted.
-func Extras() []string {
-	return slices.Compact(slices.Sorted(func(yield func(string) bool) {
-		for _, names := range engineExtras {
-			for _, name := range names {
-				if !yield(name) {
-					return
-				}
+// Extras returns the members that at least one engine has, sorted. Callers do not change it.
+func Extras() []string { return allExtras }
+
+var allExtras = slices.Compact(slices.Sorted(func(yield func(string) bool) {
+	for _, names := range engineExtras {
+		for _, name := range names {
+			if !yield(name) {
+				return
 			}
 		}
-	}))
-}
+	}
+}))
 
 // Features returns the features that a request uses.
 func Features(q Request) (used []port.EngineFeature) {
