@@ -57,7 +57,7 @@ func PaddedRoutes(svc *inferences.Inference, c clock.Clock, every time.Duration)
 	return append(responses{f}.routes(), []httpkit.Route{
 		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/chat/completions"),
 		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/completions"),
-		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "prompt": "input", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/embeddings"),
+		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "prompt": "input", "input_tokens": "input", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/embeddings"),
 		{
 			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
 			Handle: f.models,

@@ -342,7 +342,7 @@ func TestRefusals(t *testing.T) {
 		{"completions", `{"model":"mock","prompt":["a","b"]}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"completions", `{"model":"mock","prompt":[1,2]}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"embeddings", `{"model":"mock","input":[]}`, "invalid_request_error", "input", "invalid_request", 400},
-		{"embeddings", `{"model":"mock","input":"a","dimensions":3}`, "invalid_request_error", "dimensions", "invalid_params", 400},
+		{"embeddings", `{"model":"mock","input":"a","dimensions":-3}`, "invalid_request_error", "dimensions", "invalid_params", 400},
 	} {
 		got, header := apitest.Decoded[struct {
 			Error struct {

@@ -177,10 +177,17 @@ type Usage struct {
 
 // Embedding is a request for the vectors of the inputs.
 type Embedding struct {
-	Model  string
+	Model string
+	// Inputs are texts, or Tokens are inputs as ids of tokens of the model. One of them is set.
 	Inputs []string
-	Limits GenerationLimits
+	Tokens [][]int
+	// Dimensions is the length of the vectors; 0 is that of the model.
+	Dimensions int
+	Limits     GenerationLimits
 }
+
+// Count returns the number of inputs.
+func (e Embedding) Count() int { return len(e.Inputs) + len(e.Tokens) }
 
 // Embedded is the answer to an Embedding.
 type Embedded struct {

@@ -123,4 +123,6 @@ const (
 	FeatureLogitBias         EngineFeature = "logit_bias"
 	FeatureReasoningEffort   EngineFeature = "reasoning_effort"
 	FeatureTemplateKwargs    EngineFeature = "chat_template_kwargs"
+	FeatureDimensions        EngineFeature = "dimensions"
+	FeatureTokens            EngineFeature = "input_tokens"
 )

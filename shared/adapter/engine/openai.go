@@ -128,11 +128,18 @@ func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedd
 		Data  []indexedVector `json:"data"`
 		Usage openaiUsage     `json:"usage"`
 	}
-	err := e.post(ctx, embeddingsPath, map[string]any{"model": request.Model, "input": request.Inputs, "encoding_format": "float"}, &got)
+	body := map[string]any{"model": request.Model, "input": request.Inputs, "encoding_format": "float"}
+	if len(request.Tokens) > 0 {
+		body["input"] = request.Tokens
+	}
+	if request.Dimensions > 0 {
+		body["dimensions"] = request.Dimensions
+	}
+	err := e.post(ctx, embeddingsPath, body, &got)
 	if err != nil {
 		return port.Embedded{}, err
 	}
-	vectors, err := inOrder("vector", len(request.Inputs), got.Data, func(v indexedVector) (int, []float64, bool) {
+	vectors, err := inOrder("vector", request.Count(), got.Data, func(v indexedVector) (int, []float64, bool) {
 		return v.Index, v.Embedding, len(v.Embedding) > 0
 	})
 	return port.Embedded{Vectors: vectors, Usage: got.Usage.usage()}, err

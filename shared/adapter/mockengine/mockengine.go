@@ -327,18 +327,27 @@ func (w *words) next() port.Piece {
 	return port.Piece{Text: vocabulary[int(w.state[0])%len(vocabulary)]}
 }
 
-// Embed returns vectors of eight numbers that depend on the inputs.
+func vectorOf(input string, length int) []float64 {
+	sum := sha256.Sum256([]byte(input))
+	vector := make([]float64, length)
+	for i := range vector {
+		vector[i] = float64(sum[i%len(sum)])/127.5 - 1
+	}
+	return vector
+}
+
+// Embed returns vectors that depend on the inputs, by default of eight numbers.
 func (e *Engine) Embed(ctx context.Context, request port.Embedding) (port.Embedded, error) {
 	var answer port.Embedded
 	answer.Counted = true
+	length := cmp.Or(request.Dimensions, 8)
 	for _, input := range request.Inputs {
 		answer.TokensIn += len(strings.Fields(input)) + 1
-		sum := sha256.Sum256([]byte(input))
-		vector := make([]float64, 8)
-		for i := range vector {
-			vector[i] = float64(sum[i])/127.5 - 1
-		}
-		answer.Vectors = append(answer.Vectors, vector)
+		answer.Vectors = append(answer.Vectors, vectorOf(input, length))
+	}
+	for _, tokens := range request.Tokens {
+		answer.TokensIn += len(tokens)
+		answer.Vectors = append(answer.Vectors, vectorOf(fmt.Sprint(tokens), length))
 	}
 	if err := e.check(request.Model, answer.TokensIn); err != nil {
 		return port.Embedded{}, err

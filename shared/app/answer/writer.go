@@ -3,9 +3,6 @@ package answer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -99,14 +96,19 @@ func started(r run.Run) *inference.Started {
 	return &inference.Started{QueuePosition: r.Expectation.Ahead, PredictedStartMS: r.Expectation.StartMS}
 }
 
-// append appends records after those of this writer.
+// append appends records after those of this writer, in as many batches as they need.
 func (w *Writer) append(ctx context.Context, records ...inference.Record) error {
-	state, err := w.streams.append(ctx, w.to, w.state, records...)
-	if err == nil {
-		w.to.after += int64(len(records))
+	for len(records) > 0 {
+		n := fitting(records)
+		state, err := w.streams.append(ctx, w.to, w.state, records[:n]...)
+		if err != nil {
+			return err
+		}
+		w.to.after += int64(n)
 		w.state = state
+		records = records[n:]
 	}
-	return err
+	return nil
 }
 
 // Refused returns the reason that the writer must not append; nil if it may.
@@ -240,41 +242,6 @@ func (w *Writer) add(p port.Piece) {
 	}
 	*part(&r) = []string{p.Text}
 	w.pending = append(w.pending, r)
-}
-
-// callsPerToken is the most parts of calls that an engine may send for a token. Parsers of engines
-// split the text of a token.
-const callsPerToken = 4
-
-// addCalls adds parts of calls of tools. A first part without an id gets one, because clients need
-// it for their answer.
-func (w *Writer) addCalls(parts []port.ToolDelta) error {
-	if w.calls += len(parts); w.calls > callsPerToken*(w.run.Work.Inference.MaxTokens+1) {
-		return ErrSpent
-	}
-	if w.firstAt.IsZero() {
-		w.firstAt = w.streams.clock.Now().UTC()
-	}
-	parts = slices.Clone(parts)
-	for i, d := range parts {
-		if d.Name != "" && d.ID == "" {
-			parts[i].ID = fmt.Sprintf("call_%s_%d", strings.TrimPrefix(w.run.TaskID, "inf_"), d.Index)
-		}
-	}
-	if n := len(w.pending); n > 0 && w.pending[n-1].Calls != nil && callSize(w.pending[n-1].Calls)+callSize(parts) <= pieceBatch {
-		w.pending[n-1].Calls = append(w.pending[n-1].Calls, parts...)
-	} else {
-		w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, Calls: parts})
-	}
-	w.wake()
-	return nil
-}
-
-func callSize(parts []port.ToolDelta) (n int) {
-	for _, d := range parts {
-		n += len(d.ID) + len(d.Name) + len(d.Arguments) + 32
-	}
-	return n
 }
 
 func size(texts []string) (n int) {

@@ -229,7 +229,7 @@ func traceParent(t *serving) string { return trace.OfEngine(t.run).String() }
 func (t *serving) embeddings(ctx context.Context, q *inference.Request, limits port.GenerationLimits) error {
 	done := t.replica.CountRequest()
 	defer done()
-	found, err := t.replica.Engine().Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Limits: limits})
+	found, err := t.replica.Engine().Embed(ctx, port.Embedding{Model: t.model(), Inputs: q.Input, Tokens: q.Tokens, Dimensions: q.VectorLength, Limits: limits})
 	t.used.TokensIn = found.TokensIn
 	for i, vector := range found.Vectors {
 		t.answer.Result(inference.Result{Index: i, Embedding: vector})

@@ -17,11 +17,11 @@ var chatFeatures = []port.EngineFeature{
 
 // engineFeatures lists the features of each engine. Tests of the adapters check it.
 var engineFeatures = map[platform.EngineKind][]port.EngineFeature{
-	platform.EngineLlamaCpp: chatFeatures,
-	platform.EngineVLLM:     chatFeatures,
+	platform.EngineLlamaCpp: append([]port.EngineFeature{port.FeatureTokens}, chatFeatures...),
+	platform.EngineVLLM:     append([]port.EngineFeature{port.FeatureTokens, port.FeatureDimensions}, chatFeatures...),
 	platform.EngineTGI:      {port.FeatureSchema, port.FeatureFrequencyPenalty, port.FeatureRepetitionPenalty, port.FeatureTopK},
 	platform.EngineTriton:   {},
-	platform.EngineMock:     chatFeatures,
+	platform.EngineMock:     append([]port.EngineFeature{port.FeatureTokens, port.FeatureDimensions}, chatFeatures...),
 }
 
 // engineExtras lists the members of the engines' own requests that a request may have. None of them
@@ -74,6 +74,8 @@ func Features(q Request) (used []port.EngineFeature) {
 		}
 	}
 	add(port.FeatureMessages, len(q.Messages) > 0)
+	add(port.FeatureTokens, len(q.Tokens) > 0)
+	add(port.FeatureDimensions, q.VectorLength != 0)
 	o := q.Options
 	if o == nil {
 		return used

@@ -3,6 +3,7 @@ package inference
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 	"unicode/utf8"
 
@@ -17,7 +18,9 @@ const (
 	// RequestSize is the maximum size of a stored request in bytes, and so of a prompt.
 	RequestSize = 128 << 10
 	// Inputs is the maximum number of inputs or documents in a request.
-	Inputs = 512
+	Inputs = 2048
+	// Dimensions is the maximum length of a vector. Its record in the stream is limited.
+	Dimensions = 8192
 	// DefaultWithin is the default deadline of a request, MostWithin the longest.
 	DefaultWithin = 5 * time.Minute
 	MostWithin    = time.Hour
@@ -34,6 +37,10 @@ type Request struct {
 	// Input are the texts of an embedding, or the documents that a rerank compares with Query.
 	Input []string `json:"input,omitempty"`
 	Query string   `json:"query,omitempty"`
+	// Tokens are the inputs of an embedding as ids of tokens, in place of Input. VectorLength is the
+	// length of the vectors; 0 is that of the model.
+	Tokens       [][]int `json:"tokens,omitempty"`
+	VectorLength int     `json:"dimensions,omitempty"`
 	// Context is the field ctx: the maximum number of tokens in prompt and answer; 0 means that
 	// of the engine.
 	Context     int      `json:"ctx,omitempty"`
@@ -50,14 +57,17 @@ type Request struct {
 
 // PromptTokens estimates the number of tokens in the prompt, with four bytes of UTF-8 per
 // token.
-func (q Request) PromptTokens() int { return (q.size() + 3) / 4 }
+func (q Request) PromptTokens() int { return (q.size() + bytesPerToken - 1) / bytesPerToken }
+
+// bytesPerToken is the estimated size of a token in bytes.
+const bytesPerToken = 4
 
 // LongestPrompt returns an upper bound of the tokens that an engine can count for the prompt:
 // one token per byte, the query once for each document of a rerank, four per byte of the options,
 // which templates indent, and a reserve for the model's template around the messages.
 func (q Request) LongestPrompt() int {
 	const template, each, indented = 2048, 64, 4
-	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input))*each + template
+	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input)+len(q.Tokens))*each + template
 }
 
 // size returns the size of the prompt in bytes.
@@ -71,6 +81,9 @@ func (q Request) size() int {
 	}
 	for _, text := range q.Input {
 		size += len(text)
+	}
+	for _, tokens := range q.Tokens {
+		size += bytesPerToken * len(tokens)
 	}
 	return size
 }
@@ -105,8 +118,8 @@ func (q Request) Check(w port.Workload) error {
 	case port.WorkloadCompletion:
 		return q.checkCompletion()
 	case port.WorkloadEmbedding:
-		if len(q.Input) == 0 || len(q.Input) > Inputs {
-			return fault.Invalid("input", "%d inputs, want 1 to %d texts to embed", len(q.Input), Inputs)
+		if err := q.checkVectors(); err != nil {
+			return err
 		}
 		if q.Query != "" {
 			return fault.Invalid("query", "an embedding has no query, want input alone")
@@ -129,8 +142,33 @@ func (q Request) Check(w port.Workload) error {
 	if q.Prompt != "" || len(q.Messages) > 0 {
 		return fault.Invalid("prompt", "%s has no prompt, want input", w)
 	}
-	if f := Features(q); len(f) > 0 {
-		return invalidParams(string(f[0]), "%s has no %s, want input", w, f[0])
+	for _, f := range Features(q) {
+		if w == port.WorkloadRerank || f != port.FeatureDimensions && f != port.FeatureTokens {
+			return invalidParams(fieldOf(f), "%s has no %s, want a request without it", w, f)
+		}
+	}
+	return nil
+}
+
+// checkVectors returns the fault of the inputs of an embedding.
+func (q Request) checkVectors() error {
+	switch n := len(q.Input) + len(q.Tokens); {
+	case n == 0 || n > Inputs:
+		return fault.Invalid("input", "%d inputs, want 1 to %d texts to embed", n, Inputs)
+	case len(q.Input) > 0 && len(q.Tokens) > 0:
+		return fault.Invalid("input_tokens", "texts and tokens, want one of them")
+	case q.VectorLength < 0 || q.VectorLength > Dimensions:
+		return invalidParams("dimensions", "%d is out of range, want 1 to %d", q.VectorLength, Dimensions)
+	}
+	for i, tokens := range q.Tokens {
+		if len(tokens) == 0 {
+			return fault.Invalid(fmt.Sprintf("input_tokens.%d", i), "no tokens, want at least one")
+		}
+		for _, token := range tokens {
+			if token < 0 || token > math.MaxInt32 {
+				return fault.Invalid(fmt.Sprintf("input_tokens.%d", i), "%d is no id of a token, want 0 to %d", token, math.MaxInt32)
+			}
+		}
 	}
 	return nil
 }
@@ -143,8 +181,10 @@ func (q Request) checkCompletion() error {
 		return fault.Invalid("prompt", "a prompt and messages, want one of them")
 	case q.Query != "":
 		return fault.Invalid("query", "a completion has no query, want a prompt or messages")
-	case len(q.Input) > 0:
+	case len(q.Input)+len(q.Tokens) > 0:
 		return fault.Invalid("input", "a completion has no input, want a prompt or messages")
+	case q.VectorLength != 0:
+		return fault.Invalid("dimensions", "a completion has no vectors")
 	case !utf8.ValidString(q.Prompt):
 		return fault.Invalid("prompt", "the prompt is no UTF-8")
 	case q.Temperature != nil && (*q.Temperature < 0 || *q.Temperature > 2):

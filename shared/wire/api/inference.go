@@ -26,7 +26,7 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 	task := inferences.NewTask{
 		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
 		Request: inference.Request{
-			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
+			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Tokens: in.InputTokens, VectorLength: valueOr(in.Dimensions, 0), Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
 			Temperature: in.Temperature, TopP: in.TopP,
 		},
 		MaxTokens: valueOr(in.MaxTokens, 0), ExpectedTokens: valueOr(in.ExpectedTokens, 0),
@@ -39,6 +39,8 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 		return task, err
 	}
 	switch {
+	case in.Dimensions != nil && *in.Dimensions == 0:
+		return task, fault.Invalid("dimensions", "0 is out of range, want 1 to %d", inference.Dimensions)
 	case in.MaxTokens != nil && (*in.MaxTokens < 1 || *in.MaxTokens > inference.MaxTokens):
 		f := fault.New(fault.InvalidParams, "%d is out of range, want 1 to %d", *in.MaxTokens, inference.MaxTokens)
 		f.Field = "max_tokens"

@@ -14,7 +14,11 @@ type TaskRequest struct {
 	Messages []TaskMessage `json:"messages,omitempty"`
 	Input    []string      `json:"input,omitempty"`
 	Query    string        `json:"query,omitempty"`
-	Ctx      *int          `json:"ctx,omitempty"`
+	// InputTokens are the inputs of an embedding as ids of tokens. Dimensions is the length of the
+	// vectors.
+	InputTokens [][]int `json:"input_tokens,omitempty"`
+	Dimensions  *int    `json:"dimensions,omitempty"`
+	Ctx         *int    `json:"ctx,omitempty"`
 	// MaxTokens is the maximum number of tokens to generate. ExpectedTokens is the number that
 	// the client expects.
 	MaxTokens      *int     `json:"max_tokens,omitempty"`

@@ -135,7 +135,7 @@ func texts(field string, value json.RawMessage) ([]string, error) {
 	}
 	var many []string
 	if json.Unmarshal(value, &many) != nil {
-		return nil, fault.Invalid(field, "malformed %s, want a text or an array of texts; tokens are not supported", field)
+		return nil, fault.Invalid(field, "malformed %s, want a text or an array of texts", field)
 	}
 	return many, nil
 }

@@ -227,7 +227,7 @@ func ParseEmbedding(body []byte) (Request, error) {
 		Model          string          `json:"model"`
 		Input          json.RawMessage `json:"input"`
 		EncodingFormat *string         `json:"encoding_format"`
-		Dimensions     json.RawMessage `json:"dimensions"`
+		Dimensions     *int            `json:"dimensions"`
 	}
 	if err := parse(body, &in, "user"); err != nil {
 		return Request{}, err
@@ -239,10 +239,28 @@ func ParseEmbedding(body []byte) (Request, error) {
 			return q, unsupported("encoding_format", "float or base64")
 		}
 	}
-	if err := refuse(member{"dimensions", in.Dimensions}); err != nil {
-		return q, err
+	if in.Dimensions != nil {
+		if q.Ask.VectorLength = *in.Dimensions; q.Ask.VectorLength == 0 {
+			return q, unsupported("dimensions", "1 or more")
+		}
+	}
+	if q.Ask.Tokens = tokensOf(in.Input); q.Ask.Tokens != nil {
+		return q, nil
 	}
 	var err error
 	q.Ask.Input, err = texts("input", in.Input)
 	return q, err
+}
+
+// tokensOf decodes an array of ids of tokens, or of such arrays. It returns nil for another value.
+func tokensOf(value json.RawMessage) [][]int {
+	var one []int
+	if json.Unmarshal(value, &one) == nil && len(one) > 0 {
+		return [][]int{one}
+	}
+	var many [][]int
+	if json.Unmarshal(value, &many) == nil && len(many) > 0 {
+		return many
+	}
+	return nil
 }

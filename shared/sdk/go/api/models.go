@@ -2758,6 +2758,10 @@ type TaskRequest struct {
 	Messages []TaskMessage `json:"messages,omitzero"`
 	// The texts to embed, or the documents to compare with query.
 	Input []string `json:"input,omitzero"`
+	// Inputs of an embedding in place of input.
+	InputTokens [][]int64 `json:"input_tokens,omitzero"`
+	// Length of the vectors. Default is that of the model.
+	Dimensions *int64 `json:"dimensions,omitzero"`
 	// The text of a rerank.
 	Query string `json:"query,omitzero"`
 	// The longest prompt with its answer in tokens, at most context_tokens of the model and the
@@ -3173,11 +3177,11 @@ type CompletionRequest struct {
 type EmbeddingRequest struct {
 	// Id of a model.
 	Model string `json:"model"`
-	// The texts; lists of tokens are not supported.
+	// Texts, or ids of tokens of the model.
 	Input any `json:"input"`
 	// base64 is that of little-endian numbers of 32 bits.
 	EncodingFormat *string `json:"encoding_format,omitzero"`
-	// Not supported.
+	// Length of the vectors. Default is that of the model.
 	Dimensions *int64 `json:"dimensions,omitzero"`
 	// Ignored.
 	User any `json:"user,omitzero"`

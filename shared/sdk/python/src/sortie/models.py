@@ -106,6 +106,7 @@ __all__ = [
     "HookBodyConstraint",
     "HookBodyJob",
     "InferenceDetails",
+    "InputTokens",
     "InputValues",
     "ItemValue",
     "Job",
@@ -474,6 +475,9 @@ LogitBias: TypeAlias = Union[dict[str, float], None]
 #: A member of the engine's own request, which gets it unchanged. `GET /v1/capabilities` lists
 #: those of each engine as `features.engine_options`; other engines refuse it.
 EngineOption: TypeAlias = Any
+
+#: Ids of tokens of the model.
+InputTokens: TypeAlias = list[int]
 
 #: Whether the model calls tools.
 ResponseToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ResponseToolChoice", None]
@@ -4046,6 +4050,10 @@ class TaskRequest(Object):
     messages: list[TaskMessage] | None = None
     #: The texts to embed, or the documents to compare with `query`.
     input: list[str] | None = None
+    #: Inputs of an embedding in place of `input`.
+    input_tokens: list[list[int]] | None = None
+    #: Length of the vectors. Default is that of the model.
+    dimensions: int | None = None
     #: The text of a rerank.
     query: str | None = None
     #: The longest prompt with its answer in tokens, at most `context_tokens` of the model and the
@@ -4537,11 +4545,11 @@ class EmbeddingRequest(Object):
 
     #: Id of a model.
     model: str
-    #: The texts; lists of tokens are not supported.
-    input: str | list[str]
+    #: Texts, or ids of tokens of the model.
+    input: str | list[str] | list[int] | list[list[int]]
     #: `base64` is that of little-endian numbers of 32 bits.
     encoding_format: str | None = None
-    #: Not supported.
+    #: Length of the vectors. Default is that of the model.
     dimensions: int | None = None
     #: Ignored.
     user: Any = None

@@ -2246,6 +2246,10 @@ export interface components {
             messages?: components["schemas"]["TaskMessage"][];
             /** @description The texts to embed, or the documents to compare with `query`. */
             input?: string[];
+            /** @description Inputs of an embedding in place of `input`. */
+            input_tokens?: components["schemas"]["InputTokens"][];
+            /** @description Length of the vectors. Default is that of the model. */
+            dimensions?: number;
             /** @description The text of a rerank. */
             query?: string;
             /** @description The longest prompt with its answer in tokens, at most `context_tokens` of the model and the largest context of a replica that serves it; 32768 where neither is known. 0 is that of the engine. */
@@ -2657,15 +2661,17 @@ export interface components {
         EmbeddingRequest: {
             /** @description Id of a model. */
             model: string;
-            /** @description The texts; lists of tokens are not supported. */
-            input: string | string[];
+            /** @description Texts, or ids of tokens of the model. */
+            input: string | string[] | components["schemas"]["InputTokens"] | components["schemas"]["InputTokens"][];
             /** @description `base64` is that of little-endian numbers of 32 bits. */
             encoding_format?: string | null;
-            /** @description Not supported. */
+            /** @description Length of the vectors. Default is that of the model. */
             dimensions?: number | null;
             /** @description Ignored. */
             user?: unknown;
         };
+        /** @description Ids of tokens of the model. */
+        InputTokens: number[];
         /** @description The answer to a conversation. */
         ChatCompletion: {
             /** @description The id of the task with another prefix than `inf_`. */

@@ -148,6 +148,7 @@ export type LogitBias = components["schemas"]["LogitBias"];
 export type EngineOption = components["schemas"]["EngineOption"];
 export type CompletionRequest = components["schemas"]["CompletionRequest"];
 export type EmbeddingRequest = components["schemas"]["EmbeddingRequest"];
+export type InputTokens = components["schemas"]["InputTokens"];
 export type ChatCompletion = components["schemas"]["ChatCompletion"];
 export type TextCompletion = components["schemas"]["TextCompletion"];
 export type CompletionUsage = components["schemas"]["CompletionUsage"];
