@@ -107,6 +107,9 @@ func (c *Case) renamed(d document) document {
 		d["after"] = after
 	}
 	if items, ok := d["items"].(map[string]any); ok {
+		if items["file"] != nil { // sortie jobs apply reads it
+			d["items"] = []string{"in/a.tif", "in/b.tif"}
+		}
 		if from, is := items["from"].(map[string]any); is {
 			d["items"] = document{"from": document(maps.Clone(from)).with("job", named(from["job"]))}
 		}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/sortie-dev/sortie/local/sortie/cli"
+	"github.com/sortie-dev/sortie/local/sortie/jobfile"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 )
 
@@ -26,11 +26,8 @@ func (a *app) readItems(name string) (items []json.RawMessage, err error) {
 	if len(content) > most {
 		return nil, cli.Wrong("--items: more than %d bytes", most)
 	}
-	lines, err := fan.Read(content, "")
+	lines, err := jobfile.ParseItems(name, content)
 	if err != nil {
-		return nil, cli.Wrong("--items: %s", strings.Replace(err.Error(), "the output", "the file", 1))
-	}
-	if err := fan.Check(fan.ListOf(lines)); err != nil {
 		return nil, cli.Wrong("--items: %s", err)
 	}
 	items = make([]json.RawMessage, len(lines))

@@ -206,8 +206,8 @@ func TestInitAsksFiveQuestions(t *testing.T) {
 	if err := yaml.Unmarshal(text, &d); err != nil || d.ID != "my-report" || d.Image != "exec:sh" || strings.Join(d.Command, "|") != "my report.sh|--all" || d.Schedule != "@daily" || d.TimeZone != "Europe/Berlin" || d.RetryConfig.MaxRetries != 3 {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	if schema, err := os.ReadFile(filepath.Join(folder, "job.schema.json")); err != nil || string(schema) != string(contract.JobSchema()) {
-		t.Errorf("got %v, want the schema beside the file", err)
+	if schema, err := os.ReadFile(filepath.Join(folder, "job.schema.json")); err != nil || !json.Valid(schema) || len(schema) <= len(contract.JobSchema()) || !strings.Contains(string(schema), `{"file": {"type": "string"`) {
+		t.Errorf("got %v, want the schema of files beside the file", err)
 	}
 	if got := sortie(t, nil, "", "jobs", "validate", folder); got.code != 0 || got.stdout != "valid my-report, "+file+"\n" {
 		t.Errorf("got %+v, want a valid file", got)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/importer"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // ProposeID proposes the id of a job from its command: the name of the script, else of the program.
@@ -74,7 +73,11 @@ func Create(folder string, d job.Definition, retries string) (string, error) {
 	if err := WriteNew(name, text); err != nil {
 		return "", err
 	}
-	if err := WriteNew(filepath.Join(folder, SchemaName), string(contract.JobSchema())); err != nil && !errors.Is(err, fs.ErrExist) {
+	schema, err := fileSchema()
+	if err != nil {
+		return "", err
+	}
+	if err := WriteNew(filepath.Join(folder, SchemaName), string(schema)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	return name, nil

@@ -67,7 +67,7 @@ func Read(read Reader, names []string) (files []File, err error) {
 				return nil, err
 			}
 			for _, document := range documentsOf(text) {
-				f, found := parse(each, document)
+				f, found := parse(read, each, document)
 				id := f.Definition.ID
 				if other, twice := from[id]; twice && id != "" {
 					found = append(found, job.Problem{Line: f.lines.LineOf("id"), Field: "id", Problem: fmt.Sprintf("%q is the id of a job in %s too", id, other)})
@@ -160,8 +160,12 @@ func documentsOf(text []byte) (documents [][]byte) {
 	return documents
 }
 
-// parse checks the job of a document, and makes the paths of its program absolute.
-func parse(name string, document []byte) (f File, problems []job.Problem) {
+// itemsFile is the field of a job that only a file has.
+const itemsFile = "items.file"
+
+// parse checks the job of a document, reads its file of items, and makes the paths of its program
+// absolute.
+func parse(read Reader, name string, document []byte) (f File, problems []job.Problem) {
 	d, problems := job.Parse(document, nil)
 	var again job.Definition
 	lines, _ := job.Decode(document, &again) // the problems are those of Parse
@@ -169,6 +173,13 @@ func parse(name string, document []byte) (f File, problems []job.Problem) {
 	folder := "."
 	if name != "-" {
 		folder = filepath.Dir(name)
+	}
+	named, err := readItems(read, &f.Definition, folder)
+	if named {
+		problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == itemsFile })
+	}
+	if err != nil {
+		problems = append(problems, job.Problem{Line: lines.LineOf(itemsFile), Field: itemsFile, Problem: err.Error()})
 	}
 	changed, err := Absolute(&f.Definition, folder)
 	if f.Definition.Image != d.Image { // it was relative, which is the problem of an image exec:
@@ -179,7 +190,7 @@ func parse(name string, document []byte) (f File, problems []job.Problem) {
 			problems[i].Problem = err.Error()
 		}
 	}
-	if changed && len(problems) == 0 {
+	if (changed || named) && len(problems) == 0 {
 		if f.Document, err = f.Definition.Canonical(); err != nil {
 			problems = []job.Problem{{Line: 1, Problem: err.Error()}}
 		}
@@ -232,7 +243,7 @@ func (f File) ContentType() string {
 // Single checks the job of a file for a single run, which needs no id. It returns the
 // definition without the fields that only a stored job has.
 func Single(name string, document []byte) (job.Definition, error) {
-	f, problems := parse(name, document)
+	f, problems := parse(nil, name, document)
 	problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "id" && f.Definition.ID == "" })
 	if len(problems) > 0 {
 		return f.Definition, argument.Invalid("%s", strings.Join(f.texts(problems), "\n"))

@@ -20,6 +20,9 @@ type Items struct {
 	List []spec.Value
 	// From is the output that has the list; nil for a list in the document.
 	From *ItemsFrom
+	// File is a file of items beside the file of the job, which the command line reads. A job with
+	// it is refused.
+	File string
 }
 
 // ItemsFrom names the output of a job that the job comes after.
@@ -29,17 +32,16 @@ type ItemsFrom struct {
 	Result string `json:"result,omitempty"`
 }
 
-// itemsObject is the document form of items with From.
+// itemsObject is the document form of items with From or File.
 type itemsObject struct {
-	From *ItemsFrom `json:"from"`
-	// File is a file that the command line reads. The server refuses it.
-	File string `json:"file,omitempty"`
+	From *ItemsFrom `json:"from,omitempty"`
+	File string     `json:"file,omitempty"`
 }
 
 // MarshalJSON returns the document form of the items.
 func (i Items) MarshalJSON() ([]byte, error) {
-	if i.From != nil {
-		return json.Marshal(itemsObject{From: i.From})
+	if i.From != nil || i.File != "" {
+		return json.Marshal(itemsObject{From: i.From, File: i.File})
 	}
 	return json.Marshal(append([]spec.Value{}, i.List...))
 }
@@ -54,7 +56,7 @@ func (i *Items) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &object); err != nil {
 		return fmt.Errorf("items: %w", err)
 	}
-	i.From = object.From
+	i.From, i.File = object.From, object.File
 	return nil
 }
 
@@ -71,7 +73,7 @@ func (p *problems) items(n node, to reflect.Value, path string) {
 		} else if object.From == nil && !slices.ContainsFunc(n.members, func(m member) bool { return m.name == "from" }) {
 			p.bad(path, "object without from, want a list or {from: {job: ID}}")
 		}
-		items.From = object.From
+		items.From, items.File = object.From, object.File
 	default:
 		p.mismatch(n, path, "a list or {from: {job: ID}}")
 	}
