@@ -19,19 +19,76 @@ func (s *server) openai(mux *http.ServeMux) {
 }
 
 type openaiRequest struct {
-	Model     string         `json:"model"`
-	Prompt    string         `json:"prompt"`
-	Messages  []port.Message `json:"messages"`
-	MaxTokens int            `json:"max_tokens"`
-	Stop      []string       `json:"stop"`
-	Seed      *int64         `json:"seed"`
-	Stream    bool           `json:"stream"`
+	Model     string          `json:"model"`
+	Prompt    string          `json:"prompt"`
+	Messages  []openaiMessage `json:"messages"`
+	MaxTokens int             `json:"max_tokens"`
+	Stop      []string        `json:"stop"`
+	Seed      *int64          `json:"seed"`
+	Stream    bool            `json:"stream"`
 	Options   struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
 	Input     []string `json:"input"`
 	Query     string   `json:"query"`
 	Documents []string `json:"documents"`
+
+	Tools []struct {
+		Function port.Tool `json:"function"`
+	} `json:"tools"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
+	Format     struct {
+		Type   string `json:"type"`
+		Schema struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"json_schema"`
+	} `json:"response_format"`
+}
+
+type openaiMessage struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// generation returns the request to the mock.
+func (r openaiRequest) generation() port.Generation {
+	g := port.Generation{Model: r.Model, Prompt: r.Prompt, MaxTokens: r.MaxTokens, Stop: r.Stop, Seed: r.Seed}
+	for _, m := range r.Messages {
+		g.Messages = append(g.Messages, port.Message{Role: m.Role, Content: m.Content})
+	}
+	if len(r.Tools) == 0 && r.Format.Type == "" {
+		return g
+	}
+	g.Options = &port.GenerationOptions{Format: port.Format{Type: r.Format.Type, Schema: r.Format.Schema.Schema}}
+	for _, tool := range r.Tools {
+		g.Options.Tools = append(g.Options.Tools, tool.Function)
+	}
+	var named struct {
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	switch {
+	case len(r.ToolChoice) == 0:
+	case json.Unmarshal(r.ToolChoice, &named) == nil:
+		g.Options.ToolChoice = port.ToolChoice{Mode: port.ToolsFunction, Function: named.Function.Name}
+	default:
+		_ = json.Unmarshal(r.ToolChoice, &g.Options.ToolChoice.Mode) // a wrong value means the default
+	}
+	return g
+}
+
+// callsOf returns parts of calls in the format of a stream.
+func callsOf(parts []port.ToolDelta) (found []map[string]any) {
+	for _, d := range parts {
+		function := map[string]any{"arguments": d.Arguments}
+		call := map[string]any{"index": d.Index, "function": function}
+		if d.Name != "" {
+			call["id"], call["type"], function["name"] = d.ID, "function", d.Name
+		}
+		found = append(found, call)
+	}
+	return found
 }
 
 // body reads a request. llama-server ignores the model's name.
@@ -84,7 +141,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	if !ok {
 		return
 	}
-	g := port.Generation{Model: request.Model, Prompt: request.Prompt, Messages: request.Messages, MaxTokens: request.MaxTokens, Stop: request.Stop, Seed: request.Seed}
+	g := request.generation()
 	if !request.Stream || g.Check() != nil {
 		s.openaiError(w, http.StatusBadRequest, "BadRequestError", "want a prompt or messages, max_tokens and stream")
 		return
@@ -95,6 +152,8 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		switch {
 		case !chat:
 			c["text"] = p.Text
+		case p.Calls != nil:
+			c["delta"] = map[string]any{"tool_calls": callsOf(p.Calls)}
 		case !p.Reasoning:
 			c["delta"] = map[string]any{"content": p.Text}
 		case s.kind == platform.EngineVLLM:
@@ -111,7 +170,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 	end, err := s.mock.Generate(r.Context(), g, func(p port.Piece) error {
 		if s.kind == platform.EngineVLLM { // hold one word back for the finish reason
 			p, held = held, p
-			if p.Text == "" {
+			if p.Text == "" && p.Calls == nil {
 				return nil
 			}
 		}
@@ -128,7 +187,7 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 			s.refuse(w, err)
 			return
 		}
-		if held.Text != "" {
+		if held.Text != "" || held.Calls != nil {
 			out.ignore(out.event(event(choice(held, nil))))
 		}
 		out.fail(err, map[string]any{"error": map[string]any{"message": "EngineCore encountered an issue.", "type": "InternalServerError", "param": nil, "code": 500}}, "[DONE]")

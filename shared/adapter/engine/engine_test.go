@@ -46,7 +46,7 @@ func TestEngines(t *testing.T) {
 				e, mock, server, now := setup(t, kind)
 				return porttest.EngineHarness{
 					Engine: e, Clock: now, Model: "tiny", Messages: openAI, Stops: true, Vectors: openAI,
-					Names: kind == platform.EngineVLLM || kind == platform.EngineTriton, Reasons: openAI, Counts: kind == platform.EngineVLLM,
+					Names: kind == platform.EngineVLLM || kind == platform.EngineTriton, Reasons: openAI, Calls: openAI, Counts: kind == platform.EngineVLLM,
 					Idle:  func(*testing.T) { mock.WaitRunning(0) },
 					Fault: func(_ *testing.T, how porttest.EngineFault, pieces int) { mock.FailNext(planned[how], pieces) },
 					Begun: func(*testing.T) { mock.WaitRunning(1) },

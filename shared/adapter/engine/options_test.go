@@ -79,10 +79,27 @@ func TestEnginesGetTheOptions(t *testing.T) {
 		}
 		used := inference.Features(inference.Request{Messages: row.g.Messages, Options: row.g.Options})
 		for _, f := range inference.EngineFeatures(kind) {
-			if f != port.FeatureObject && !slices.Contains(used, f) {
+			if !slices.Contains([]port.EngineFeature{port.FeatureObject, port.FeatureTokens, port.FeatureDimensions}, f) && !slices.Contains(used, f) {
 				t.Errorf("%s: the request does not use the feature %s", kind, f)
 			}
 		}
+	}
+}
+
+// TestEnginesGetTokensToEmbed checks the body of a request for vectors.
+func TestEnginesGetTokensToEmbed(t *testing.T) {
+	t.Parallel()
+	var body []byte
+	e := serve(t, engine.Config{Kind: platform.EngineVLLM}, func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, `{"data":[{"index":1,"embedding":[2]},{"index":0,"embedding":[1]}],"usage":{"prompt_tokens":3}}`)
+	})
+	got, err := e.Embed(t.Context(), port.Embedding{Model: "m", Tokens: [][]int{{1, 2}, {3}}, Dimensions: 1})
+	if err != nil || !reflect.DeepEqual(got.Vectors, [][]float64{{1}, {2}}) {
+		t.Errorf("got %+v (%v), want two vectors", got, err)
+	}
+	if want := `{"dimensions":1,"encoding_format":"float","input":[[1,2],[3]],"model":"m"}`; string(body) != want {
+		t.Errorf("got %s, want %s", body, want)
 	}
 }
 

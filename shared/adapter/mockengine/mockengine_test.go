@@ -19,7 +19,7 @@ func TestMock(t *testing.T) {
 		now := clock.NewVirtual(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 		mock := mockengine.New(mockengine.Config{Clock: now})
 		return porttest.EngineHarness{
-			Engine: mock, Clock: now, Model: "mock", Messages: true, Stops: true, Names: true, Vectors: true, Reasons: true, Counts: true,
+			Engine: mock, Clock: now, Model: "mock", Messages: true, Stops: true, Names: true, Vectors: true, Reasons: true, Calls: true, Counts: true,
 			Idle:    func(*testing.T) { mock.WaitRunning(0) },
 			Fault:   func(_ *testing.T, how porttest.EngineFault, pieces int) { mock.FailNext(planned[how], pieces) },
 			Begun:   func(*testing.T) { mock.WaitRunning(1) },

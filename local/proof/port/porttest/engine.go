@@ -39,6 +39,8 @@ type EngineHarness struct {
 	// Reasons: the engine sends reasoning before its answer to a message with the text
 	// mockengine.Reasoning. Counts: it counts the reasoning tokens.
 	Reasons, Counts bool
+	// Calls: the engine calls the tools of a request, and enforces a JSON schema.
+	Calls bool
 	// Idle waits until the engine generates nothing.
 	Idle func(t *testing.T)
 	// Fault makes the next generation fail in this way after a number of pieces. Begun waits
@@ -65,6 +67,8 @@ func Engine(t *testing.T, setup func(t *testing.T) EngineHarness) {
 		{"same seed, same text", engineSeed},
 		{"conversation", engineMessages},
 		{"reasoning", engineReasoning},
+		{"calls of tools", engineCalls},
+		{"format", engineFormat},
 		{"stop text", engineStop},
 		{"invalid generation", engineInvalid},
 		{"too many tokens", engineTooLong},
