@@ -70,7 +70,10 @@ type EngineCapabilities struct {
 	// ContextTokens is the maximum number of tokens in the prompt and answer of one request.
 	ContextTokens int
 	// Slots is the number of requests that the replica generates for at the same time.
-	Slots     int
+	Slots int
+	// KVTokens is the number of tokens, of prompts and answers, that the replica has memory for
+	// at the same time.
+	KVTokens  int
 	Workloads []Workload
 }
 

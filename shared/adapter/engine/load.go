@@ -46,21 +46,15 @@ type slotted interface {
 // Load reads the server's metrics. If the server has none, the load is that of its slots, or
 // empty if it does not report those. llama-server returns 501 without its options for them.
 func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
-	resp, err := e.report(ctx, e.metrics.JoinPath("/metrics"))
+	families, err := e.families(ctx)
 	if err != nil {
 		return port.EngineLoad{}, err
 	}
-	if resp == nil {
+	if families == nil {
 		if d, has := e.dialect.(slotted); has {
 			return d.slots(ctx, e)
 		}
 		return port.EngineLoad{}, nil
-	}
-	defer resp.Body.Close()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, largestAnswer))
-	if err != nil {
-		return port.EngineLoad{}, fault.Wrap(err, fault.PoolUnavailable, "the engine sent metrics that cannot be read")
 	}
 	var load port.EngineLoad
 	for name, value := range e.dialect.series() {
@@ -69,6 +63,21 @@ func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
 		}
 	}
 	return load, nil
+}
+
+// families reads the server's metrics by name. It returns nil if the server serves none.
+func (e *Engine) families(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	resp, err := e.report(ctx, e.metrics.JoinPath("/metrics"))
+	if err != nil || resp == nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(resp.Body, largestAnswer))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.PoolUnavailable, "the engine sent metrics that cannot be read")
+	}
+	return families, nil
 }
 
 // report requests a report at a path. It returns nil if the server does not serve the path.

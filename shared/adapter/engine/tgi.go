@@ -117,12 +117,15 @@ func (tgi) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilities
 		Model   string `json:"model_id"`
 		Version string `json:"version"`
 		Tokens  int    `json:"max_total_tokens"`
+		Slots   int    `json:"max_concurrent_requests"`
+		// Batch is the number of tokens of all running requests.
+		Batch int `json:"max_batch_total_tokens"`
 	}
 	if err := e.get(ctx, "/info", &info); err != nil {
 		return port.EngineCapabilities{}, err
 	}
 	return port.EngineCapabilities{
-		Version: info.Version, Models: []string{info.Model}, ContextTokens: info.Tokens,
+		Version: info.Version, Models: []string{info.Model}, ContextTokens: info.Tokens, Slots: info.Slots, KVTokens: info.Batch,
 		Workloads: []port.Workload{port.WorkloadCompletion},
 	}, nil
 }

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -45,7 +47,47 @@ func (vllm) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilitie
 	for _, m := range models.Data {
 		c.Models, c.ContextTokens = append(c.Models, m.ID), max(c.ContextTokens, m.ContextTokens)
 	}
-	return c, nil
+	c.Slots, c.KVTokens = vllmSlots(ctx, e), vllmMemory(ctx, e)
+	return c, ctx.Err()
+}
+
+// vllmSlots returns max_num_seqs. Only a server in development mode reports it; otherwise it
+// returns 0.
+func vllmSlots(ctx context.Context, e *Engine) int {
+	at := e.base.JoinPath("/server_info")
+	at.RawQuery = "config_format=json"
+	resp, err := e.report(ctx, at)
+	if err != nil || resp == nil {
+		return 0
+	}
+	var info struct {
+		Config struct {
+			Scheduler struct {
+				Slots int `json:"max_num_seqs"`
+			} `json:"scheduler_config"`
+		} `json:"vllm_config"`
+	}
+	if decode(ctx, resp, &info) != nil {
+		return 0 // earlier versions send the configuration as a text
+	}
+	return info.Config.Scheduler.Slots
+}
+
+// vllmMemory returns the tokens of the KV cache, which are labels of a metric; 0 if it is
+// unknown.
+func vllmMemory(ctx context.Context, e *Engine) (tokens int) {
+	families, err := e.families(ctx)
+	if err != nil {
+		return 0
+	}
+	for _, m := range families["vllm:cache_config_info"].GetMetric() {
+		labels := map[string]int{}
+		for _, l := range m.GetLabel() {
+			labels[l.GetName()], _ = strconv.Atoi(l.GetValue()) // None is 0, which means unknown
+		}
+		tokens += cmp.Or(max(labels["kv_cache_size_tokens"], 0), max(labels["num_gpu_blocks"]*labels["block_size"], 0))
+	}
+	return tokens
 }
 
 func (vllm) series() map[string]loadValue {

@@ -63,6 +63,11 @@ func (s *Replicas) ContextOf(pool platform.Pool) (longest int) {
 func (s *Replicas) ofPool(pool platform.Pool) (found []*replica) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.ofPoolLocked(pool)
+}
+
+// ofPoolLocked is ofPool for a caller that has locked s.mu.
+func (s *Replicas) ofPoolLocked(pool platform.Pool) (found []*replica) {
 	for _, each := range pool.Engine.Replicas {
 		if r, err := s.stateOf(pool, each); err == nil {
 			found = append(found, r)

@@ -21,6 +21,8 @@ type Lease struct {
 	id string
 	// task is the id of the task that holds the slot.
 	task string
+	// tokens is the context that the task needs.
+	tokens int
 	// others are the other replicas of the pool.
 	others []*replica
 	// deterministic reports that the pool gives the same answer to the same request.
@@ -108,7 +110,7 @@ func (l *Lease) Release() {
 		return
 	}
 	l.released = true
-	l.held--
+	l.held, l.replica.tokens = l.held-1, l.replica.tokens-l.tokens
 	l.of.notify()
 }
 

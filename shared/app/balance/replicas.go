@@ -34,6 +34,8 @@ type Replicas struct {
 	known   map[replicaKey]*replica
 	others  map[string]int // tasks of other dispatchers by replica id, in the pool that the process serves
 	changed chan struct{}  // closed and replaced when a slot becomes free
+	// blocked has, by pool, the id of the task that waits longest for context; see full.
+	blocked map[platform.PoolRef]string
 }
 
 type replicaKey struct {
@@ -48,6 +50,8 @@ type replica struct {
 
 	// held counts the tasks with a slot, asking those of them with a request at the engine.
 	held, asking int
+	// tokens is the context that the tasks with a slot need; see tokensOf.
+	tokens int
 	// failures counts consecutive failed requests. Because of them, the replica gets no request
 	// before restUntil.
 	failures  int
@@ -67,7 +71,7 @@ type replica struct {
 // NewReplicas returns replicas with the engines that engines returns. record gets the samples of
 // slots that an engine does not free.
 func NewReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *Replicas {
-	return &Replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{})}
+	return &Replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{}), blocked: map[platform.PoolRef]string{}}
 }
 
 // breakAfter is the number of failures after which a replica rests. The first rest takes
@@ -85,9 +89,11 @@ const (
 )
 
 // Take takes a slot of a ready replica of the run's pool. It waits for one until the start
-// limit of the attempt. Fault: PoolUnavailable.
+// limit of the attempt, or until the deadline of the task while a replica works but is full.
+// Faults: PoolUnavailable, DeadlineUnmet.
 func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Context) (platform.Pool, error)) (*Lease, error) {
 	why := "no replica has a free slot"
+	defer s.unblock(r)
 	for {
 		s.mu.Lock()
 		changed := s.changed
@@ -108,6 +114,11 @@ func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Cont
 			continue
 		}
 		left := r.Attempt.StartBy.Sub(s.clock.Now())
+		if s.awaitsRoom(r, pool) {
+			if left = r.AnswerBy().Sub(s.clock.Now()); left <= 0 {
+				return nil, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before a replica had room", r.Work.Inference.Within)
+			}
+		}
 		if left <= 0 {
 			return nil, fault.New(fault.PoolUnavailable, "%s", why)
 		}
@@ -193,7 +204,7 @@ func (s *Replicas) candidatesLocked(r run.Run, pool platform.Pool) []*replica {
 			continue
 		}
 		switch {
-		case s.load(known) >= pool.Engine.Slots || now.Before(known.restUntil):
+		case s.full(known, pool, r) || now.Before(known.restUntil):
 		case slices.Contains(r.FailedReplicas, each.ID):
 			failed = append(failed, known)
 		default:
@@ -321,11 +332,11 @@ func (s *Replicas) takeSlot(r run.Run, pool platform.Pool, of *replica, first bo
 			return nil
 		}
 	}
-	if s.load(of) >= pool.Engine.Slots {
+	if s.full(of, pool, r) {
 		return nil
 	}
-	of.held++
-	l := &Lease{replica: of, of: s, id: of.key.id, task: r.TaskID, deterministic: pool.Engine.Deterministic}
+	l := &Lease{replica: of, of: s, id: of.key.id, task: r.TaskID, tokens: tokensOf(r), deterministic: pool.Engine.Deterministic}
+	of.held, of.tokens = of.held+1, of.tokens+l.tokens
 	for _, each := range pool.Engine.Replicas {
 		if other, err := s.stateOf(pool, each); err == nil && other != of {
 			l.others = append(l.others, other)

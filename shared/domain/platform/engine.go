@@ -130,6 +130,15 @@ func (e EnginePlace) WithIDs() EnginePlace {
 	return e
 }
 
+// SlotsOf returns the number of tasks that a replica generates for at the same time. reported is
+// the number of its engine; 0 means unknown. The setting of the pool can only lower it.
+func (e EnginePlace) SlotsOf(reported int) int {
+	if reported <= 0 {
+		return e.Slots
+	}
+	return min(e.Slots, reported)
+}
+
 // Limit returns the number of tasks that all replicas generate for at the same time: the limit
 // of the pool.
 func (e EnginePlace) Limit() int {
