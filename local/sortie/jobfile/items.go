@@ -58,7 +58,7 @@ func readItems(read Reader, d *job.Definition, folder string) (named bool, err e
 		return true, fmt.Errorf("no meaning with from; leave one out")
 	}
 	if !filepath.IsLocal(d.Items.File) {
-		return true, fmt.Errorf("%q is not in the folder of the job file, want a relative path without ..", d.Items.File)
+		return true, fmt.Errorf("%q is not in the folder of the job file, want a relative path below it", d.Items.File)
 	}
 	name := filepath.Join(folder, d.Items.File)
 	content, err := read(name, 2*fan.MaxItems+1)
