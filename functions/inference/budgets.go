@@ -13,7 +13,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
-// BudgetRoutes returns the routes of sessions and budgets.
+// BudgetRoutes returns the routes of sessions, budgets and usage.
 func BudgetRoutes(svc *budgets.Accounts, c clock.Clock) []httpkit.Route {
 	return []httpkit.Route{
 		httpkit.ForClient(http.MethodGet, "/v1/sessions/{session_id}", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
@@ -49,5 +49,10 @@ func BudgetRoutes(svc *budgets.Accounts, c clock.Clock) []httpkit.Route {
 			}
 			return httpkit.WriteJSON(w, http.StatusOK, api.Budget(a, svc.Defaults()))
 		}),
+		{
+			Method: http.MethodGet, Pattern: "/v1/usage", Access: httpkit.ForClients, Scope: access.RunsRead,
+			Query:  []string{"from", "to", "by", "cursor", "limit"},
+			Handle: func(w http.ResponseWriter, r *http.Request) error { return serveUsage(svc, w, r) },
+		},
 	}
 }

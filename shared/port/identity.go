@@ -15,6 +15,8 @@ type Identity struct {
 	Tenant, Workspace string
 	// Subject names the caller in records and logs.
 	Subject string
+	// Key is the name of the caller's token; empty for a caller without one.
+	Key string
 	// Anonymous: the caller is a program on the server's host and sent no token.
 	Anonymous bool
 	// Scopes are the caller's permissions.

@@ -25,10 +25,16 @@ type Answering interface {
 	GeneratesFor(tenant, session string) bool
 }
 
-// Accounts serves the sessions of inference tasks, and the budgets of tenants, projects and
-// sessions. It is safe for concurrent use.
+// Store stores the accounts of budgets, and usage.
+type Store interface {
+	port.AccountStore
+	port.UsageStore
+}
+
+// Accounts serves the sessions of inference tasks, the budgets of tenants, projects and sessions,
+// and what was used. It is safe for concurrent use.
 type Accounts struct {
-	store     port.AccountStore
+	store     Store
 	answering Answering
 	clock     clock.Clock
 	document  func(a budget.Account) ([]byte, error)
@@ -39,7 +45,7 @@ type Accounts struct {
 // clients see it. defaults are the limits of accounts without their own; nil is
 // budget.Standard.
 func NewAccounts(
-	store port.AccountStore, answering Answering, c clock.Clock, document func(a budget.Account) ([]byte, error), defaults *budget.Defaults,
+	store Store, answering Answering, c clock.Clock, document func(a budget.Account) ([]byte, error), defaults *budget.Defaults,
 ) *Accounts {
 	return &Accounts{store, answering, c, document, budget.OrStandard(defaults)}
 }

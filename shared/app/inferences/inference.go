@@ -350,6 +350,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},
 	}
 	r.Reservation = model.Price.Reserve(r, s.config.Budgets)
+	r.Reservation.Key = in.Identity.Key
 	return r, nil
 }
 

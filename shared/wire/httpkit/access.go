@@ -123,7 +123,7 @@ func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, erro
 	case ok && !expired:
 		x.digest = found.SHA256
 		return port.Identity{
-			Tenant: found.Tenant, Workspace: found.Project, Subject: found.Subject(), Scopes: found.Scopes,
+			Tenant: found.Tenant, Workspace: found.Project, Subject: found.Subject(), Key: found.Name, Scopes: found.Scopes,
 		}, nil
 	case required && expired:
 		return port.Identity{}, fault.New(fault.Unauthenticated, "the token has expired")

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -121,6 +122,23 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		}
 		if b := decode[contract.Budget](t, call(t, stage, op, "", owner)); b.Limit.Tokens == nil || *b.Limit.Tokens != 7 || b.Version != 1 {
 			t.Errorf("got %+v, want the owner's limit", b)
+		}
+	},
+	"GET /v1/usage": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
+		t.Helper()
+		stage.Charge(t, apitest.Tenant, "own-model", "own-key", "own-session", run.Generation{TokensIn: 3, TokensOut: 2, Finish: "stop"}, apitest.Began)
+		for token, want := range map[string]int64{owner: 1, stranger: 0} {
+			for _, query := range []string{"", "?by=", "?by=day,model,key,session", "?by=session&limit=1"} {
+				path := op.Path + query
+				u := decode[contract.Usage](t, callWith(t, stage, op, path, "", "Authorization", "Bearer "+token))
+				if u.Total.Tasks != want || len(u.Rows) != int(want) {
+					t.Errorf("%s%s: got %+v, want the usage of %d tasks", token, path, u, want)
+				}
+				sheet := callWith(t, stage, op, path, "", "Authorization", "Bearer "+token, "Accept", "text/csv")
+				if lines := strings.Count(sheet.Body, "\n"); sheet.Status != http.StatusOK || lines != 1+int(want) || token == stranger && strings.Contains(sheet.Body, "own-") {
+					t.Errorf("%s%s: got %d %s, want %d rows", token, path, sheet.Status, sheet.Body, want)
+				}
+			}
 		}
 	},
 	"PUT /v1/budgets/{scope}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {

@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,6 +89,8 @@ type Stage struct {
 
 	machines *machines
 	logs     *logs
+	// charges counts the calls of Charge.
+	charges atomic.Int64
 }
 
 // document is loaded once per test binary.

@@ -2890,6 +2890,52 @@ type Budget struct {
 	Version int64 `json:"version"`
 }
 
+// UsageSum is an object of the API. What inference tasks have used.
+type UsageSum struct {
+	// Number of tasks with an answer.
+	Tasks int64 `json:"tasks"`
+	// Tokens of prompts, as the engine has counted them.
+	InputTokens int64 `json:"inputTokens"`
+	// Those of the input tokens that the engine has read from its cache; 0 if it does not report
+	// them.
+	CachedTokens int64 `json:"cachedTokens"`
+	OutputTokens int64 `json:"outputTokens"`
+	// Milliseconds of generation.
+	TimeMS int64 `json:"timeMs"`
+	// Cost in billionths of a dollar.
+	CostNanodollars int64 `json:"costNanodollars"`
+}
+
+// UsageRow is an object of the API. What the tasks of a group have used. Parts by which the
+// answer does not group are absent.
+type UsageRow struct {
+	Day   string `json:"day,omitzero"`
+	Model string `json:"model,omitzero"`
+	// Name of the client's token, or the subject of a client without one.
+	Key string `json:"key,omitzero"`
+	// Empty for tasks without a session.
+	Session string `json:"session,omitzero"`
+	// Number of tasks with an answer.
+	Tasks           int64 `json:"tasks"`
+	InputTokens     int64 `json:"inputTokens"`
+	CachedTokens    int64 `json:"cachedTokens"`
+	OutputTokens    int64 `json:"outputTokens"`
+	TimeMS          int64 `json:"timeMs"`
+	CostNanodollars int64 `json:"costNanodollars"`
+}
+
+// Usage is an object of the API. A page of usage.
+type Usage struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// What has a row of its own, as in the request.
+	By    string     `json:"by"`
+	Rows  []UsageRow `json:"rows"`
+	Total UsageSum   `json:"total"`
+	// The cursor of the next page; absent on the last one.
+	NextCursor string `json:"nextCursor,omitzero"`
+}
+
 // InferenceDetails is an object of the API. What a task of kind inference has.
 type InferenceDetails struct {
 	Model  string `json:"model"`

@@ -54,6 +54,7 @@ var operations = map[string][3]string{
 	"explainRun":           {"GET", "/v1/runs/{run_id}/explain", "Runs.Explain"},
 	"listChildren":         {"GET", "/v1/runs/{run_id}/children", "Runs.Children"},
 	"activity":             {"GET", "/v1/activity", "Runs.Activity"},
+	"usage":                {"GET", "/v1/usage", "Inference.Usage"},
 	"planRun":              {"POST", "/v1/runs:plan", "Runs.Plan"},
 	"runUpdates":           {"GET", "/v1/runs/{run_id}/updates", "Runs.Updates"},
 	"cancelRun":            {"POST", "/v1/runs/{run_id}/cancel", "Runs.Cancel"},
@@ -950,6 +951,28 @@ func (s Inference) PutBudget(ctx context.Context, scope string, body *api.Budget
 	return sendJSON[api.Budget](ctx, s.t, call{method: "PUT", path: pathOf("/v1/budgets/{scope}", scope), body: bodyOf(body)}, options)
 }
 
+// Usage calls GET /v1/usage: report what inference tasks have used.
+//
+// Returns what the inference tasks of the tenant have used in a range of UTC days: tasks,
+// tokens, generation time and cost. Each charge counts once, on the day on which it was
+// committed, in the same transaction as the budgets. Usage is kept for 400 days. total is that
+// of all rows, also of those on other pages.
+//
+// With Accept: text/csv the answer has all rows as CSV with a header, and ignores cursor and
+// limit.
+func (s Inference) Usage(query InferenceUsageQuery, options ...Option) *Pages[api.UsageRow, api.Usage] {
+	return &Pages[api.UsageRow, api.Usage]{
+		fetch: func(ctx context.Context, place string) (*api.Usage, error) {
+			page := query
+			if place != "" {
+				page.Cursor = place
+			}
+			return sendJSON[api.Usage](ctx, s.t, call{method: "GET", path: "/v1/usage", query: page.values()}, options)
+		},
+		split: func(p *api.Usage) ([]api.UsageRow, string) { return p.Rows, placeOf(p.NextCursor) },
+	}
+}
+
 // OpenAI makes the calls of the OpenAI API that Sortie has.
 type OpenAI struct{ t *transport }
 
@@ -1336,6 +1359,32 @@ type RunsActivityQuery struct {
 func (q RunsActivityQuery) values() url.Values {
 	v := url.Values{}
 	setText(v, "window", q.Window)
+	return v
+}
+
+// InferenceUsageQuery selects what Inference.Usage returns. The zero value of a field leaves it
+// out.
+type InferenceUsageQuery struct {
+	// First day. Default: 29 days before to.
+	From string
+	// Last day. Default: today.
+	To string
+	// What has a row of its own: some of day, model, key and session, separated by commas. Empty
+	// returns one row.
+	By string
+	// nextCursor of the previous page of the same query. Empty for the first page.
+	Cursor string
+	// Maximum number of rows.
+	Limit int64
+}
+
+func (q InferenceUsageQuery) values() url.Values {
+	v := url.Values{}
+	setText(v, "from", q.From)
+	setText(v, "to", q.To)
+	setText(v, "by", q.By)
+	setText(v, "cursor", q.Cursor)
+	setNumber(v, "limit", q.Limit)
 	return v
 }
 

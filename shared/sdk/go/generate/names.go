@@ -24,7 +24,7 @@ var names = map[string]string{
 	"download": "Tasks.Output", "describeOutput": "Tasks.DescribeOutput", "deleteOutput": "Tasks.DeleteOutput", "listTasks": "Tasks.List", "task": "Tasks.Get",
 	"taskEvents": "Tasks.Events", "taskLogs": "Tasks.Logs", "cancelTask": "Tasks.Cancel", "retryTask": "Tasks.Retry", "labelTask": "Tasks.Label",
 	"createTask": "Inference.Create", "streamTask": "Inference.Stream", "session": "Inference.Session", "deleteSession": "Inference.DeleteSession",
-	"budget": "Inference.Budget", "putBudget": "Inference.PutBudget",
+	"budget": "Inference.Budget", "putBudget": "Inference.PutBudget", "usage": "Inference.Usage",
 	"createChatCompletion": "OpenAI.Chat", "createCompletion": "OpenAI.Complete", "createEmbedding": "OpenAI.Embed", "listServedModels": "OpenAI.ListModels",
 	"getServedModel": "OpenAI.GetModel", "createResponse": "OpenAI.Respond", "getResponse": "OpenAI.GetResponse", "deleteResponse": "OpenAI.DeleteResponse",
 	"cancelResponse": "OpenAI.CancelResponse",

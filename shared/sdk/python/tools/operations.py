@@ -38,6 +38,7 @@ NAMES = {
     "deleteSession": "inference.delete_session",
     "budget": "inference.budget",
     "putBudget": "inference.put_budget",
+    "usage": "inference.usage",
     "createChatCompletion": "openai.chat",
     "createCompletion": "openai.complete",
     "createEmbedding": "openai.embed",

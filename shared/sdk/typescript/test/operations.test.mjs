@@ -36,6 +36,7 @@ const calls = {
   deleteSession: (c) => c.sessions.delete("x"),
   budget: (c) => c.budgets.get("x"),
   putBudget: (c) => c.budgets.put("x", {}),
+  usage: (c) => c.budgets.usage(),
   cancelTask: (c) => c.tasks.cancel("x"),
   retryTask: (c) => c.tasks.retry("x"),
   labelTask: (c) => c.tasks.label("x", { labels: { a: "b" } }),

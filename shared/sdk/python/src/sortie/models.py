@@ -305,6 +305,9 @@ __all__ = [
     "UntakenAction",
     "UntakenActions",
     "Upload",
+    "Usage",
+    "UsageRow",
+    "UsageSum",
     "Webhook",
     "WebhookAttempt",
     "WebhookDeliveries",
@@ -4192,6 +4195,78 @@ class Budget(Object):
     remaining: BudgetLimit
     #: Number of changes of the limits.
     version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageSum(Object):
+    """What inference tasks have used."""
+
+    _names = {
+        "input_tokens": "inputTokens",
+        "cached_tokens": "cachedTokens",
+        "output_tokens": "outputTokens",
+        "time_ms": "timeMs",
+        "cost_nanodollars": "costNanodollars",
+    }
+
+    #: Number of tasks with an answer.
+    tasks: int
+    #: Tokens of prompts, as the engine has counted them.
+    input_tokens: int
+    #: Those of the input tokens that the engine has read from its cache; 0 if it does not report
+    #: them.
+    cached_tokens: int
+    output_tokens: int
+    #: Milliseconds of generation.
+    time_ms: int
+    #: Cost in billionths of a dollar.
+    cost_nanodollars: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageRow(Object):
+    """What the tasks of a group have used.
+
+    Parts by which the answer does not group are absent.
+    """
+
+    _names = {
+        "input_tokens": "inputTokens",
+        "cached_tokens": "cachedTokens",
+        "output_tokens": "outputTokens",
+        "time_ms": "timeMs",
+        "cost_nanodollars": "costNanodollars",
+    }
+
+    #: Number of tasks with an answer.
+    tasks: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    time_ms: int
+    cost_nanodollars: int
+    day: str | None = None
+    model: str | None = None
+    #: Name of the client's token, or the subject of a client without one.
+    key: str | None = None
+    #: Empty for tasks without a session.
+    session: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage(Object):
+    """A page of usage."""
+
+    _names = {"from_": "from", "next_cursor": "nextCursor"}
+
+    from_: str
+    to: str
+    #: What has a row of its own, as in the request.
+    by: str
+    rows: list[UsageRow]
+    total: UsageSum
+    #: The cursor of the next page; absent on the last one.
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,6 +55,11 @@ export class Budgets extends Resource {
   put(scope: string, limit: Schemas.BudgetLimit, options?: CallOptions): Promise<Schemas.Budget> {
     return this.json("putBudget", { path: { scope }, body: limit }, options);
   }
+
+  /** What tasks have used. The list has all pages. */
+  usage(query: Filter<"usage"> = {}, options?: CallOptions): List<Schemas.UsageRow> {
+    return this.collect("usage", "rows", { query }, options);
+  }
 }
 
 const generationMs = 15 * 60_000;

@@ -2371,6 +2371,50 @@ export interface components {
             /** @description Number of changes of the limits. */
             version: number;
         };
+        /** @description What inference tasks have used. */
+        UsageSum: {
+            /** @description Number of tasks with an answer. */
+            tasks: number;
+            /** @description Tokens of prompts, as the engine has counted them. */
+            inputTokens: number;
+            /** @description Those of the input tokens that the engine has read from its cache; 0 if it does not report them. */
+            cachedTokens: number;
+            outputTokens: number;
+            /** @description Milliseconds of generation. */
+            timeMs: number;
+            /** @description Cost in billionths of a dollar. */
+            costNanodollars: number;
+        };
+        /** @description What the tasks of a group have used. Parts by which the answer does not group are absent. */
+        UsageRow: {
+            /** Format: date */
+            day?: string;
+            model?: string;
+            /** @description Name of the client's token, or the subject of a client without one. */
+            key?: string;
+            /** @description Empty for tasks without a session. */
+            session?: string;
+            /** @description Number of tasks with an answer. */
+            tasks: number;
+            inputTokens: number;
+            cachedTokens: number;
+            outputTokens: number;
+            timeMs: number;
+            costNanodollars: number;
+        };
+        /** @description A page of usage. */
+        Usage: {
+            /** Format: date */
+            from: string;
+            /** Format: date */
+            to: string;
+            /** @description What has a row of its own, as in the request. */
+            by: string;
+            rows: components["schemas"]["UsageRow"][];
+            total: components["schemas"]["UsageSum"];
+            /** @description The cursor of the next page; absent on the last one. */
+            nextCursor?: string;
+        };
         /** @description The id of an event of a stream. */
         TaskEventId: string;
         /** @description What a task of kind inference has. */
@@ -5566,6 +5610,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Activity"];
+                };
+            };
+        };
+    };
+    usage: {
+        parameters: {
+            query?: {
+                /** @description First day. Default: 29 days before `to`. */
+                from?: string;
+                /** @description Last day. Default: today. */
+                to?: string;
+                /** @description What has a row of its own: some of `day`, `model`, `key` and `session`, separated by commas. Empty returns one row. */
+                by?: string;
+                /** @description `nextCursor` of the previous page of the same query. Empty for the first page. */
+                cursor?: string;
+                /** @description Maximum number of rows. */
+                limit?: number;
+            };
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of usage. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"];
+                    "text/csv": unknown;
                 };
             };
         };

@@ -44,6 +44,7 @@ export const paths = {
   explainRun: ["GET", "/v1/runs/{run_id}/explain"],
   listChildren: ["GET", "/v1/runs/{run_id}/children"],
   activity: ["GET", "/v1/activity"],
+  usage: ["GET", "/v1/usage"],
   planRun: ["POST", "/v1/runs:plan"],
   runUpdates: ["GET", "/v1/runs/{run_id}/updates"],
   cancelRun: ["POST", "/v1/runs/{run_id}/cancel"],

@@ -1436,6 +1436,34 @@ class InferenceCalls(Resource):
         """
         return self._json("PUT", self._path("/v1/budgets/{}", scope), m.Budget, body=body, timeout=timeout)
 
+    def usage(
+        self,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> Pages[m.UsageRow, m.Usage]:
+        """Report what inference tasks have used.
+
+        Returns what the inference tasks of the tenant have used in a range of UTC days: tasks,
+        tokens, generation time and cost. Each charge counts once, on the day on which it was
+        committed, in the same transaction as the budgets. Usage is kept for 400 days. `total` is
+        that of all rows, also of those on other pages.
+
+        With `Accept: text/csv` the answer has all rows as CSV with a header, and ignores `cursor`
+        and `limit`.
+        """
+        return self._pages(
+            "/v1/usage",
+            m.Usage,
+            "rows",
+            "next_cursor",
+            query={"from": from_, "to": to, "by": by, "limit": limit},
+            timeout=timeout,
+        )
+
 
 class OpenaiCalls(Resource):
     """A part of the OpenAI API over inference tasks."""
@@ -3249,6 +3277,34 @@ class AsyncInferenceCalls(AsyncResource):
         """
         return await self._json(
             "PUT", self._path("/v1/budgets/{}", scope), m.Budget, body=body, timeout=timeout
+        )
+
+    def usage(
+        self,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> AsyncPages[m.UsageRow, m.Usage]:
+        """Report what inference tasks have used.
+
+        Returns what the inference tasks of the tenant have used in a range of UTC days: tasks,
+        tokens, generation time and cost. Each charge counts once, on the day on which it was
+        committed, in the same transaction as the budgets. Usage is kept for 400 days. `total` is
+        that of all rows, also of those on other pages.
+
+        With `Accept: text/csv` the answer has all rows as CSV with a header, and ignores `cursor`
+        and `limit`.
+        """
+        return self._pages(
+            "/v1/usage",
+            m.Usage,
+            "rows",
+            "next_cursor",
+            query={"from": from_, "to": to, "by": by, "limit": limit},
+            timeout=timeout,
         )
 
 
