@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -99,6 +100,64 @@ func TestDeadlineOfAHeaderPasses(t *testing.T) {
 	refused, ok := errors.AsType[*sdk.Error](err)
 	if !ok || refused.StatusCode != http.StatusGatewayTimeout || refused.Code != "deadline_unmet" || !strings.Contains(refused.Message, "deadline of 2s") {
 		t.Errorf("got %v, want 504 deadline_unmet at the deadline of 2s", err)
+	}
+}
+
+// TestLateAnswerCanBeRead reads what an engine has generated before the deadline, from the
+// address in the error, before and after the stream has expired.
+func TestLateAnswerCanBeRead(t *testing.T) {
+	t.Parallel()
+	s := setupWith(t, 0, 500*time.Millisecond)
+	late := func(path, body string) apitest.Answer {
+		t.Helper()
+		var answer apitest.Answer
+		ended := make(chan error)
+		go func() {
+			answer = s.Call(t, http.MethodPost, path, body, headerDeadline, "2000")
+			ended <- nil
+		}()
+		_ = s.pass(100*time.Millisecond, ended)
+		return answer
+	}
+	for path, body := range map[string]string{
+		"/v1/responses":        `{"model":"mock","max_output_tokens":500,"input":"a"}`,
+		"/v1/chat/completions": `{"model":"mock","max_tokens":500,"messages":[{"role":"user","content":"a"}]}`,
+		"/v1/completions":      `{"model":"mock","max_tokens":500,"prompt":"a"}`,
+	} {
+		answer := late(path, body)
+		_, at, named := strings.Cut(answer.Body, "; GET ")
+		at, _, _ = strings.Cut(at, " has the text until then")
+		if answer.Status != http.StatusGatewayTimeout || !named {
+			t.Fatalf("%s: got %d %s, want 504 with the address of the text", path, answer.Status, answer.Body)
+		}
+		got := s.Call(t, http.MethodGet, at, "")
+		if path != "/v1/responses" {
+			if !strings.Contains(got.Body, "event: token\n") || !strings.Contains(got.Body, "DEADLINE_UNMET") {
+				t.Errorf("GET %s: got %d %s, want tokens and the failure", at, got.Status, got.Body)
+			}
+			continue
+		}
+		var first, again struct {
+			Status string
+			Output []struct{ Content []struct{ Text string } }
+		}
+		if decode(t, got.Body, &first); first.Status != "failed" || len(first.Output) != 1 || first.Output[0].Content[0].Text == "" {
+			t.Errorf("GET %s: got %s, want a failed response with its text", at, got.Body)
+		}
+		task, _ := openai.TaskOf(strings.TrimPrefix(at, "/v1/responses/"))
+		for r := s.Run(t, task); !r.State.Terminal(); r = s.Run(t, task) {
+			if err := s.dispatcher.Await(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Clock.Advance(2 * time.Hour) // the streams of this server expire after one hour
+		if decode(t, s.Call(t, http.MethodGet, at, "").Body, &again); fmt.Sprint(again) != fmt.Sprint(first) {
+			t.Errorf("GET %s: got %v after the stream has expired, want %v", at, again, first)
+		}
+	}
+	unstored := late("/v1/responses", `{"model":"mock","store":false,"max_output_tokens":500,"input":"a"}`)
+	if unstored.Status != http.StatusGatewayTimeout || strings.Contains(unstored.Body, "; GET ") {
+		t.Errorf("got %d %s, want 504 without an address", unstored.Status, unstored.Body)
 	}
 }
 

@@ -186,7 +186,7 @@ func (o *call) whole(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return o.refuse(r, out, fmt.Errorf("cannot answer: %w", err), o.names)
 	case answer.Failure != nil:
-		return o.refuse(r, out, failed(*answer.Failure), o.names)
+		return o.refuse(r, out, failed(*answer.Failure, o.late(head, answer)), o.names)
 	case o.task.Workload == port.WorkloadEmbedding:
 		return out.Write(answer.Embeddings(head, o.asked.Base64))
 	}
@@ -269,7 +269,7 @@ func (s *streamed) send(text []byte) error {
 func (s *streamed) ended(err error) error {
 	switch {
 	case !s.out.Begun() && err == nil && s.failure != nil:
-		return failed(*s.failure)
+		return failed(*s.failure, "")
 	case !s.out.Begun():
 		return err
 	case err != nil && s.r.Context().Err() == nil:
@@ -284,12 +284,24 @@ func appendData(text []byte, v any) []byte {
 	return fmt.Appendf(text, "data: %s\n\n", data)
 }
 
+// late returns the path of an answer that is not complete; empty if it has no text.
+func (o *call) late(h openai.Head, of *openai.Answer) string {
+	if !of.HasText() {
+		return ""
+	}
+	return "/v1/tasks/" + h.TaskID + "/stream"
+}
+
 // failed returns the problem of a failed task. It asks clients not to retry, because Sortie has
-// retried the task if that could help.
-func failed(f inference.Failure) error {
+// retried the task if that could help. If the deadline has passed, it names the path with the
+// text until then; at is empty without one.
+func failed(f inference.Failure, at string) error {
 	p := httpkit.ProblemOf(openai.FaultOf(f))
 	if f.Code == fault.DeadlineUnmet { // the request was accepted, unlike one whose deadline is out of range
 		p.Body.Status = http.StatusGatewayTimeout
+		if at != "" {
+			p.Body.Detail += "; GET " + at + " has the text until then"
+		}
 	}
 	for _, name := range []string{"Retry-After", "X-Backoff-Ms"} {
 		p.Header.Del(name)

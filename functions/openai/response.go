@@ -100,7 +100,11 @@ func (s responses) foreground(w http.ResponseWriter, r *http.Request, task infer
 	case err != nil:
 		return s.refuse(r, out, fmt.Errorf("cannot answer: %w", err), responseNames)
 	case answer.Failure != nil && answer.Failure.Code != fault.Cancelled:
-		return s.refuse(r, out, failed(*answer.Failure), responseNames)
+		at := ""
+		if answer.HasText() && !task.Unstored {
+			at = "/v1/responses/" + openai.Waiting(of).ID
+		}
+		return s.refuse(r, out, failed(*answer.Failure, at), responseNames)
 	}
 	return out.Write(openai.Ended(of, answer))
 }

@@ -15,6 +15,21 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/openai"
 )
 
+// awaitResponse requests a response in the background and returns it after its end.
+func (s *served) awaitResponse(t *testing.T, body string) string {
+	t.Helper()
+	var created struct{ ID string }
+	decode(t, s.Call(t, http.MethodPost, "/v1/responses", body).Body, &created)
+	r := s.Run(t, "inf_"+strings.TrimPrefix(created.ID, "resp_"))
+	for !r.State.Terminal() {
+		if err := s.dispatcher.Await(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		r = s.Run(t, r.TaskID)
+	}
+	return s.Call(t, http.MethodGet, "/v1/responses/"+created.ID, "").Body
+}
+
 // TestTooLongPromptHasOneCode has prompts that are longer than the context, than a request may
 // be, and than the engine accepts.
 func TestTooLongPromptHasOneCode(t *testing.T) {
@@ -60,6 +75,14 @@ func TestTooLongPromptHasOneCode(t *testing.T) {
 	for path := range asks {
 		if path != "/v1/embeddings" {
 			refused(path, "a")
+		}
+	}
+	for _, answer := range []string{
+		s.Call(t, http.MethodPost, "/v1/responses", `{"model":"mock","stream":true,"input":"a"}`).Body,
+		s.awaitResponse(t, `{"model":"mock","background":true,"input":"a"}`),
+	} {
+		if !strings.Contains(answer, `"error":{"code":"context_length_exceeded"`) || !strings.Contains(answer, `"status":"failed"`) {
+			t.Errorf("got the response %.600s, want one that failed with context_length_exceeded", answer)
 		}
 	}
 	close(s.engine.hold)

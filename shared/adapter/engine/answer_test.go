@@ -288,7 +288,11 @@ func TestPromptThatIsTooLongIsNamed(t *testing.T) {
 		"Input validation error: `inputs` must have less than 512 tokens. Given: 600":                                                                                            port.FieldPrompt,
 		"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 512. Given: 600 `inputs` tokens and 8 `max_new_tokens`":                                           port.FieldPrompt,
 		"max_tokens=5000 cannot be greater than max_model_len=1024. Please request fewer output tokens. (parameter=max_tokens, value=5000)":                                      "",
-		"temperature must be non-negative, got -1.0.": "",
+		"You passed 4097 input tokens and requested 1 output tokens. However, the model's context length is only 4096 tokens.":                                                   port.FieldPrompt,
+		"The decoder prompt (length 5000) is longer than the maximum model length of 4096.":                                                                                      port.FieldPrompt,
+		"Requested token count exceeds the model's maximum context length of 4096 tokens.":                                                                                       port.FieldPrompt,
+		"Your input exceeds the context window of this model. Please adjust your input and try again.":                                                                           port.FieldPrompt,
+		"temperature must be non-negative, got -1.0.":                                                                                                                            "",
 	} {
 		e := serve(t, engine.Config{Kind: platform.EngineLlamaCpp}, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
@@ -297,6 +301,18 @@ func TestPromptThatIsTooLongIsNamed(t *testing.T) {
 		_, _, err := generate(t.Context(), e)
 		if f := fault.Of(err); f == nil || f.Code != fault.InvalidParams || f.Field != field {
 			t.Errorf("%s: got %v of field %q, want InvalidParams of %q", message, err, f.Field, field)
+		}
+	}
+	for _, body := range []string{
+		`{"error":{"message":"too much","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
+		`{"error":{"message":"too much","type":"exceed_context_size_error","code":400}}`,
+	} {
+		e := serve(t, engine.Config{Kind: platform.EngineVLLM}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(body))
+		})
+		if _, _, err := generate(t.Context(), e); fault.Of(err).Field != port.FieldPrompt {
+			t.Errorf("%s: got %v, want a fault of the prompt", body, err)
 		}
 	}
 }

@@ -154,7 +154,11 @@ func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 		return f
 	}
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
-		return refusedParams(message)
+		f := refusedParams(message)
+		if tooLong.MatchString(kind) || tooLong.MatchString(errorCode(text)) {
+			f.Field = port.FieldPrompt
+		}
+		return f
 	}
 	return fault.New(fault.PoolUnavailable, "the engine answered with status %d: %s", resp.StatusCode, message)
 }
@@ -175,9 +179,23 @@ func refusedParams(message string) *fault.Fault {
 	return f
 }
 
-// tooLong matches the messages of llama-server, vLLM, and TGI about a prompt that is longer
-// than their context.
-var tooLong = regexp.MustCompile("exceeds the available context size|maximum context length|`inputs` (must have less than|tokens \\+)")
+// tooLong matches the messages of llama-server, vLLM and TGI, and those of services with
+// OpenAI's API, about a prompt that is longer than the context of the model.
+var tooLong = regexp.MustCompile("(?i)exceeds? the (available )?(context|maximum number of tokens)|maximum (context|model) length|context length is only|" +
+	"context_length_exceeded|exceed_context_size|longer than the (model's )?(context|maximum)|exceeds the model's maximum|`inputs` (must have less than|tokens \\+)")
+
+// errorCode returns the code of an error body {"error":{"code":"..."}}; empty if it has none.
+func errorCode(body []byte) (code string) {
+	var fields struct {
+		Error struct {
+			Code json.RawMessage `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &fields) != nil || json.Unmarshal(fields.Error.Code, &code) != nil {
+		return "" // the code of llama-server and vLLM is a number
+	}
+	return code
+}
 
 // messageOf returns the message of an error body and its kind. The servers send
 // {"error":{"message","type"}}, {"error":"…","error_type":"…"}, {"detail":"…"} or text,

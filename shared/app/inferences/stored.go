@@ -51,17 +51,24 @@ func (NoTranscripts) Artifact(_ context.Context, _ port.Identity, id string) (ar
 }
 
 // Stored returns the events of a task that has ended and whose stream has expired: its answer
-// from the transcript, as one token for each part, or its error. Fault: CursorExpired if the
-// transcript does not exist, has expired, or is not read by this process.
+// from the transcript, as one token for each part, and its error if it has failed. Only answers
+// that are complete or late have a transcript. Fault: CursorExpired if that of a complete answer does
+// not exist, has expired, or is not read by this process.
 func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([]inference.Event, error) {
 	g := r.Generation
-	if r.State.Terminal() && r.State != run.Completed {
-		return answer.EndOf(r).Events(1, inference.EventID{}), nil
+	last := inference.Record{Attempt: r.Attempt.Number}
+	if failed := r.State.Terminal() && r.State != run.Completed; failed {
+		if last = answer.EndOf(r); g == nil || g.Trace == "" {
+			return last.Events(1, inference.EventID{}), nil
+		}
 	}
 	if g == nil || g.Trace == "" {
 		return nil, fault.New(fault.CursorExpired, "the stream of the task has expired, and it has no transcript")
 	}
 	_, content, err := s.transcripts.Artifact(ctx, who, g.Trace)
+	if last.Error != nil && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.CursorExpired)) {
+		return last.Events(1, inference.EventID{}), nil
+	}
 	if fault.Is(err, fault.NotFound) {
 		return nil, fault.New(fault.CursorExpired, "the stream of the task and its transcript have expired")
 	}
@@ -73,7 +80,10 @@ func (s *Inference) Stored(ctx context.Context, who port.Identity, r run.Run) ([
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the answer of the task: %w", err)
 	}
-	records = append(records, inference.Record{Attempt: r.Attempt.Number, End: answer.EndRecord(g)})
+	if last.Error == nil {
+		last.End = answer.EndRecord(g)
+	}
+	records = append(records, last)
 	var events []inference.Event
 	for i, record := range records {
 		events = append(events, record.Events(int64(i+1), inference.EventID{})...)

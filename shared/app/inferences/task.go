@@ -215,7 +215,7 @@ func (s *endings) settle(ctx context.Context, r run.Run, free func(context.Conte
 		used = used.Merged(r.Generation)
 		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})
 	}
-	if last.End != nil {
+	if last.End != nil || state.HasContent() && last.Error != nil && last.Error.Code == fault.DeadlineUnmet {
 		if settled.Trace, err = s.transcript(ctx, r); err != nil {
 			return err
 		}

@@ -69,6 +69,9 @@ func (a *Answer) Text() string { return a.parts.Joined(false) }
 // Reasoning returns the text of the reasoning; empty if there is no reasoning.
 func (a *Answer) Reasoning() string { return a.parts.Joined(true) }
 
+// HasText reports whether the answer has a text or reasoning.
+func (a *Answer) HasText() bool { return len(a.parts.List()) > 0 }
+
 // Usage is the number of tokens of a prompt and its answer.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`

@@ -173,10 +173,7 @@ func Ended(r run.Run, a *Answer) Response {
 		is.Status, item = statusCancelled, statusIncomplete
 	case a.Failure != nil:
 		is.Status, item = statusFailed, statusIncomplete
-		is.Error = &ResponseError{Code: "server_error", Message: a.Failure.Message}
-		if a.Failure.Code == fault.InvalidParams {
-			is.Error.Code = "invalid_prompt"
-		}
+		is.Error = &ResponseError{Code: responseCode(*a.Failure), Message: a.Failure.Message}
 	case a.End != nil && incomplete[a.End.Finish] != "":
 		is.Status, item = statusIncomplete, statusIncomplete
 		is.IncompleteDetails = &IncompleteDetails{Reason: incomplete[a.End.Finish]}
@@ -189,6 +186,18 @@ func Ended(r run.Run, a *Answer) Response {
 	}
 	is.Output = a.items(r.TaskID, item)
 	return is
+}
+
+// responseCode returns the code of a failed response. It is that of the error response for a
+// prompt that is too long.
+func responseCode(f inference.Failure) string {
+	switch {
+	case f.Code == fault.InvalidParams && f.Field == port.FieldPrompt:
+		return codeOf(f.Code, f.Field)
+	case f.Code == fault.InvalidParams:
+		return "invalid_prompt"
+	}
+	return "server_error"
 }
 
 // incomplete maps the finish reasons of answers that an engine ended early to the reasons of
