@@ -47,6 +47,19 @@ async function main() {
   assert.strictEqual((await client.models.retrieve(model)).id, model);
   console.log("chat, embeddings, models");
 
+  const city = { type: "object", properties: { city: { enum: ["Oslo", "Rome"] } }, required: ["city"], additionalProperties: false };
+  const shaped = await client.chat.completions.create({
+    model, messages, max_tokens: 200, top_k: 20, response_format: { type: "json_schema", json_schema: { name: "city", schema: city, strict: true } },
+  });
+  assert(["Oslo", "Rome"].includes(JSON.parse(shaped.choices[0].message.content).city));
+  if (model === "mock") {
+    const weather = { name: "weather", parameters: city, parse: JSON.parse, function: ({ city }) => city + " is sunny" };
+    const runner = client.chat.completions.runTools({ model, messages, max_tokens: 100, stream: true, tools: [{ type: "function", function: weather }] });
+    assert(await runner.finalContent());
+    assert.strictEqual(await runner.finalFunctionToolCallResult(), "Oslo is sunny");
+  }
+  console.log("formats, tools");
+
   const response = await client.responses.create({ model, input: "tell a story", max_output_tokens: 6 });
   assert.strictEqual((await client.responses.retrieve(response.id)).output_text, response.output_text);
   const numbers = [];

@@ -5,6 +5,7 @@
 The model "mock" has embeddings. It fails with an exception; the output has what it did.
 """
 
+import json
 import sys
 
 from openai import BadRequestError, NotFoundError, OpenAI
@@ -19,6 +20,34 @@ assert text and whole.usage.completion_tokens == 6, whole
 parts = client.chat.completions.create(model=model, messages=question, max_tokens=6, seed=7, stream=True)
 assert "".join(part.choices[0].delta.content or "" for part in parts) == text
 print("chat")
+
+city = {"type": "object", "properties": {"city": {"enum": ["Oslo", "Rome"]}}, "required": ["city"], "additionalProperties": False}
+shaped = client.chat.completions.create(
+    model=model, messages=question, max_tokens=200, extra_body={"top_k": 20, "min_p": 0.1},
+    response_format={"type": "json_schema", "json_schema": {"name": "city", "schema": city, "strict": True}},
+)
+assert json.loads(shaped.choices[0].message.content)["city"] in ("Oslo", "Rome"), shaped
+shaped = client.responses.create(model=model, input="a", text={"format": {"type": "json_schema", "name": "city", "schema": city}})
+assert json.loads(shaped.output_text)["city"] in ("Oslo", "Rome"), shaped
+print("formats")
+
+if model == "mock":
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": city}}]
+    with client.chat.completions.stream(model=model, messages=question, tools=tools) as stream:
+        stream.until_done()
+    message = stream.get_final_completion().choices[0].message
+    (call,) = message.tool_calls
+    assert call.function.name == "weather" and json.loads(call.function.arguments) == {"city": "Oslo"}, message
+    result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+    last = client.chat.completions.create(model=model, messages=[*question, message.to_dict(), result], tools=tools, max_tokens=5)
+    assert last.choices[0].message.content, last
+    flat = [{"type": "function", "name": "weather", "parameters": city, "strict": True}]
+    called = client.responses.create(model=model, input="a", tools=flat)
+    output = {"type": "function_call_output", "call_id": called.output[0].call_id, "output": "sunny"}
+    last = client.responses.create(model=model, input=[{"role": "user", "content": "a"}, *called.output, output], tools=flat, max_output_tokens=5)
+    assert last.output_text, last
+    assert len(client.embeddings.create(model=model, input=[[1, 2], [3]], dimensions=4).data[1].embedding) == 4
+    print("tools, tokens to embed")
 
 assert client.completions.create(model=model, prompt="tell", max_tokens=3).choices[0].text
 if model == "mock":
