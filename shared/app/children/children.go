@@ -7,9 +7,8 @@ import (
 	"log/slog"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/sortie-dev/sortie/shared/app/items"
+	"github.com/sortie-dev/sortie/shared/base/batch"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -192,33 +191,7 @@ func (s *Children) create(ctx context.Context, r run.Run, list []fan.Item, n int
 
 // each calls do for each number, at most s.workers at a time.
 func (s *Children) each(ctx context.Context, numbers []int, do func(ctx context.Context, n int) error) error {
-	return each(ctx, s.workers, numbers, do)
-}
-
-// each calls do for each number, at most workers at a time. It returns the joined errors.
-func each(ctx context.Context, workers int, numbers []int, do func(ctx context.Context, n int) error) error {
-	var failed []error
-	if workers <= 1 || len(numbers) == 1 {
-		for _, n := range numbers {
-			failed = append(failed, do(ctx, n))
-		}
-		return errors.Join(failed...)
-	}
-	var group errgroup.Group
-	group.SetLimit(workers)
-	var mu sync.Mutex
-	for _, n := range numbers {
-		group.Go(func() error {
-			if err := do(ctx, n); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				failed = append(failed, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait()
-	return errors.Join(failed...)
+	return errors.Join(batch.Each(s.workers, numbers, func(n int) error { return do(ctx, n) })...)
 }
 
 // inspect returns the ends of the active children of a run. It creates those without a run, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/app/items"
+	"github.com/sortie-dev/sortie/shared/base/batch"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -97,13 +98,9 @@ func (s *Reader) List(ctx context.Context, who port.Identity, id string, q Query
 		}
 		numbers, found.Children = append(numbers, n), append(found.Children, child)
 	}
-	places := make([]int, len(numbers))
-	for i := range places {
-		places[i] = i
-	}
-	err = each(ctx, readers, places, func(ctx context.Context, i int) error {
+	err = errors.Join(batch.Each(readers, batch.Indexes(len(numbers)), func(i int) error {
 		return s.read(ctx, parent, numbers[i], &found.Children[i])
-	})
+	})...)
 	return found, err
 }
 

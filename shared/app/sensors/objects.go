@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/batch"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
@@ -84,13 +85,13 @@ func skew(at, asked time.Time) time.Duration {
 func (s *Polls) startObjects(ctx context.Context, j job.Job, of sensor.Bucket, objects []sensor.Object, m *memory) error {
 	refused := make([]string, len(objects))
 	var first error
-	for batch := range slices.Chunk(indexes(len(objects)), startsAtOnce) {
-		failed := each(startsAtOnce, batch, func(i int) (err error) {
+	for part := range slices.Chunk(batch.Indexes(len(objects)), startsAtOnce) {
+		failed := batch.Each(startsAtOnce, part, func(i int) (err error) {
 			e, malformed := objects[i].Event(of)
 			refused[i], err = s.start(ctx, j, e, malformed)
 			return err
 		})
-		for n, i := range batch {
+		for n, i := range part {
 			if failed[n] != nil {
 				if first == nil {
 					first = failed[n]

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/batch"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -77,7 +78,7 @@ func (s *Polls) pollOnce(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return false, errors.Join(append(failed, fmt.Errorf("cannot read the sensors that are due: %w", err))...)
 		}
-		failed = append(failed, each(pollsAtOnce, due, func(ref port.ResourceRef) error {
+		failed = append(failed, batch.Each(pollsAtOnce, due, func(ref port.ResourceRef) error {
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
@@ -89,29 +88,4 @@ func (s *Polls) remove(ctx context.Context, m *memory) error {
 		return fmt.Errorf("cannot remove a sensor: %w", err)
 	}
 	return nil
-}
-
-// each calls do for the items, most at a time, and returns the errors in the order of the items.
-func each[T any](most int, items []T, do func(T) error) []error {
-	failed := make([]error, len(items))
-	free := make(chan struct{}, max(most, 1))
-	var all sync.WaitGroup
-	for i, item := range items {
-		free <- struct{}{}
-		all.Go(func() {
-			defer func() { <-free }()
-			failed[i] = do(item)
-		})
-	}
-	all.Wait()
-	return failed
-}
-
-// indexes returns 0 to n-1.
-func indexes(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
 }
