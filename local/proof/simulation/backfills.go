@@ -161,11 +161,13 @@ func (w *world) checkBackfilled(r *run.Run) {
 	}
 }
 
-// checkParallel checks that no more runs of a backfill are active than it allows.
+// checkParallel checks that no more runs of a backfill are active than it allows: neither by their
+// slots nor by their machines.
 func (w *world) checkParallel() {
 	active := map[string]int{}
 	for _, r := range w.Records.Ordered {
-		if r.Trigger == run.TriggerBackfill && r.KeySlot.State == platform.SlotHeld && !r.State.Terminal() {
+		held := r.KeySlot.State == platform.SlotHeld && !r.State.Terminal()
+		if r.Trigger == run.TriggerBackfill && (held || r.State == run.ContainerCreating || r.State == run.Running) {
 			active[r.Labels[run.BackfillLabel]]++
 		}
 	}
