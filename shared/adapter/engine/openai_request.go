@@ -77,11 +77,6 @@ type openaiSchema struct {
 	Strict      *bool           `json:"strict,omitempty"`
 }
 
-func (openai) generation(g port.Generation) (string, any, error) {
-	path, body := completionOf(g)
-	return path, body, nil
-}
-
 // completionOf returns the path and the body without the members that only one engine has.
 func completionOf(g port.Generation) (string, *completion) {
 	body := &completion{

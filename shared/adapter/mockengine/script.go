@@ -171,7 +171,7 @@ func exampleObject(of, root map[string]any, depth int) map[string]any {
 // resolve returns the schema of a reference such as #/$defs/name.
 func resolve(root map[string]any, ref string) (map[string]any, bool) {
 	at := root
-	for _, name := range strings.Split(strings.TrimPrefix(ref, "#"), "/") {
+	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#"), "/") {
 		if name == "" {
 			continue
 		}

@@ -123,17 +123,17 @@ func NewChunks(f Form, h Head, usage bool) *Chunks { return &Chunks{form: f, hea
 func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 	switch data := e.Data.(type) {
 	case inference.Token:
-		parts = append(c.begin(parts), c.part(data.T, nil))
+		parts = append(c.begin(), c.part(data.T, nil))
 	case inference.Reasoning:
 		if c.form.chat() { // a text completion has no member for it
-			parts = append(c.begin(parts), c.thought(data.T))
+			parts = append(c.begin(), c.thought(data.T))
 		}
 	case port.ToolDelta:
 		if c.form.chat() {
-			parts = append(c.begin(parts), c.call(data))
+			parts = append(c.begin(), c.call(data))
 		}
 	case *inference.End:
-		parts = append(c.begin(parts), c.part("", finish(data)))
+		parts = append(c.begin(), c.part("", finish(data)))
 		if c.usage {
 			last := c.form.completion(c.head, c.form.chunk)
 			last.Usage = usageOf(data)
@@ -143,15 +143,15 @@ func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 	return parts
 }
 
-// begin appends the first chunk of a chat, which has the role, unless it was sent before.
-func (c *Chunks) begin(parts []Completion) []Completion {
+// begin returns the first chunk of a chat, which has the role, unless it was sent before.
+func (c *Chunks) begin() []Completion {
 	if c.begun || !c.form.chat() {
-		return parts
+		return nil
 	}
 	c.begun = true
 	first := c.form.completion(c.head, c.form.chunk)
 	first.Choices = append(first.Choices, Choice{Delta: &Delta{Role: "assistant", Content: new(string)}})
-	return append(parts, first)
+	return []Completion{first}
 }
 
 // thought returns a chunk with a piece of the reasoning.
