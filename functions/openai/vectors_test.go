@@ -52,6 +52,9 @@ func TestVectorsOfTokens(t *testing.T) {
 			t.Errorf("%.60s: got %d %.200s, want 400 of %s", body, answer.Status, answer.Body, field)
 		}
 	}
+	if answer := s.Call(t, http.MethodPost, "/v1/embeddings", `{"model":"mock","input":[1.0,2e1]}`); answer.Status != http.StatusOK {
+		t.Errorf("got %d %.200s, want integers in any form", answer.Status, answer.Body)
+	}
 	task, _ := apitest.Decoded[contract.TaskAccepted](t, s.Stage, http.MethodPost, "/v1/tasks", `{"model_ref":"mock","workload":"embedding","input_tokens":[[1,2]],"dimensions":2}`, 202)
 	if got := s.Call(t, http.MethodGet, fmt.Sprintf("/v1/tasks/%s/stream", task.TaskID), "").Body; strings.Count(got, "event: result") != 1 {
 		t.Errorf("got %s, want one vector", got)

@@ -254,13 +254,33 @@ func ParseEmbedding(body []byte) (Request, error) {
 
 // tokensOf decodes an array of ids of tokens, or of such arrays. It returns nil for another value.
 func tokensOf(value json.RawMessage) [][]int {
-	var one []int
+	var one []token
 	if json.Unmarshal(value, &one) == nil && len(one) > 0 {
-		return [][]int{one}
+		return [][]int{ids(one)}
 	}
-	var many [][]int
-	if json.Unmarshal(value, &many) == nil && len(many) > 0 {
-		return many
+	var many [][]token
+	if json.Unmarshal(value, &many) != nil || len(many) == 0 {
+		return nil
 	}
-	return nil
+	found := make([][]int, len(many))
+	for i, each := range many {
+		found[i] = ids(each)
+	}
+	return found
+}
+
+// token is the id of a token: an integer, in any form such as 7.0.
+type token int
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *token) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(plainNumber(data), (*int)(t))
+}
+
+func ids(of []token) []int {
+	found := make([]int, len(of))
+	for i, t := range of {
+		found[i] = int(t)
+	}
+	return found
 }
