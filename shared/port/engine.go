@@ -172,6 +172,9 @@ type GenerationEnd struct {
 // false and TokensOut is the number of pieces.
 type Usage struct {
 	TokensIn, TokensOut int
+	// CachedTokens is the number of tokens in TokensIn that the engine has read from its cache; 0
+	// if the engine does not count them.
+	CachedTokens int
 	// ReasoningTokens is the number of reasoning tokens in TokensOut; 0 if the engine does not
 	// count them.
 	ReasoningTokens int

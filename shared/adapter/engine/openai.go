@@ -28,14 +28,21 @@ type streamOptions struct {
 type openaiUsage struct {
 	PromptTokens     count `json:"prompt_tokens"`
 	CompletionTokens count `json:"completion_tokens"`
-	Details          struct {
+	PromptDetails    struct {
+		CachedTokens count `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	Details struct {
 		ReasoningTokens count `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 	ReasoningTokens count `json:"reasoning_tokens"`
 }
 
 func (u openaiUsage) usage() port.Usage {
-	return usageOf(u.PromptTokens, u.CompletionTokens, cmp.Or(u.Details.ReasoningTokens, u.ReasoningTokens))
+	used := usageOf(u.PromptTokens, u.CompletionTokens, cmp.Or(u.Details.ReasoningTokens, u.ReasoningTokens))
+	if used.Counted {
+		used.CachedTokens = max(int(u.PromptDetails.CachedTokens), 0)
+	}
+	return used
 }
 
 // openaiEvent is an event of a completion's stream. Text belongs to a completion, Delta to a

@@ -44,6 +44,8 @@ func TestUsageThatIsNone(t *testing.T) {
 		`{"prompt_tokens":3.0,"completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":1}}`: {TokensIn: 3, TokensOut: 2, ReasoningTokens: 1, Counted: true},
 		`{"prompt_tokens":3,"completion_tokens":2,"reasoning_tokens":1}`:                                 {TokensIn: 3, TokensOut: 2, ReasoningTokens: 1, Counted: true},
 		`{"prompt_tokens":3,"completion_tokens":2,"completion_tokens_details":null}`:                     {TokensIn: 3, TokensOut: 2, Counted: true},
+		`{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":2}}`:          {TokensIn: 3, CachedTokens: 2, TokensOut: 2, Counted: true},
+		`{"prompt_tokens":3,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":-2}}`:         {TokensIn: 3, TokensOut: 2, Counted: true},
 		`{"prompt_tokens":-1,"completion_tokens":2}`:                                                     {TokensOut: 1},
 		`{"prompt_tokens":3,"completion_tokens":-2}`:                                                     {TokensOut: 1},
 		`{"prompt_tokens":3,"completion_tokens":1e400}`:                                                  {TokensOut: 1},

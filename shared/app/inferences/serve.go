@@ -261,7 +261,7 @@ func (t *serving) completed(end port.GenerationEnd, err error) error {
 	if errors.Is(err, answer.ErrSpent) { // the engine exceeds MaxTokens
 		end.TokensOut, end.Finish, err = t.run.Work.Inference.MaxTokens, port.FinishLength, nil
 	}
-	t.used.TokensIn, t.used.TokensOut, t.used.ReasoningTokens, t.used.Finish = end.TokensIn, end.TokensOut, end.ReasoningTokens, string(end.Finish)
+	t.used.TokensIn, t.used.CachedTokens, t.used.TokensOut, t.used.ReasoningTokens, t.used.Finish = end.TokensIn, end.CachedTokens, end.TokensOut, end.ReasoningTokens, string(end.Finish)
 	return err
 }
 

@@ -20,11 +20,14 @@ func (s *answering) checkUsage(ctx context.Context, t *serving) {
 	if said.TokensOut < 0 || said.TokensOut > t.run.Work.Inference.MaxTokens {
 		t.used.TokensOut = 0
 	}
+	if said.CachedTokens < 0 || said.CachedTokens > t.used.TokensIn {
+		t.used.CachedTokens = 0
+	}
 	if said.ReasoningTokens < 0 || said.ReasoningTokens > t.used.TokensOut {
 		t.used.ReasoningTokens = 0
 	}
 	if t.used != said {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "the engine says a usage that the request cannot have", append(about.Run(&t.run), slog.String("replica", said.Replica),
-			slog.Int("tokens_in", said.TokensIn), slog.Int("tokens_out", said.TokensOut), slog.Int("reasoning_tokens", said.ReasoningTokens))...)
+			slog.Int("tokens_in", said.TokensIn), slog.Int("tokens_out", said.TokensOut), slog.Int("cached_tokens", said.CachedTokens), slog.Int("reasoning_tokens", said.ReasoningTokens))...)
 	}
 }

@@ -34,14 +34,15 @@ func TestUsageIsChecked(t *testing.T) {
 	for name, row := range map[string]struct {
 		says                port.Usage
 		in, out, reasonings int
+		cached              int
 	}{
-		"plausible":                {port.Usage{TokensIn: 9, TokensOut: 4, ReasoningTokens: 2, Counted: true}, 9, 4, 2},
-		"fewer than were sent":     {port.Usage{TokensIn: 9, TokensOut: 1, Counted: true}, 9, 4, 0},
-		"negative":                 {port.Usage{TokensIn: -1, TokensOut: -4, ReasoningTokens: -1, Counted: true}, 3, 4, 0},
-		"more than the limit":      {port.Usage{TokensIn: 9, TokensOut: 5, ReasoningTokens: 5, Counted: true}, 9, 4, 0},
-		"absurd":                   {port.Usage{TokensIn: 1 << 31, TokensOut: 1 << 31, ReasoningTokens: 1 << 31, Counted: true}, 3, 4, 0},
-		"within the context alone": {port.Usage{TokensIn: 30000, TokensOut: 4, Counted: true}, 3, 4, 0},
-		"more reasoning than all":  {port.Usage{TokensIn: 9, TokensOut: 4, ReasoningTokens: 5, Counted: true}, 9, 4, 0},
+		"plausible":                {port.Usage{TokensIn: 9, CachedTokens: 8, TokensOut: 4, ReasoningTokens: 2, Counted: true}, 9, 4, 2, 8},
+		"fewer than were sent":     {port.Usage{TokensIn: 9, TokensOut: 1, Counted: true}, 9, 4, 0, 0},
+		"negative":                 {port.Usage{TokensIn: -1, TokensOut: -4, ReasoningTokens: -1, CachedTokens: -1, Counted: true}, 3, 4, 0, 0},
+		"more than the limit":      {port.Usage{TokensIn: 9, TokensOut: 5, ReasoningTokens: 5, Counted: true}, 9, 4, 0, 0},
+		"absurd":                   {port.Usage{TokensIn: 1 << 31, TokensOut: 1 << 31, ReasoningTokens: 1 << 31, Counted: true}, 3, 4, 0, 0},
+		"within the context alone": {port.Usage{TokensIn: 30000, TokensOut: 4, Counted: true}, 3, 4, 0, 0},
+		"more reasoning than all":  {port.Usage{TokensIn: 9, CachedTokens: 10, TokensOut: 4, ReasoningTokens: 5, Counted: true}, 9, 4, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +51,7 @@ func TestUsageIsChecked(t *testing.T) {
 			events := h.read(task, inference.EventID{})
 			end, _ := events[len(events)-1].Data.(*inference.End)
 			r := h.ended(task)
-			if g := r.Generation; end == nil || g.TokensIn != row.in || g.TokensOut != row.out || g.ReasoningTokens != row.reasonings ||
+			if g := r.Generation; end == nil || g.TokensIn != row.in || g.TokensOut != row.out || g.ReasoningTokens != row.reasonings || g.CachedTokens != row.cached ||
 				end.TokensIn != row.in || end.TokensOut != row.out || end.ReasoningTokens != row.reasonings || r.Reservation.Used.Tokens != int64(row.out) {
 				t.Errorf("got %+v, %+v and %+v, want %d tokens, %d and %d of reasoning", end, g, r.Reservation, row.in, row.out, row.reasonings)
 			}
