@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/batch"
 )
@@ -14,26 +13,34 @@ import (
 func TestEachLimitsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var active, peak atomic.Int64
-		odd := errors.New("odd")
-		failed := batch.Each(3, batch.Indexes(10), func(i int) error {
-			n := active.Add(1)
-			for most := peak.Load(); n > most && !peak.CompareAndSwap(most, n); most = peak.Load() {
+		odd, next, failed := errors.New("odd"), make(chan struct{}), make(chan []error)
+		var begun, ended atomic.Int64
+		go func() {
+			failed <- batch.Each(3, batch.Indexes(10), func(i int) error {
+				begun.Add(1)
+				<-next
+				ended.Add(1)
+				if i%2 == 1 {
+					return odd
+				}
+				return nil
+			})
+		}()
+		for range 10 {
+			synctest.Wait() // until all goroutines wait
+			if active, left := begun.Load()-ended.Load(), 10-ended.Load(); active != min(left, 3) {
+				t.Errorf("got %d calls at a time with %d left, want 3, or those that are left", active, left)
 			}
-			defer active.Add(-1)
-			time.Sleep(time.Second) // of the bubble: until all others wait
-			if i%2 == 1 {
-				return odd
-			}
-			return nil
-		})
-		for i, err := range failed {
+			next <- struct{}{}
+		}
+		got := <-failed
+		for i, err := range got {
 			if (err != nil) != (i%2 == 1) {
 				t.Errorf("got %v at %d, want errors of odd items", err, i)
 			}
 		}
-		if len(failed) != 10 || peak.Load() > 3 {
-			t.Errorf("got %d results with %d calls at a time, want 10 with at most 3", len(failed), peak.Load())
+		if len(got) != 10 {
+			t.Errorf("got %d results, want 10", len(got))
 		}
 	})
 }
