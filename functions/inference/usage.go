@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/sortie-dev/sortie/shared/app/budgets"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
@@ -28,6 +29,11 @@ func serveUsage(svc *budgets.Accounts, w http.ResponseWriter, r *http.Request) e
 	q := budgets.UsageQuery{From: query.Get("from"), To: query.Get("to"), By: "model", Cursor: query.Get("cursor")}
 	if query.Has("by") {
 		q.By = query.Get("by")
+	}
+	for _, name := range []string{"from", "to"} {
+		if query.Has(name) && query.Get(name) == "" {
+			return fault.Invalid(name, "empty day, want one such as 2026-11-29, or no %s", name)
+		}
 	}
 	if q.Limit, err = httpkit.IntQuery(r, "limit", 1, usageLimit, usageDefault); err != nil {
 		return err

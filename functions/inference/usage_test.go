@@ -86,7 +86,7 @@ func TestRefusalsOfUsage(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
 	for query, field := range map[string]string{
-		"from=yesterday": "from", "to=2026-02-30": "to", "from=2026-01-02&to=2026-01-01": "from", "from=2020-01-01&to=2026-01-01": "from",
+		"from=yesterday": "from", "from=": "from", "to=": "to", "to=2026-02-30": "to", "from=2026-01-02&to=2026-01-01": "from", "from=2020-01-01&to=2026-01-01": "from",
 		"by=tenant": "by", "by=day,day": "by", "cursor=$": "cursor", "limit=0": "limit", "limit=1001": "limit",
 	} {
 		if p, _ := apitest.Decoded[contract.Problem](t, stage, "GET", "/v1/usage?"+query, "", http.StatusBadRequest); p.Field != field {
