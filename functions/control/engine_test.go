@@ -13,6 +13,8 @@ import (
 	"github.com/sortie-dev/sortie/functions/runs"
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
@@ -172,8 +174,11 @@ func TestCapabilitiesAreThoseOfThePools(t *testing.T) {
 	apitest.Decoded[contract.Pool](t, stage, "PUT", llamas, llamaPool, 201)
 	apitest.Decoded[contract.Pool](t, stage, "PUT", "/v1/pools/gemmas", `{"engine": {"kind": "vllm", "model": "gemma", "deterministic": true, "replicas": [{"url": "https://g.example"}]}}`, 201)
 	want := contract.EngineCapability{
-		Engine: "vllm", CtxMax: 100_000, SupportedWorkloads: []string{"completion", "embedding"}, Features: contract.EngineFeatures{Deterministic: true},
+		Engine: "vllm", CtxMax: 100_000, SupportedWorkloads: []string{"completion", "embedding"}, Features: contract.EngineFeatures{Deterministic: true, EngineOptions: inference.EngineExtras(platform.EngineVLLM)},
 		Concurrency: 9, Models: []string{"gemma", "llama"}, Pools: []string{"gemmas", "llamas"},
+	}
+	for _, f := range inference.EngineFeatures(platform.EngineVLLM) {
+		want.Features.Request = append(want.Features.Request, string(f))
 	}
 	if diff := cmp.Diff([]contract.EngineCapability{want}, get().Engines); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)

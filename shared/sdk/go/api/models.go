@@ -3352,13 +3352,6 @@ type ResponseRequestText struct {
 	Format *ResponseFormat `json:"format,omitzero"`
 }
 
-// ResponseToolChoice2 is an object of the API.
-type ResponseToolChoice2 struct {
-	// Always function.
-	Type string `json:"type"`
-	Name string `json:"name"`
-}
-
 // ResponseRequestReasoning is an object of the API. Only effort is supported.
 type ResponseRequestReasoning struct {
 	// How much the model reasons. One of , none, minimal, low, medium, high, xhigh; later servers
@@ -3531,6 +3524,13 @@ type ResponseTool struct {
 	Description string         `json:"description,omitzero"`
 	Parameters  map[string]any `json:"parameters,omitzero"`
 	Strict      *bool          `json:"strict,omitzero"`
+}
+
+// ResponseToolName is an object of the API. The function that the model has to call.
+type ResponseToolName struct {
+	// Always function.
+	Type string `json:"type"`
+	Name string `json:"name"`
 }
 
 // ResponseCall is an object of the API. A call of a function by a model.

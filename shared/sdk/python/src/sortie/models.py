@@ -241,6 +241,7 @@ __all__ = [
     "ResponseText",
     "ResponseTool",
     "ResponseToolChoice",
+    "ResponseToolName",
     "ResponseUsage",
     "ResponseUsageInputTokensDetails",
     "ResponseUsageOutputTokensDetails",
@@ -483,7 +484,7 @@ EngineOption: TypeAlias = Any
 InputTokens: TypeAlias = list[int]
 
 #: Whether the model calls tools.
-ResponseToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ResponseToolChoice", None]
+ResponseToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ResponseToolName", None]
 
 #: An inference server. `mock` is for tests and for development.
 EngineKind: TypeAlias = Union[Literal["llamacpp", "vllm", "tgi", "triton", "mock"], str]
@@ -4966,8 +4967,8 @@ class ResponseTool(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResponseToolChoice(Object):
-    """ResponseToolChoice."""
+class ResponseToolName(Object):
+    """The function that the model has to call."""
 
     name: str
     type: Literal["function"] = "function"

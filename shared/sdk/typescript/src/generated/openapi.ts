@@ -2966,7 +2966,9 @@ export interface components {
             strict?: boolean | null;
         };
         /** @description Whether the model calls tools. */
-        ResponseToolChoice: ("none" | "auto" | "required" | null) | {
+        ResponseToolChoice: ("none" | "auto" | "required" | null) | components["schemas"]["ResponseToolName"];
+        /** @description The function that the model has to call. */
+        ResponseToolName: {
             /** @constant */
             type: "function";
             name: string;

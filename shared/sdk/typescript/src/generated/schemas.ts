@@ -164,6 +164,7 @@ export type Response = components["schemas"]["Response"];
 export type ResponseFormat = components["schemas"]["ResponseFormat"];
 export type ResponseTool = components["schemas"]["ResponseTool"];
 export type ResponseToolChoice = components["schemas"]["ResponseToolChoice"];
+export type ResponseToolName = components["schemas"]["ResponseToolName"];
 export type ResponseCall = components["schemas"]["ResponseCall"];
 export type ResponseCallOutput = components["schemas"]["ResponseCallOutput"];
 export type ResponseReasoning = components["schemas"]["ResponseReasoning"];
