@@ -2729,18 +2729,6 @@ type ArtifactRequest struct {
 	Metadata map[string]any `json:"metadata,omitzero"`
 }
 
-// ChatToolChoice2Function is an object of the API.
-type ChatToolChoice2Function struct {
-	Name string `json:"name"`
-}
-
-// ChatToolChoice2 is an object of the API.
-type ChatToolChoice2 struct {
-	// Always function.
-	Type     string                  `json:"type"`
-	Function ChatToolChoice2Function `json:"function"`
-}
-
 // TaskRequest is an object of the API. An inference task. A completion has prompt or messages,
 // an embedding and a rerank have input.
 type TaskRequest struct {
@@ -3106,6 +3094,18 @@ type ChatTool struct {
 	// Always function.
 	Type     string           `json:"type"`
 	Function ChatToolFunction `json:"function"`
+}
+
+// ChatToolNameFunction is an object of the API.
+type ChatToolNameFunction struct {
+	Name string `json:"name"`
+}
+
+// ChatToolName is an object of the API. The function that the model has to call.
+type ChatToolName struct {
+	// Always function.
+	Type     string               `json:"type"`
+	Function ChatToolNameFunction `json:"function"`
 }
 
 // ChatToolCallFunction is an object of the API.

@@ -53,8 +53,9 @@ __all__ = [
     "ChatToolCall",
     "ChatToolCallFunction",
     "ChatToolChoice",
-    "ChatToolChoiceFunction",
     "ChatToolFunction",
+    "ChatToolName",
+    "ChatToolNameFunction",
     "ChildCounts",
     "ChildState",
     "CloudEvent",
@@ -468,7 +469,7 @@ JobExitCode: TypeAlias = int
 TaskEventId: TypeAlias = str
 
 #: Whether the model calls tools.
-ChatToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ChatToolChoice", None]
+ChatToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ChatToolName", None]
 
 #: A JSON schema with at most 32 levels. A `$ref` must point into it: nothing is fetched.
 AnswerSchema: TypeAlias = "dict[str, Any]"
@@ -4474,17 +4475,17 @@ class ChatTool(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatToolChoiceFunction(Object):
-    """ChatToolChoiceFunction."""
+class ChatToolNameFunction(Object):
+    """ChatToolNameFunction."""
 
     name: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatToolChoice(Object):
-    """ChatToolChoice."""
+class ChatToolName(Object):
+    """The function that the model has to call."""
 
-    function: ChatToolChoiceFunction
+    function: ChatToolNameFunction
     type: Literal["function"] = "function"
 
 

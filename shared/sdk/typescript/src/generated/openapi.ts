@@ -2586,7 +2586,9 @@ export interface components {
             };
         };
         /** @description Whether the model calls tools. */
-        ChatToolChoice: ("none" | "auto" | "required" | null) | {
+        ChatToolChoice: ("none" | "auto" | "required" | null) | components["schemas"]["ChatToolName"];
+        /** @description The function that the model has to call. */
+        ChatToolName: {
             /** @constant */
             type: "function";
             function: {

@@ -144,6 +144,7 @@ export type ChatRequest = components["schemas"]["ChatRequest"];
 export type ChatMessage = components["schemas"]["ChatMessage"];
 export type ChatTool = components["schemas"]["ChatTool"];
 export type ChatToolChoice = components["schemas"]["ChatToolChoice"];
+export type ChatToolName = components["schemas"]["ChatToolName"];
 export type ChatToolCall = components["schemas"]["ChatToolCall"];
 export type AnswerSchema = components["schemas"]["AnswerSchema"];
 export type AnswerFormat = components["schemas"]["AnswerFormat"];
