@@ -164,6 +164,15 @@ REASONS = {
     ("callback", "output_file_size"): OUTPUT,
 }
 
+# The members of an inference request that some workloads and engines do not have.
+FEATURES = (
+    "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "frequency_penalty", "presence_penalty", "repetition_penalty", "min_p",
+    "top_k", "logit_bias", "reasoning_effort", "chat_template_kwargs", "dimensions", "input_tokens",
+)
+for operation in ("createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createResponse"):
+    for feature in FEATURES:
+        REASONS.setdefault((operation, feature), UNSUPPORTED)
+
 
 # A request with a shorter deadline in ms may not be answered in time (504), or is, on a fast machine.
 DEADLINE = "X-Deadline-Ms"
