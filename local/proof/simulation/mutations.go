@@ -33,6 +33,9 @@ package simulation
 //	a firing that moves to weekdays moves to a weekend: 90, a job lost a time
 //	L-2 also selects the day before: 40, a job fired for a time that its schedule does not name
 //	LW ignores that the last day is a Sunday: 249, the backfill of a time is refused
+//	startAt is ignored: 190, a job fired for a time that its schedule does not name
+//	15W ignores that the 15th is a Saturday: 599, an earlier time has no record
+//	15W ignores that the 15th is a Sunday: 699, a job lost a time
 //	times in a gap of the clocks are lost: 49, the backfill of a time is refused
 //	only the first of several schedules fires: 49, an earlier time has no record
 //	a backfill has normal priority: 49, a run of a backfill has the priority normal
