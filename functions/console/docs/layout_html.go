@@ -19,7 +19,7 @@ type group struct {
 // readers are the groups with their first documents. The last one has all others too.
 var readers = []group{
 	{"Start", []string{"README.md", "local/README.md"}},
-	{"Jobs", []string{"shared/domain/job/TUTORIAL.md", "shared/domain/job/README.md", "shared/domain/job/CHILDREN.md", "shared/domain/job/SENSORS.md", "shared/base/hook/README.md", "shared/sdk/examples/README.md"}},
+	{"Jobs", []string{"shared/domain/job/TUTORIAL.md", "shared/domain/job/README.md", "shared/domain/job/CHILDREN.md", "shared/domain/job/SENSORS.md", "shared/domain/job/FILES.md", "shared/base/hook/README.md", "shared/sdk/examples/README.md"}},
 	{"Workers", []string{
 		"shared/sdk/go/worker/README.md", "shared/sdk/go/README.md", "shared/sdk/python/README.md", "shared/sdk/typescript/README.md",
 		"shared/sdk/rust/README.md", "shared/wire/contract/worker.md",

@@ -13,13 +13,22 @@ import (
 
 	sortie "github.com/sortie-dev/sortie"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
+	"github.com/sortie-dev/sortie/local/sortie/importer"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 // jobDocuments have the job files that users read first.
-var jobDocuments = []string{"shared/domain/job/README.md", "shared/domain/job/CHILDREN.md", "shared/domain/job/SENSORS.md"}
+var jobDocuments = []string{"shared/domain/job/README.md", "shared/domain/job/CHILDREN.md", "shared/domain/job/SENSORS.md", "shared/domain/job/FILES.md"}
 
 var jobFile = regexp.MustCompile(`(?ms)^cat >\s*\S+\.yaml <<'(?:END|EOF)'\n(.*?)^(?:END|EOF)$`)
+
+// imported are the files of other programs in a document, by the program.
+var imported = map[string]*regexp.Regexp{
+	"crontab":    regexp.MustCompile(`(?ms)^cat >shop\.cron <<'END'\n(.*?)^END$`),
+	"kubernetes": regexp.MustCompile(`(?ms)^cat >prune\.yml <<'END'\n(.*?)^END$`),
+	"nomad":      regexp.MustCompile(`(?ms)^cat >scan\.nomad <<'END'\n(.*?)^END$`),
+	"github":     regexp.MustCompile(`(?ms)^cat >weekly\.yml <<'END'\n(.*?)^END$`),
+}
 
 // documentedFields are the fields of jobs that must be in one of the files.
 var documentedFields = []string{
@@ -58,6 +67,33 @@ func documentedJobs(c *Case) {
 		skipped := id == "alert" // it waits for a failure
 		if r := c.runsThat(paths[id], 1, hasEnded)[0]; r.State != "Completed" || r.Skipped != skipped {
 			c.T.Errorf("job %s: got %s, skipped %v: %+v, want Completed, skipped %v", id, r.State, r.Skipped, r.Fault, skipped)
+		}
+	}
+}
+
+// importedJobs converts the files of other programs in the document, stores the jobs, and runs them.
+func importedJobs(c *Case) {
+	text := sortie.Documents()["shared/domain/job/FILES.md"]
+	for program, file := range imported {
+		found := file.FindSubmatch(text)
+		if found == nil {
+			c.T.Fatalf("got no file of %s in FILES.md", program)
+		}
+		jobs, _, err := importer.Convert(program, importer.Source{Name: "-", Text: found[1]})
+		if err != nil || len(jobs) != 1 {
+			c.T.Fatalf("%s: got %d jobs, %v, want one", program, len(jobs), err)
+		}
+		var d document
+		if err := json.Unmarshal(outside.Encode(c.T, jobs[0].Definition), &d); err != nil {
+			c.T.Fatal(err)
+		}
+		if d["schedule"] == nil {
+			c.T.Errorf("%s: got no schedule in %v", program, d)
+		}
+		path := c.job("imported-"+program, c.renamed(d))
+		send[contract.RunAccepted](c, http.MethodPost, path+"/runs", "{}", http.StatusAccepted)
+		if r := c.runsThat(path, 1, hasEnded)[0]; r.State != "Completed" || r.Skipped {
+			c.T.Errorf("%s: got %s, skipped %v: %+v, want Completed", program, r.State, r.Skipped, r.Fault)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func scenarios() []Test {
 	return []Test{
 		{Name: "nightly report is backfilled after another job", Requires: []Capability{Programs, Hooks}, Run: nightlyScenario},
 		{Name: "job files of the documents run", Requires: []Capability{Programs}, Run: documentedJobs},
+		{Name: "files of other programs are imported and run", Requires: []Capability{Programs}, Run: importedJobs},
 	}
 }
 
