@@ -37,12 +37,8 @@ type Reservation struct {
 	UsedTokens  usage.Tokens `json:"usedTokens,omitzero"`
 	// Key is the name of the client's token; empty for a client without one.
 	Key string `json:"key,omitempty"`
-	// InputPrice and OutputPrice are the prices of a token at the admission, in nano-dollars.
-	// CachedPrice is that of an input token that the engine has read from its cache, at most
-	// InputPrice; nil is InputPrice.
-	InputPrice  int64  `json:"inputPrice,omitempty"`
-	CachedPrice *int64 `json:"cachedPrice,omitempty"`
-	OutputPrice int64  `json:"outputPrice,omitempty"`
+	// Prices are those at the admission.
+	usage.Prices
 	// Defaults are the limits, at the admission, of accounts without their own; nil means
 	// budget.Standard.
 	Defaults *budget.Defaults `json:"defaults,omitempty"`
@@ -66,7 +62,7 @@ func (r Reservation) Renewed(held budget.Amount) *Reservation {
 func (r Reservation) Most(prompt, generated int, within time.Duration) budget.Amount {
 	return budget.Amount{
 		Turns: 1, Tokens: int64(prompt) + int64(generated), TimeMS: within.Milliseconds(),
-		CostNano: int64(prompt)*r.InputPrice + int64(generated)*r.OutputPrice,
+		CostNano: r.Cost(usage.Tokens{Input: int64(prompt), Output: int64(generated)}),
 	}
 }
 
@@ -77,29 +73,19 @@ func (r Reservation) Use(g Generation) budget.Amount {
 	if g.TokensOut == 0 && g.Finish == "" {
 		return used
 	}
-	used.Turns, used.Tokens, used.CostNano = 1, int64(g.TokensOut), r.cost(tokensOf(g))
+	used.Turns, used.Tokens, used.CostNano = 1, int64(g.TokensOut), r.Cost(tokensOf(g))
 	if r.InputPrice > 0 {
 		used.Tokens += int64(g.TokensIn)
 	}
 	return used
 }
 
-// cost returns the cost of tokens in nano-dollars.
-func (r Reservation) cost(t usage.Tokens) int64 {
-	cached := r.InputPrice
-	if r.CachedPrice != nil {
-		cached = *r.CachedPrice
-	}
-	return (t.Input-t.Cached)*r.InputPrice + t.Cached*cached + t.Output*r.OutputPrice
-}
-
-// tokensOf returns the tokens of a generation. Without an answer they are not counted. No more
-// tokens of the prompt are cached than it has.
+// tokensOf returns the tokens of a generation. Without an answer they are not counted.
 func tokensOf(g Generation) usage.Tokens {
 	if g.TokensOut == 0 && g.Finish == "" {
 		return usage.Tokens{}
 	}
-	return usage.Tokens{Input: int64(g.TokensIn), Cached: int64(min(max(g.CachedTokens, 0), g.TokensIn)), Output: int64(g.TokensOut)}
+	return usage.Of(g.TokensIn, g.CachedTokens, g.TokensOut)
 }
 
 // Noted returns the reservation with the usage of the current attempt that is known so far. It

@@ -139,13 +139,13 @@ func TestUseOfAGeneration(t *testing.T) {
 		generation run.Generation
 		used, most budget.Amount
 	}{
-		"output":   {run.Reservation{OutputPrice: 2}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500, CostNano: 14}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 20}},
-		"both":     {run.Reservation{InputPrice: 500, OutputPrice: 1500}, answer, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 60_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
-		"cached":   {run.Reservation{InputPrice: 500, CachedPrice: new(int64(50)), OutputPrice: 1500}, run.Generation{TokensIn: 100, CachedTokens: 60, TokensOut: 7, DecodeMS: 1500, Finish: "stop"}, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 33_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
-		"too many": {run.Reservation{InputPrice: 500, CachedPrice: new(int64(0))}, run.Generation{TokensIn: 100, CachedTokens: 160, TokensOut: 7, Finish: "stop"}, budget.Amount{Turns: 1, Tokens: 107}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 50_000}},
+		"output":   {run.Reservation{Prices: usage.Prices{OutputPrice: 2}}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500, CostNano: 14}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 20}},
+		"both":     {run.Reservation{Prices: usage.Prices{InputPrice: 500, OutputPrice: 1500}}, answer, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 60_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
+		"cached":   {run.Reservation{Prices: usage.Prices{InputPrice: 500, CachedPrice: new(int64(50)), OutputPrice: 1500}}, run.Generation{TokensIn: 100, CachedTokens: 60, TokensOut: 7, DecodeMS: 1500, Finish: "stop"}, budget.Amount{Turns: 1, Tokens: 107, TimeMS: 1500, CostNano: 33_500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 65_000}},
+		"too many": {run.Reservation{Prices: usage.Prices{InputPrice: 500, CachedPrice: new(int64(0))}}, run.Generation{TokensIn: 100, CachedTokens: 160, TokensOut: 7, Finish: "stop"}, budget.Amount{Turns: 1, Tokens: 107}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 50_000}},
 		"free":     {run.Reservation{}, answer, budget.Amount{Turns: 1, Tokens: 7, TimeMS: 1500}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000}},
-		"nothing":  {run.Reservation{InputPrice: 1}, run.Generation{TokensIn: 100, DecodeMS: 9}, budget.Amount{TimeMS: 9}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 100}},
-		"broken":   {run.Reservation{OutputPrice: 1}, run.Generation{TokensOut: 2}, budget.Amount{Turns: 1, Tokens: 2, CostNano: 2}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 10}},
+		"nothing":  {run.Reservation{Prices: usage.Prices{InputPrice: 1}}, run.Generation{TokensIn: 100, DecodeMS: 9}, budget.Amount{TimeMS: 9}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 100}},
+		"broken":   {run.Reservation{Prices: usage.Prices{OutputPrice: 1}}, run.Generation{TokensOut: 2}, budget.Amount{Turns: 1, Tokens: 2, CostNano: 2}, budget.Amount{Turns: 1, Tokens: 110, TimeMS: 60_000, CostNano: 10}},
 	} {
 		if got := row.of.Use(row.generation); got != row.used {
 			t.Errorf("%s: got use %+v, want %+v", name, got, row.used)
@@ -194,7 +194,7 @@ func TestUsageFollowsTheLedger(t *testing.T) {
 	first := fresh()
 	first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{Model: "m", Workload: "completion", SessionID: "s", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour}}
 	first.Policy.Retry.MaxAttempts = 3
-	first.Reservation = (run.Reservation{Scopes: []string{"tenant"}, Key: "alice", InputPrice: 10, CachedPrice: new(int64(1)), OutputPrice: 100}).Renewed(budget.Amount{Turns: 1, Tokens: 1000, TimeMS: 100_000, CostNano: 100_000})
+	first.Reservation = (run.Reservation{Scopes: []string{"tenant"}, Key: "alice", Prices: usage.Prices{InputPrice: 10, CachedPrice: new(int64(1)), OutputPrice: 100}}).Renewed(budget.Amount{Turns: 1, Tokens: 1000, TimeMS: 100_000, CostNano: 100_000})
 	r := run.New(first, epoch).Run
 	var sum usage.Sum
 	var spent budget.Amount

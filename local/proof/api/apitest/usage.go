@@ -9,6 +9,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -22,7 +23,7 @@ func (s *Stage) Charge(t *testing.T, tenant, model, key, session string, g run.G
 			Model: model, Engine: "mock", Workload: "completion", SessionID: session, Request: json.RawMessage(`{}`), MaxTokens: 1000, Within: time.Minute,
 		}},
 		Reservation: (run.Reservation{
-			Scopes: []string{budget.ScopeTenant}, Key: key, InputPrice: 10, CachedPrice: new(int64(1)), OutputPrice: 100,
+			Scopes: []string{budget.ScopeTenant}, Key: key, Prices: usage.Prices{InputPrice: 10, CachedPrice: new(int64(1)), OutputPrice: 100},
 		}).Renewed(budget.Amount{Turns: 1, Tokens: 10_000, TimeMS: 60_000, CostNano: 1_000_000}),
 	}
 	var entropy [10]byte
