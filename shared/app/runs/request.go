@@ -234,14 +234,14 @@ func (s *Requests) newTaskID(w spec.Work, now time.Time) string {
 	}
 	var entropy [10]byte
 	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // hex is hexadecimal
-	return run.JobTaskID(now, entropy)
+	return spec.JobTaskID(now, entropy)
 }
 
 // inferenceTaskID returns the id of a new inference task.
 func (s *Requests) inferenceTaskID(now time.Time) string {
 	var entropy [10]byte
 	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // hex is hexadecimal
-	return run.InferenceTaskID(now, entropy)
+	return spec.InferenceTaskID(now, entropy)
 }
 
 // refuse returns the refusal of a new run. If the idempotency key was used, it returns the run

@@ -3,7 +3,6 @@ package catalog
 import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/run"
-	"github.com/sortie-dev/sortie/shared/domain/usage"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -15,7 +14,8 @@ func DefaultPrice() Price { return Price{Output: DefaultOutputPrice} }
 // project and its tenant. defaults are the limits of accounts without their own.
 func (p Price) Reserve(r run.Run, defaults *budget.Defaults) *run.Reservation {
 	work := r.Work.Inference
-	of := run.Reservation{Prices: usage.Prices{InputPrice: p.Input, OutputPrice: p.Output}, Defaults: defaults}
+	of := run.Reservation{Defaults: defaults}
+	of.InputPrice, of.OutputPrice = p.Input, p.Output
 	if work.SessionID != "" {
 		of.Scopes = append(of.Scopes, budget.SessionScope(work.SessionID))
 	}

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
@@ -68,14 +66,6 @@ func (AnswerDiscarded) apply(d *draft) error {
 	d.changed = d.changed || !d.Discarded
 	d.Discarded = true
 	return nil
-}
-
-// InferenceTaskID returns the task id of an inference run: "inf_" and a ULID.
-func InferenceTaskID(at time.Time, entropy [10]byte) string {
-	var id ulid.ULID
-	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails only after the year 10889
-	copy(id[6:], entropy[:])
-	return "inf_" + id.String()
 }
 
 // AnswerBy returns the time after which the answer of an inference run is no longer useful.

@@ -5,26 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
-// JobTaskID returns the task id of a job's run: "job_" and a ULID.
-func JobTaskID(at time.Time, entropy [10]byte) string {
-	var id ulid.ULID
-	_ = id.SetTime(uint64(max(at.UnixMilli(), 0))) // fails only after the year 10889
-	copy(id[6:], entropy[:])
-	return spec.KindJob + "_" + id.String()
-}
-
 // FiringTaskID returns the task id of a run that a firing creates. It depends only on the run
 // and the time, so a repeated creation has the same id.
 func FiringTaskID(ref Ref, at time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", ref.Tenant, ref.ID))
-	return JobTaskID(at, [10]byte(sum[:]))
+	return spec.JobTaskID(at, [10]byte(sum[:]))
 }
 
 // FiringAt returns the time for FiringTaskID of a new run: its scheduled time, or else now.

@@ -12,12 +12,12 @@ import (
 
 func TestJobTaskIDIsAULIDOfItsTime(t *testing.T) {
 	t.Parallel()
-	got := run.JobTaskID(epoch, [10]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+	got := spec.JobTaskID(epoch, [10]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	id, err := ulid.ParseStrict(got[len("job_"):])
 	if err != nil || got[:4] != "job_" || !id.Timestamp().Equal(epoch) {
 		t.Errorf("got %s (%v), want job_ and a ULID of %s", got, err, epoch)
 	}
-	if other := run.JobTaskID(epoch, [10]byte{1}); other == got {
+	if other := spec.JobTaskID(epoch, [10]byte{1}); other == got {
 		t.Errorf("got %s for two values of the entropy, want two ids", got)
 	}
 }

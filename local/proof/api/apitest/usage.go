@@ -28,7 +28,7 @@ func (s *Stage) Charge(t *testing.T, tenant, model, key, session string, g run.G
 	}
 	var entropy [10]byte
 	entropy[0] = byte(s.charges.Add(1)) //nolint:gosec // a test has few charges
-	first.TaskID = run.InferenceTaskID(at, entropy)
+	first.TaskID = spec.InferenceTaskID(at, entropy)
 	first.ID = first.TaskID
 	d := run.New(first, at)
 	if _, err := s.Store.Create(t.Context(), port.WriteOf(d), nil); err != nil {
