@@ -48,7 +48,8 @@ func (j Job) Fire(now time.Time, precision time.Duration, most int, done ...time
 		return j.scheduled(now), nil
 	}
 	punctual := now.Add(-j.Delay()) // the latest nominal time that is due
-	w := scheduleCursor{schedule: schedule, since: j.Since, at: j.NextAt, end: punctual.Add(1), done: done}
+	w := j.cursor(schedule)
+	w.end, w.done = punctual.Add(1), done
 	all := w
 	n := all.advance(w.end, math.MaxInt)
 	newest, on := all.last, punctual.Add(-precision)
@@ -131,7 +132,7 @@ func (j Job) Upcoming(until time.Time, most int) int {
 	if !ok || !j.Due(until) {
 		return 0
 	}
-	w := scheduleCursor{schedule: schedule, since: j.Since, at: j.NextAt}
+	w := j.cursor(schedule)
 	return w.advance(until.Add(-j.Delay()).Add(1), most)
 }
 
@@ -151,6 +152,16 @@ type scheduleCursor struct {
 	last, at time.Time
 	end      time.Time
 	done     []time.Time
+}
+
+// cursor returns a cursor at the next firing. It drops a stored time after the end of the schedule:
+// the end may be a date in a zone, and a new time zone database may move it.
+func (j Job) cursor(schedule Schedule) scheduleCursor {
+	w := scheduleCursor{schedule: schedule, since: j.Since, at: j.NextAt}
+	if !schedule.end.IsZero() && !w.at.Before(schedule.end) {
+		w.at = time.Time{}
+	}
+	return w
 }
 
 func (w *scheduleCursor) before(t time.Time) bool { return !w.at.IsZero() && w.at.Before(t) }

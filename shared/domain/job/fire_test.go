@@ -174,6 +174,24 @@ func TestFiringWithARunIsDone(t *testing.T) {
 	wantNext(t, after, noon.Add(5*time.Hour), noon.Add(5*time.Hour))
 }
 
+// A firing that was stored before its schedule ended earlier, in a new time zone database, is
+// dropped: also if a run has its time.
+func TestStoredFiringAfterTheEndIsDropped(t *testing.T) {
+	t.Parallel()
+	for _, done := range [][]time.Time{nil, {noon.Add(time.Hour)}} {
+		j := job.Create("t", hourly(t, "endAt: 2026-03-02T13:00:01Z\n"), "me", noon)
+		j.Definition.EndAt = "2026-03-02T13:00:00Z"
+		after, due := j.Fire(noon.Add(4*time.Hour), 0, 20, done...)
+		wantFired(t, due)
+		if !after.NextAt.IsZero() || !after.WakeAt.IsZero() {
+			t.Errorf("got the next firing %s at %s, want none", after.NextAt, after.WakeAt)
+		}
+		if n := j.Upcoming(noon.Add(4*time.Hour), 20); n > 0 {
+			t.Errorf("got %d firings to come, want none", n)
+		}
+	}
+}
+
 func TestJitterDelaysEachFiring(t *testing.T) {
 	t.Parallel()
 	j := job.Create("t", hourly(t, "jitter: 10m\n"), "me", noon)
