@@ -86,8 +86,15 @@ var policyFields = map[string]string{
 
 const allowedTime = "constraints.maxAllowedRunTime"
 
-// validatePolicy checks the limits. Those that depend on defaults are checked only with a
-// deployment.
+// lenient has the defaults with which a definition breaks the fewest rules. What breaks a rule
+// with them does so on every deployment.
+var lenient = spec.Policy{
+	StartTimeout: time.Second, TimeLimit: limit.TimeLimit, HeartbeatInterval: time.Second, HeartbeatTimeout: 2 * time.Second,
+	CancelGrace: time.Second, QueueTimeout: time.Second, OutputRetention: time.Second, RecordRetention: time.Second,
+	Retry: spec.Retry{MaxAttempts: 1, InitialDelay: time.Second, Multiplier: 1, MaxDelay: time.Second},
+}
+
+// validatePolicy checks the limits, with the defaults of the deployment, or else with lenient ones.
 func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 	allowed := d.Constraints != nil && d.Constraints.MaxAllowedRunTime != ""
 	if limits := d.Policy; allowed && limits != nil && limits.TimeLimitSeconds != nil {
@@ -109,13 +116,14 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 		p.duration(in+"records", r.Records, time.Second, limit.Retention)
 		p.within(in+"newest", r.Newest, 1, limit.NewestRuns)
 	}
-	if deployment == nil {
-		return
+	defaults := lenient
+	if deployment != nil {
+		defaults = deployment.Policy
 	}
-	if d.Retention != nil && d.Retention.Newest != nil && deployment.AdHoc {
+	if d.Retention != nil && d.Retention.Newest != nil && deployment != nil && deployment.AdHoc {
 		p.addConflict("retention.newest", "a run without a stored job has no newer runs; leave it out")
 	}
-	policy, given := d.policy(deployment.Policy)
+	policy, given := d.policy(defaults)
 	for _, v := range policy.Validate() {
 		field, known := policyFields[v.Field]
 		switch {
@@ -123,6 +131,8 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 			continue
 		case strings.HasPrefix(v.Field, "heartbeat") && !given.HeartbeatInterval && !given.HeartbeatTimeout:
 			continue // it follows from the time limit
+		case v.Field == "recordRetention" && !given.RecordRetention, v.Field == "retry.maxDelay" && !given.MaxDelay:
+			continue // it follows from a longer one, which is reported
 		case v.Field == "timeLimit" && allowed:
 			field = allowedTime
 		case v.Field == "heartbeatTimeout" && !given.HeartbeatTimeout && given.HeartbeatInterval:
