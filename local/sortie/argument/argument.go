@@ -2,6 +2,7 @@
 package argument
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,13 +146,42 @@ func FlagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		name := "--" + unknown.GetSpecifiedName()
-		return fmt.Errorf("unknown flag %s%s", name, Similar(name, names))
+		return fmt.Errorf("unknown flag %s%s", name, cmp.Or(Similar(name, names), elsewhere(cmd, unknown.GetSpecifiedName())))
 	case isMissing:
 		return fmt.Errorf("--%s: missing value, want %s", missing.GetFlag().Name, wantOf(missing.GetFlag()))
 	case isInvalid:
 		return fmt.Errorf("--%s: malformed value %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), wantOf(invalid.GetFlag()))
 	}
 	return err
+}
+
+// elsewhere returns a hint to the commands that have a flag which cmd has not, or "".
+func elsewhere(cmd *cobra.Command, flag string) string {
+	var having []string
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if f := c.Flags().Lookup(flag); f != nil && !f.Hidden && c.IsAvailableCommand() && c != cmd {
+			having = append(having, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
+		}
+		for _, child := range c.Commands() {
+			visit(child)
+		}
+	}
+	visit(cmd.Root())
+	if len(having) == 0 {
+		return ""
+	}
+	slices.Sort(having)
+	const most = 4
+	list := strings.Join(having[:min(len(having), most)], ", ")
+	if len(having) > most {
+		list += " and others"
+	}
+	hint := ", want it after a command that has it: " + list
+	if flag == "data" && cmd.Flags().Lookup("url") != nil {
+		hint += "; this one finds the servers of this machine, or takes --url and --token-file"
+	}
+	return hint
 }
 
 // wantOf describes the values of a flag.

@@ -21,7 +21,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
-	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -91,23 +90,8 @@ the member log.`,
 			if err != nil {
 				return err
 			}
-			if f.file == "" || flags.Changed("retries") {
-				d.RetryConfig = &job.RetryConfig{MaxRetries: &f.retries}
-			}
-			if flags.Changed("timeout") {
-				limited := job.Constraints{}
-				if d.Constraints != nil {
-					limited = *d.Constraints
-				}
-				limited.MaxAllowedRunTime, d.Constraints = job.Duration(f.timeout.String()), &limited
-			}
-			if flags.Changed("priority") {
-				d.Priority = spec.Priority(f.priority)
-			}
-			if flags.Changed("concurrency-key") {
-				d.ConcurrencyKey = f.concurrencyKey
-			}
-			return a.runProgram(ctx, d, f)
+			f.override(&d, flags.Changed)
+			return byFlags(a.runProgram(ctx, d, f), flags.Changed)
 		})(cmd, args)
 	}
 	return c
@@ -217,14 +201,14 @@ func (a *app) runProgram(ctx context.Context, d job.Definition, f runFlags) erro
 	if f.plan {
 		p, err := c.Plan(ctx, json.RawMessage(document))
 		if err != nil {
-			return jobfile.File{}.Explained(err)
+			return err
 		}
 		return a.Table(p, a.Plan(p))
 	}
 	f.key = cmp.Or(f.key, uuid.NewString())
 	accepted, err := c.Run(ctx, document, f.key)
 	if err != nil {
-		return jobfile.File{}.Explained(err)
+		return err
 	}
 	if f.detach {
 		return a.Result(accepted, "%s\n", accepted.RunID)

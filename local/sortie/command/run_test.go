@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
 func TestRunRefusesAWrongCommandLine(t *testing.T) {
@@ -45,10 +47,11 @@ func TestRunSendsTheDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	constrained, exported := filepath.Join(folder, "constrained.yaml"), filepath.Join(folder, "export.yaml")
+	constrained, exported, limited := filepath.Join(folder, "constrained.yaml"), filepath.Join(folder, "export.yaml"), filepath.Join(folder, "limited.yaml")
 	for name, text := range map[string]string{
 		constrained: "id: a\nimage: b\nschedule: '@daily'\nconstraints: {maxConcurrentRuns: 1, catchUp: true, catchUpWindow: 6h, maxAllowedRunTime: 1h}\n" +
 			"actions: {onConstraintViolation: {type: wait}, onViolationOf: {catchUpWindow: {type: skip}}, onSuccess: {type: trigger_job, parameters: {jobId: c}}}\n",
+		limited:  "id: a\nimage: b\npolicy: {timeLimitSeconds: 60, cancelGraceSeconds: 9}\nretryConfig: {maxRetries: 4, initialDelay: 5s}\n",
 		exported: "id: a\nexport: {format: dc, pi: " + pi + "}\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -79,6 +82,11 @@ func TestRunSendsTheDefinition(t *testing.T) {
 			"",
 			`{"image":"b","command":["c"],"env":{"LEVEL":"warn","OLD":"x"},"input":"` + base64.StdEncoding.EncodeToString([]byte("text")) + `"}`,
 		},
+		"flags over a file": {
+			[]string{"run", "-f", limited, "--retries", "1", "--timeout", "30s", "--detach"},
+			"",
+			`{"image":"b","constraints":{"maxAllowedRunTime":"30s"},"retryConfig":{"maxRetries":1,"initialDelay":"5s"},"policy":{"cancelGraceSeconds":9}}`,
+		},
 		"standard input": {
 			[]string{"run", "a", "--input", "-", "-o", "dir/report.csv", "--detach"},
 			"\x00\xff",
@@ -104,7 +112,7 @@ func TestRunNamesNoLine(t *testing.T) {
 	problem := jsonOf(400, `{"status":400,"code":"INVALID_REQUEST","detail":"line 1: priority: wrong","field":"priority","problems":[{"field":"priority","line":1,"problem":"wrong"}]}`)
 	env := responses(t, map[string]func(http.ResponseWriter){"POST /v1/runs": problem, "POST /v1/runs:plan": problem})
 	for _, more := range []string{"--detach", "--plan"} {
-		if got := sortie(t, env, "", "run", "a", "--priority", "high", more); got.code != 2 || got.stderr != "sortie: priority: wrong\n" {
+		if got := sortie(t, env, "", "run", "a", "--priority", "high", more); got.code != 2 || got.stderr != "sortie: --priority: wrong\n" {
 			t.Errorf("%s: got %+v, want exit code 2 and the field without a line", more, got)
 		}
 	}
@@ -139,4 +147,16 @@ func compact(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return string(sorted)
+}
+
+// TestRunNamesTheFlagOfAProblem checks that problems of fields that flags set name the flags.
+func TestRunNamesTheFlagOfAProblem(t *testing.T) {
+	t.Parallel()
+	refused := (&api{refuse: contract.Problem{Status: 422, Code: "INVALID_REQUEST", Detail: "two problems", Problems: []contract.FieldProblem{
+		{Field: "constraints.maxAllowedRunTime", Problem: "1s is out of range"}, {Field: "priority", Problem: "unknown"},
+	}}}).start(t)
+	got := sortie(t, refused, "", "run", "a", "--timeout", "1s")
+	if got.code != 2 || !strings.Contains(got.stderr, "  --timeout: 1s is out of range\n  priority: unknown\n") {
+		t.Errorf("got %+v, want exit code 2, the flag and the field", got)
+	}
 }
