@@ -36,11 +36,14 @@ type dates struct {
 // backfills and the cancelled ones, messages, deleted outputs, and kept ones.
 type DatedCounts struct{ Firings, Backfilled, Stopped, Notices, Deleted, Kept int }
 
-// changing are days before changes of the clocks of zones, and before the ends of months.
-var changing = []struct {
+// beginning is the day on which a world begins, with the zones that change their clocks soon.
+type beginning struct {
 	day   string
 	zones []string
-}{
+}
+
+// changing are days before changes of the clocks of zones, and before the ends of months.
+var changing = []beginning{
 	{"2026-11-27", nil},
 	{"2026-12-29", nil},
 	{"2027-02-25", nil},
@@ -53,9 +56,17 @@ var changing = []struct {
 	{"2027-11-05", []string{"America/New_York", "America/St_Johns"}},
 }
 
+// autumnal reports whether the world has a repeated hour: the times of its schedules are those of
+// the repeated hours, and days of a weekday with its number.
+func (w *world) autumnal() bool { return w.Dated() && w.Seed%400 >= 300 }
+
 // drawDated draws the day at which the world begins and what its job keeps.
 func (w *world) drawDated() {
-	begin := changing[w.Random.IntN(len(changing))]
+	begins := changing
+	if w.autumnal() {
+		begins = []beginning{changing[5], changing[8], changing[9]} // the clocks go back
+	}
+	begin := begins[w.Random.IntN(len(begins))]
 	day, err := time.Parse(time.DateOnly, begin.day)
 	w.Broken = err
 	w.Time.Now = day.Add(w.UpTo(calendar.Day)).Truncate(time.Second)
@@ -86,7 +97,7 @@ func (w *world) datedFor() time.Duration {
 // drawZone draws a zone: mostly one that changes its clocks, if there is one.
 func (w *world) drawZone() string {
 	zones := w.dates.zones
-	if len(zones) == 0 || w.Chance(0.2) {
+	if len(zones) == 0 || !w.autumnal() && w.Chance(0.2) {
 		zones = []string{"", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu", "Australia/Sydney"}
 	}
 	return zones[w.Random.IntN(len(zones))]
@@ -106,7 +117,11 @@ func (w *world) drawDatedJob(d map[string]any) {
 	for len(rules) == 0 || w.schedules[scheduleKey{strings.Join(texts, "; "), name}].list != nil {
 		rules, texts = nil, nil
 		for i := range 2 + w.Random.IntN(3) {
-			rules = append(rules, calendar.Draw(w.Random, w.Time.Now, i == 0))
+			draw := calendar.Draw
+			if w.autumnal() {
+				draw = calendar.DrawRepeated
+			}
+			rules = append(rules, draw(w.Random, w.Time.Now, i == 0))
 			texts = append(texts, rules[i].Text())
 		}
 	}

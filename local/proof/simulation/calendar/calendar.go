@@ -84,9 +84,7 @@ func Draw(random *rand.Rand, now time.Time, daily bool) (r Rule) {
 			return of.Month() == d.Month() && d.Equal(nearest(of))
 		}
 	case 4:
-		number := (near.Day()-1)/7 + 1
-		r.day = fmt.Sprintf("* * %s#%d", named, number)
-		r.on = func(d time.Time) bool { return sameWeekday(d) && (d.Day()-1)/7+1 == number }
+		r.day, r.on = numbered(near)
 	case 5:
 		r.day = fmt.Sprintf("* * %sL", named)
 		r.on = func(d time.Time) bool { return sameWeekday(d) && d.AddDate(0, 0, 7).Month() != d.Month() }
@@ -98,8 +96,35 @@ func Draw(random *rand.Rand, now time.Time, daily bool) (r Rule) {
 	default:
 		r.day, r.on = "* * *", func(time.Time) bool { return true }
 	}
+	return r.at(random, [][]int{{0}, {1, 2}, {2}, {1, 2, 3}, {9}, {0, 6, 18}, {23}})
+}
+
+// DrawRepeated draws an expression of hours that are repeated when clocks go back: on each date if
+// daily is true, and otherwise on a weekday of the last date of the first, second, third or fourth
+// week of a month.
+func DrawRepeated(random *rand.Rand, now time.Time, daily bool) (r Rule) {
+	r.day, r.on = "* * *", func(time.Time) bool { return true }
+	if !daily {
+		near := now.AddDate(0, 0, -random.IntN(2)*7)
+		for near.Day()%7 > 0 || near.Day() > 28 {
+			near = near.AddDate(0, 0, 1)
+		}
+		r.day, r.on = numbered(near)
+	}
+	return r.at(random, [][]int{{1}, {2}, {1, 2}, {1, 2, 3}})
+}
+
+// numbered returns the expression of the weekday of a date with its number in the month.
+func numbered(date time.Time) (text string, on func(time.Time) bool) {
+	number := (date.Day()-1)/7 + 1
+	text = fmt.Sprintf("* * %s#%d", strings.ToUpper(date.Weekday().String()[:3]), number)
+	return text, func(d time.Time) bool { return d.Weekday() == date.Weekday() && (d.Day()-1)/7+1 == number }
+}
+
+// at returns the rule with drawn times of day of one of the lists of hours.
+func (r Rule) at(random *rand.Rand, hours [][]int) Rule {
 	at := random.IntN(60)*60 + random.IntN(2)*random.IntN(60)
-	for _, hour := range [][]int{{0}, {1, 2}, {2}, {1, 2, 3}, {9}, {0, 6, 18}, {23}}[random.IntN(7)] {
+	for _, hour := range hours[random.IntN(len(hours))] {
 		r.seconds = append(r.seconds, hour*3600+at)
 	}
 	return r
