@@ -97,7 +97,7 @@ func (w *world) limitOf(r *run.Run) (what string, end time.Time, kind time.Durat
 		}
 		return "the cleanup", begun, cleanup
 	case run.Retrying:
-		return "the delay", r.RetryAt, 3*time.Second + time.Duration(len(onEvent(r, run.OnRetry, "")))*harness.HookTime
+		return "the delay", r.RetryAt, 3 * time.Second
 	}
 	return "", time.Time{}, 0
 }

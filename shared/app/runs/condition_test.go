@@ -35,6 +35,8 @@ type hooks struct {
 	asking func()
 	// notifying runs during each call of Notify; nil does nothing.
 	notifying func()
+	// untaken runs during each call of Notify, which then returns Untaken; nil does nothing.
+	untaken func()
 }
 
 func (h *hooks) err() error {
@@ -69,6 +71,10 @@ func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason strin
 	h.notified = append(h.notified, r.ID+" "+reason)
 	if h.notifying != nil {
 		h.notifying()
+	}
+	if h.untaken != nil {
+		h.untaken()
+		return "", "", &hook.Untaken{Detail: "no answer"}
 	}
 	return "answered 204 No Content", h.failures[to.URL], nil
 }

@@ -57,7 +57,7 @@ type effects struct {
 	executions port.Executions
 	// actions carries out the actions of jobs; nil leaves them to the sweep.
 	actions *Actions
-	// failed is set when an effect fails.
+	// failed is set when an effect fails, or is left to the sweep of this process.
 	failed atomic.Bool
 }
 
@@ -95,20 +95,25 @@ func (s *effects) act(ctx context.Context, r *run.Run, effects []run.Effect, mad
 	}
 }
 
-// actForJob carries out the actions of a job that follow a commit, and starts what comes after the
-// run. It runs last, because a
-// receiver of a user may take as long as ctx allows. A process without Actions leaves them to
-// the sweep.
+// actForJob starts what comes after a run, counts children, and then carries out the actions of a job
+// that follow a commit. It runs last, because a receiver of a user may take as long as ctx allows. The
+// actions of a run that has not ended are left to the sweep, so that no receiver delays a retry. A
+// process without Actions leaves all to the sweep.
 func (s *effects) actForJob(ctx context.Context, r *run.Run, effects []run.Effect) {
 	if s.actions == nil {
 		return
 	}
-	for _, e := range effects {
-		if !afterCommit(e) {
-			continue
-		}
-		if err := s.effect(ctx, *r, e); err != nil {
-			s.warn(ctx, *r, "an action of the job failed and will be retried: "+cmp.Or(string(e.Action), string(e.Kind)), err)
+	for _, receivers := range []bool{false, true} {
+		for _, e := range effects {
+			switch {
+			case !afterCommit(e) || receivers != (e.Kind == run.EffectAct):
+			case receivers && !r.State.Terminal():
+				s.failed.Store(true)
+			default:
+				if err := s.effect(ctx, *r, e); err != nil {
+					s.warn(ctx, *r, "an action of the job failed and will be retried: "+cmp.Or(string(e.Action), string(e.Kind)), err)
+				}
+			}
 		}
 	}
 }

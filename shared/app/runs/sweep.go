@@ -86,8 +86,8 @@ func (s *Sweeper) Sweep(ctx context.Context, early time.Duration) error {
 	return errors.Join(failed...)
 }
 
-// EffectFailed reports whether an effect of this process has failed since the last call. A
-// sweep that is run.EffectSlack early repeats it.
+// EffectFailed reports whether an effect of this process has failed since the last call, or was left
+// to the sweep. A sweep that is run.EffectSlack early carries it out.
 func (s *Sweeper) EffectFailed() bool { return s.effects.failed.Swap(false) }
 
 // RecordReception tests with a canary whether workers can reach the API; the receiver
