@@ -1,5 +1,5 @@
 // Package openai serves a part of the OpenAI API over inference tasks: POST
-// /v1/chat/completions, /v1/completions and /v1/embeddings, and GET /v1/models.
+// /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/responses, and GET /v1/models.
 //
 // Each request is an inference task. If its client disconnects before the end of the answer,
 // the task is cancelled, unless another reader is reading the answer too.

@@ -17,8 +17,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// KeepReplicas makes a process update the replicas of pools after its commits. runner returns the
-// addresses of machines.
+// KeepReplicas returns the ReplicaRuns of a process that starts and ends the runs of replicas
+// itself, after each commit that concerns one and in its sweeps. runner returns the addresses of
+// machines, and hex random bytes in hexadecimal. The other choice is runs.LeaveToSweep.
 func KeepReplicas(runner port.Runner, hex runs.Hex, config runs.Config) runs.ReplicaRuns {
 	return runs.KeepReplicas(hex, func(runs runs.Creations) runs.ReplicaKeeper {
 		c, log, known := runs.Parts()

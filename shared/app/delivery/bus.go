@@ -20,8 +20,9 @@ type Bus struct {
 	turns     TurnTaking
 }
 
-// NewBus returns a Bus. keys sign the events of replays, and those that are stored without a
-// signature. turns serializes it with the Bus of other processes.
+// NewBus returns a Bus that publishes the events of feed with publisher. keys sign the events of
+// replays, and those that are stored without a signature. With turns, one process at a time
+// publishes the events of a tenant.
 func NewBus(feed port.Feed, publisher port.Publisher, keys port.EventKeys, turns TurnTaking, log *slog.Logger) *Bus {
 	return &Bus{feed, publisher, keys, log, turns}
 }

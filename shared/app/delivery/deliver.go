@@ -32,6 +32,7 @@ type Random interface {
 
 // TaskFinder is the part of a store that finds tasks.
 type TaskFinder interface {
+	// Find returns the run with the task id or run id. Its error is port.ErrNotFound without one.
 	Find(ctx context.Context, tenant, id string) (run.Run, error)
 }
 

@@ -29,8 +29,9 @@ type EndorsedKeys struct {
 // Seed returns the private part of the current key of events: 32 bytes.
 type Seed func(ctx context.Context) ([]byte, error)
 
-// NewEndorsedKeys returns the keys whose current one has a seed. seed and signer are nil in a
-// process that signs no events.
+// NewEndorsedKeys returns the keys of events. seed reads the private part of the current key.
+// signer signs its public part once, and store keeps it. Both are nil in a process that signs no
+// events.
 func NewEndorsedKeys(seed Seed, store port.EventKeyStore, signer port.Signer, c clock.Clock) *EndorsedKeys {
 	return &EndorsedKeys{seed: seed, store: store, signer: signer, clock: c}
 }

@@ -133,10 +133,10 @@ const (
 	session     = "session:"
 )
 
-// ProjectScope returns the scope of a project.
+// ProjectScope returns the scope of a project's account: project:ID.
 func ProjectScope(id string) string { return project + id }
 
-// SessionScope returns the scope of a session.
+// SessionScope returns the scope of a session's account: session:ID.
 func SessionScope(id string) string { return session + id }
 
 // SessionOf returns the session id of a scope; ok is false for other scopes.

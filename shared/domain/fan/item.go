@@ -41,7 +41,7 @@ func (c *Child) Alone() *Child {
 	return &Child{Number: c.Number, Item: c.Item}
 }
 
-// RunID returns the id of a child of a parent.
+// RunID returns the run id of a child: PARENT.NUMBER. number counts from 0.
 func RunID(parent string, number int) string { return fmt.Sprintf("%s.%d", parent, number) }
 
 // ParentOf returns the parent and the number in the id of a child; ok is false for other ids.
@@ -95,6 +95,8 @@ func Size(axes []Axis) int {
 // Read returns the texts of a list in an output: a JSON array, or else the lines without the empty
 // ones. member names the member of a JSON object that has the array, with dots between nested
 // names; empty reads the whole output. Elements of the array that are no texts keep their JSON.
+// It refuses an output that is not UTF-8 or has a NUL, a member that is missing or no array, and
+// text that begins as an array and is not one.
 func Read(output []byte, member string) ([]string, error) {
 	if !utf8.Valid(output) || bytes.IndexByte(output, 0) >= 0 {
 		return nil, fmt.Errorf("the output is no text in UTF-8")

@@ -46,6 +46,7 @@ var cronFields = [...]cronField{
 	{"day of week", 0, 7, []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"}},
 }
 
+// cronMacros has the names of whole expressions. scheduleWords of the console has them too.
 var cronMacros = map[string]string{
 	"@yearly":   "0 0 1 1 *",
 	"@annually": "0 0 1 1 *",

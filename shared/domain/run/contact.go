@@ -6,9 +6,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
 
-// WorkerContacted: a worker called started, or sent a heartbeat that found no open item. The
-// first worker that calls becomes the attempt's worker. Its call implies the start, and from
-// then on the heartbeat limit applies. A call is refused with the faults of the worker
+// WorkerContacted: a worker called started, or sent a heartbeat while no item of its attempt waited
+// for one. The first worker that calls becomes the attempt's worker. Its call implies the start,
+// and from then on the heartbeat limit applies. A call is refused with the faults of the worker
 // contract.
 type WorkerContacted struct {
 	Attempt  int

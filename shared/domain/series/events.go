@@ -93,7 +93,7 @@ const (
 	StandingDisabled Standing = "disabled"
 )
 
-// Standings lists all standings.
+// Standings lists the delivery states of webhooks, the values of the label state.
 func Standings() []Standing {
 	return []Standing{StandingActive, StandingCircuit, StandingPaused, StandingDisabled}
 }
