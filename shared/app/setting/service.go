@@ -1,5 +1,5 @@
 // Package service declares the settings that all deployments of Sortie share, and reads them
-// into an runs.Config. Settings of a single kind of deployment are read where they
+// into a runs.Config. Settings of a single kind of deployment are read where they
 // are used.
 package service
 
