@@ -10,10 +10,12 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// requested matches the expression of an input of workflow_dispatch.
-var requested = regexp.MustCompile(`\$\{\{\s*(?:github\.event\.)?inputs\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`)
+// requested matches the expression of an input of workflow_dispatch, of an axis of the matrix, or of
+// a variable.
+var requested = regexp.MustCompile(`\$\{\{\s*((?:github\.event\.)?inputs|matrix|env)\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`)
 
 // inputTypes are the types of inputs by those of workflow_dispatch.
 var inputTypes = map[string]job.InputType{
@@ -76,9 +78,13 @@ func input(n *node) (in job.Input, problem string) {
 
 // refusal returns why a job file cannot declare the input.
 func refusal(name string, in job.Input) string {
-	d := job.Definition{ID: "x", Image: "x", Inputs: map[string]job.Input{name: in}}
+	return refusalOf(job.Definition{ID: "x", Image: "x", Inputs: map[string]job.Input{name: in}}, "inputs")
+}
+
+// refusalOf returns the first problem of a definition in a field, or "".
+func refusalOf(d job.Definition, field string) string {
 	for _, p := range d.Validate(nil) {
-		if strings.HasPrefix(p.Field, "inputs") {
+		if strings.HasPrefix(p.Field, field) {
 			return p.Problem
 		}
 	}
@@ -101,23 +107,31 @@ func (w *workflow) declare(j *Job) {
 	}
 }
 
-// fill replaces the expressions of inputs in a script by the variables with their values.
-func (w *workflow) fill(script string) string {
+// fill replaces the expressions of inputs, axes and variables in a script by the variables with
+// their values.
+func (w *workflow) fill(script string, axes map[string][]spec.Value) string {
 	return requested.ReplaceAllStringFunc(script, func(found string) string {
-		name := inputNamed(requested.FindStringSubmatch(found)[1])
-		if _, declared := w.inputs[name]; !declared {
-			return found
+		parts := requested.FindStringSubmatch(found)
+		name := inputNamed(parts[2])
+		_, input := w.inputs[name]
+		switch _, axis := axes[name]; {
+		case parts[1] == "matrix" && axis:
+			return "${" + contract.MatrixPrefix + name + "}"
+		case parts[1] == "env" && name == parts[2]:
+			return "${" + name + "}"
+		case strings.HasSuffix(parts[1], "inputs") && input:
+			return "${" + contract.InputPrefix + name + "}"
 		}
-		return "${SORTIE_INPUT_" + name + "}"
+		return found
 	})
 }
 
-// word returns a text with expressions of inputs as one word of a shell. ok is false if it has
-// other expressions.
-func (w *workflow) word(text string) (word string, ok bool) {
+// word returns a text with expressions that fill replaces as one word of a shell. ok is false if it
+// has other expressions.
+func (w *workflow) word(text string, axes map[string][]spec.Value) (word string, ok bool) {
 	at := 0
 	for _, found := range requested.FindAllStringIndex(text, -1) {
-		variable := w.fill(text[found[0]:found[1]])
+		variable := w.fill(text[found[0]:found[1]], axes)
 		if strings.Contains(variable, "{{") {
 			return "", false
 		}

@@ -17,8 +17,7 @@ import (
 )
 
 var (
-	expression  = regexp.MustCompile(`\$\{\{.*?\}\}`)
-	environment = regexp.MustCompile(`\$\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+	expression = regexp.MustCompile(`\$\{\{.*?\}\}`)
 	// provided matches variables that the runner of GitHub Actions provides.
 	provided = regexp.MustCompile(`\b(?:GITHUB|RUNNER)_[A-Z_]+\b`)
 	notKey   = regexp.MustCompile(`[^A-Za-z0-9._:-]+`)
@@ -133,6 +132,7 @@ func (w *workflow) job(m member) (j Job, ok bool) {
 		j.lose("%s: %s", n.get("name").path, name)
 	}
 	shell := cmp.Or(n.get("defaults", "run", "shell").str(), w.root.get("defaults", "run", "shell").str())
+	j.matrix(n.get("strategy"))
 	container, exports := n.get("container"), map[string]string{}
 	if container != nil {
 		image := container
@@ -140,7 +140,10 @@ func (w *workflow) job(m member) (j Job, ok bool) {
 			image = container.get("image")
 			j.environment(w, container.get("env"), exports)
 		}
-		d.Image = image.str()
+		if d.Image = image.str(); expression.MatchString(d.Image) {
+			w.notes = append(w.notes, wrong(n.line, "%s: %s: an image with an expression has no counterpart, and the job is left out", image.path, shown(d.Image)))
+			return j, false
+		}
 		shell = cmp.Or(shell, "sh")
 	} else if strings.Contains(n.get("runs-on").value(), "windows") {
 		shell = cmp.Or(shell, "pwsh")
@@ -211,7 +214,7 @@ func (j *Job) environment(w *workflow, n *node, exports map[string]string) {
 	}
 	for _, m := range n.all(kindObject) {
 		text := m.value.str()
-		word, ok := w.word(text)
+		word, ok := w.word(text, j.Definition.Matrix)
 		switch {
 		case !expression.MatchString(text):
 			j.variable(m.name, text)
@@ -283,16 +286,21 @@ func (j *Job) step(w *workflow, n *node, shell, folder string) (body string, ok 
 	if condition.is("always()") { // not after a failure
 		condition.seen = false
 	}
-	text := w.fill(environment.ReplaceAllString(script.str(), "$${$1}"))
+	text := w.fill(script.str(), j.Definition.Matrix)
 	for _, found := range slices.Compact(slices.Sorted(slices.Values(append(expression.FindAllString(text, -1), provided.FindAllString(text, -1)...)))) {
 		j.lose("%s: %s is copied, not provided", script.path, shown(found))
 	}
 	lines := "(\n"
 	if folder = cmp.Or(n.get("working-directory").str(), folder); folder != "" {
-		lines += "cd " + quoted(environment.ReplaceAllString(folder, "$${$1}")) + "\n"
+		word, ok := w.word(folder, j.Definition.Matrix)
+		if !ok {
+			j.lose("%s: the folder %s is copied, not evaluated", n.path, shown(folder))
+			word = quoted(folder)
+		}
+		lines += "cd " + word + "\n"
 	}
 	for _, m := range n.get("env").all(kindObject) {
-		if word, ok := w.word(m.value.str()); !ok {
+		if word, ok := w.word(m.value.str(), j.Definition.Matrix); !ok {
 			m.value.seen = false
 		} else if variableName.MatchString(m.name) {
 			lines += "export " + m.name + "=" + word + "\n"
