@@ -69,7 +69,7 @@ func (w *world) backfill(id, name string, b *backfill, times []time.Time) (done 
 	for i, at := range times {
 		in := jobs.RunRequest{
 			Identity: harness.Client, JobID: id, CorrelationID: name, ScheduledAt: at, Backfill: name,
-			Override: spec.Override{Key: fmt.Sprintf("backfill:%s:%d", name, i%b.parallel)},
+			Override: spec.Override{Key: b.key(name, i)},
 		}
 		for answered := false; !answered; {
 			var r run.Run
@@ -158,7 +158,25 @@ func (w *world) checkBackfilled(r *run.Run) {
 		w.Fail("%s of a backfill has the priority %q", r.ID, r.Priority)
 	case violated(r, run.CatchUpWindow):
 		w.Fail("%s of a backfill is too late for its time", r.ID)
+	case !w.dates.backfills[name].hasKey(name, r.Concurrency):
+		w.Fail("%s of %s has the key %+v, which its client did not send", r.ID, name, r.Concurrency)
 	}
+}
+
+// key is the concurrency key of the n-th run of the backfill.
+func (b *backfill) key(name string, n int) string {
+	return fmt.Sprintf("backfill:%s:%d", name, n%b.parallel)
+}
+
+// hasKey reports whether the key of a run is one of the backfill, of which one run is active at a
+// time.
+func (b *backfill) hasKey(name string, of *spec.Concurrency) bool {
+	for n := range b.parallel {
+		if of != nil && of.Key == b.key(name, n) && of.Limit == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkParallel checks that no more runs of a backfill are active than it allows: neither by their

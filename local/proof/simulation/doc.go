@@ -40,11 +40,11 @@
 //
 // Two of fifty worlds (dated.go) take days, and begin before a change of clocks or the end of a
 // month; a quarter of them has a repeated hour. Their job has several schedules with limits and
-// calendars, whose times package calendar computes again. Clients backfill past times (backfills.go): each run is that of its time, urgent
-// last, within the limit of its backfill, never too late, and cancelled with all others. Outputs
-// (kept.go) are deleted in time, but not those that are pinned or among the newest, and a download
-// changes nothing. A service (notices.go) gets the message of each event, under one id, unless it
-// takes none for a day.
+// calendars, whose times package calendar computes again. Clients backfill past times
+// (backfills.go): each run is that of its time, urgent last, within the limit of its backfill, never
+// too late, and cancelled with all others. Outputs (kept.go) are deleted in time, but not those that
+// are pinned or among the newest, and a download changes nothing. A service (notices.go) gets the
+// message of each event, under one id, unless it takes none for a day.
 //
 // Every fifth world (capacity/mixed.go) has three to five pools on three platforms, with chains of
 // fallbacks, which an operator changes and drains. A cluster (machines/cluster.go) creates a Job without

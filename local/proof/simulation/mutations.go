@@ -44,6 +44,7 @@ package simulation
 //	a backfill has normal priority: 49, a run of a backfill has the priority normal
 //	a backfill has ids of its own: 49, a backfill is not the run of its time
 //	a backfill has a catch-up window: 49, a run of a backfill is too late
+//	a backfill has no key: 49, a run has a key which its client did not send
 //	the label of a backfill is missing: 49, a run is of a backfill that no client requested
 //	a message that is not taken is given up: 49, a run gave up a message after one try
 //	no message on a retry, when late, or on a skip: 49, a run ended without its action
