@@ -133,7 +133,7 @@ func serves(pool platform.Pool, r run.Run) error {
 	if pool.Engine == nil {
 		return fault.New(fault.PoolUnavailable, "the pool %s has no engine any more", pool.ID)
 	}
-	if model := r.Work.Inference.Model; model != pool.Engine.Model {
+	if model := r.Work.Inference.ServedModel(); model != pool.Engine.Model {
 		return fault.New(fault.PoolUnavailable, "the pool %s serves %s, and not %s any more; submit the task again", pool.ID, pool.Engine.Model, model)
 	}
 	return nil

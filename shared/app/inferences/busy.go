@@ -2,6 +2,7 @@ package inferences
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -17,13 +18,16 @@ const (
 
 // retryWhileBusy sends a request to a replica, and retries while the replica is busy, until the
 // deadline of the task. An engine may take fewer requests than its pool has slots. If the pool
-// has another replica, it does not retry: the next attempt goes there.
+// has another replica, or the task another pool, it does not retry: the next attempt goes there.
 func (s *answering) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
 		t.used.RequestedAt = s.now()
 		busy := ask(ctx)
 		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.IsLastActive() {
 			return busy
+		}
+		if leaves, err := s.hasFallback(ctx, t.run); leaves || err != nil {
+			return errors.Join(err, busy)
 		}
 		if pause == busyPause {
 			attrs := append(about.Run(&t.run), slog.String("replica", t.replica.ID()))

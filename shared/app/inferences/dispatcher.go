@@ -54,7 +54,7 @@ type answering struct {
 
 // endings ends attempts, tasks and their streams.
 type endings struct {
-	*Inference
+	*engines
 	artifacts TranscriptStore
 }
 
@@ -107,7 +107,7 @@ func NewDispatcher(
 	d.Inference = New(created, store, hex, feed, models, artifacts, record, config)
 	d.Inference.stopped = d.attempts.stopped
 	d.engines = &engines{d.Inference, balance.NewReplicas(open, d.clock, d.log, record)}
-	d.answering, d.endings = &answering{d.Inference, cfg.Batch}, &endings{d.Inference, artifacts}
+	d.answering, d.endings = &answering{d.Inference, cfg.Batch}, &endings{d.engines, artifacts}
 	return d
 }
 

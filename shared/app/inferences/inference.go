@@ -146,7 +146,7 @@ func (s *Inference) createTask(ctx context.Context, in NewTask) (created run.Run
 		}
 		return s.runs.Refuse(ctx, in.Identity.Tenant, under, err)
 	}
-	return s.runs.Create(ctx, r, in.IdempotencyKey, in.Digest)
+	return s.createIn(ctx, r, in.IdempotencyKey, in.Digest)
 }
 
 // runFor returns the run of a request in the pool that serves its model.
@@ -164,7 +164,7 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 			return run.Run{}, err
 		}
 	}
-	return s.newRun(in, model, pool, s.contextOf(ctx, pool, model))
+	return s.routedRun(ctx, in, model, pool)
 }
 
 // checkTask returns the fault of a request that no pool can serve.

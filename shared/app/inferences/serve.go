@@ -32,7 +32,15 @@ func ignoreInterrupt(ctx context.Context, serve func() (again bool, err error)) 
 // If serves is false, again reports that the run needs a further step.
 func (s *Dispatcher) acquireAndCommit(ctx context.Context, t *serving) (serves, again bool, err error) {
 	r := t.run
-	t.replica, err = s.replicas.Take(ctx, r, func(ctx context.Context) (platform.Pool, error) { return s.servedPool(ctx, r) })
+	starting := r
+	leaves, err := s.hasFallback(ctx, r)
+	if err != nil {
+		return false, false, err
+	}
+	if leaves {
+		starting.Attempt.StartBy = s.now()
+	}
+	t.replica, err = s.replicas.Take(ctx, starting, func(ctx context.Context) (platform.Pool, error) { return s.servedPool(ctx, r) })
 	if err != nil {
 		if ctx.Err() != nil {
 			return false, false, err

@@ -75,7 +75,7 @@ func (c *poolServer) accepts(r run.Run, active int, now time.Time) bool {
 	switch {
 	case c == nil:
 		return true
-	case !c.hasSeat:
+	case !c.hasSeat || c.pool != poolOf(r):
 		return false
 	case r.AnswerBy().After(c.cfg.End) && now.Sub(c.began) >= freshFor:
 		c.hasLater = true
@@ -84,6 +84,9 @@ func (c *poolServer) accepts(r run.Run, active int, now time.Time) bool {
 	}
 	return active < c.cfg.Tasks
 }
+
+// poolOf identifies the pool of a run.
+func poolOf(r run.Run) platform.PoolRef { return platform.PoolRef{Tenant: r.Tenant, ID: r.Slot.Pool} }
 
 // readSlots ends the pause of work, which then reads the slots of the pool.
 func (c *poolServer) readSlots() {
@@ -229,16 +232,16 @@ func (c *poolServer) callNext(ctx context.Context, call DispatchCall) {
 	}
 }
 
-// callNextFor calls the next dispatcher for a run with a slot, if this one has retired and does not
-// serve the run.
+// callNextFor calls the next dispatcher for a run with a slot, if this one has retired or serves
+// another pool, and does not serve the run.
 func (c *poolServer) callNextFor(ctx context.Context, t *serving) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
-	retired := c.retired && c.active[t.run.TaskID] == nil
+	other := (c.retired || c.pool != poolOf(t.run)) && c.active[t.run.TaskID] == nil
 	c.mu.Unlock()
-	if retired {
+	if other {
 		c.callNext(ctx, callFor(t.run))
 	}
 }

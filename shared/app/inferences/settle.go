@@ -78,8 +78,8 @@ func (s *endings) fail(ctx context.Context, r run.Run, why *fault.Fault) error {
 }
 
 // isLastAttempt reports whether no attempt would follow the failed one.
-func (s *endings) isLastAttempt(r run.Run) bool {
-	d, err := run.Decide(r, run.GenerationSettled{Attempt: r.Attempt.Number}, s.now())
+func (s *endings) isLastAttempt(r run.Run, settled run.GenerationSettled) bool {
+	d, err := run.Decide(r, settled, s.now())
 	return err == nil && d.Run.State.Terminal()
 }
 

@@ -29,7 +29,7 @@ func (s *Dispatcher) TryTake(ctx context.Context, r run.Run) PreparedTask {
 	lookup := func(ctx context.Context) (platform.Pool, error) { return s.servedPool(ctx, r) }
 	pool, err := lookup(ctx)
 	// Without a limit, runs with throttled starts may be queued, which the task must not overtake.
-	if err != nil || pool.Engine == nil || pool.Draining || pool.Limit == 0 || pool.Engine.Model != r.Work.Inference.Model {
+	if err != nil || pool.Engine == nil || pool.Draining || pool.Limit == 0 || pool.Engine.Model != r.Work.Inference.ServedModel() {
 		return nil
 	}
 	c := &preparedTask{serving: newServing(r), of: s, limit: pool.Limit}

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -75,8 +76,8 @@ func (s *Dispatcher) Advance(ctx context.Context, ref run.Ref) error {
 }
 
 // advanceSteps limits the steps of one call of Advance. A run needs fewer: an attempt has at
-// most four states, and a task engineAttempts attempts of each kind.
-const advanceSteps = 64
+// most four states, and a task engineAttempts attempts of each kind in each of its pools.
+const advanceSteps = 64 * (1 + platform.MaxFallbacks)
 
 // step advances a run by one step, or returns the attempt to serve. again reports that the next
 // step can follow at once.
@@ -196,21 +197,24 @@ func (s *endings) settle(ctx context.Context, r run.Run, free func(context.Conte
 	if err != nil {
 		return err
 	}
+	settled, err := s.settlement(ctx, r)
+	if err != nil {
+		return err
+	}
 	var last inference.Record
 	switch {
 	case state.Ended:
 		last, err = s.answers.Last(ctx, r, head)
 	case r.Cancel != nil:
 		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
-	case state.HasContent(), s.isLastAttempt(r):
+	case state.HasContent(), s.isLastAttempt(r, settled):
 		last, err = s.answers.Conclude(ctx, r, answer.EndOf(r))
 	}
 	if err != nil {
 		return err
 	}
 	facts := run.Sequence{}
-	settled := run.GenerationSettled{Attempt: r.Attempt.Number, Final: last.Ends()}
-	if last.Ends() {
+	if settled.Final = last.Ends(); settled.Final {
 		end, used := answer.StreamEnd(last)
 		used = used.Merged(r.Generation)
 		facts = append(facts, run.GenerationEnded{Attempt: r.Attempt.Number, Stream: &end, Generation: &used})

@@ -22,7 +22,7 @@ func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, 
 	for _, other := range []struct {
 		field string
 		given bool
-	}{{"runner", d.Placement.Runner != ""}, {"fallback", len(d.Fallbacks) > 0}, {"warm", d.Warm != nil}} {
+	}{{"runner", d.Placement.Runner != ""}, {"warm", d.Warm != nil}} {
 		if other.given {
 			found = append(found, fault.Invalid(other.field, "a pool of an engine has no machines, want no %s with an engine", other.field))
 		}

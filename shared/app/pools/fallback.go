@@ -12,13 +12,14 @@ import (
 )
 
 // checkFallbacks returns the faults of the fallbacks of a pool, each with its field. The
-// fallbacks must not lead back to the pool.
-func (s *common) checkFallbacks(ctx context.Context, tenant, id string, fallbacks []platform.Fallback) (found []*fault.Fault, err error) {
-	if found = platform.CheckFallbacks(id, fallbacks); len(found) > 0 {
+// fallbacks must not lead back to the pool, and have an engine if the pool has one.
+func (s *common) checkFallbacks(ctx context.Context, tenant, id string, d Definition) (found []*fault.Fault, err error) {
+	engine := d.Engine != nil
+	if found = platform.CheckFallbacks(id, d.Fallbacks, engine); len(found) > 0 {
 		return found, nil
 	}
-	for i, f := range fallbacks {
-		problem, err := s.checkFallback(ctx, tenant, id, f)
+	for i, f := range d.Fallbacks {
+		problem, err := s.checkFallback(ctx, tenant, id, f, engine)
 		if err != nil {
 			return nil, err
 		}
@@ -30,9 +31,9 @@ func (s *common) checkFallbacks(ctx context.Context, tenant, id string, fallback
 	return found, nil
 }
 
-// checkFallback returns the fault of a fallback whose pool does not exist, has an engine or
-// leads back to the pool; otherwise nil.
-func (s *common) checkFallback(ctx context.Context, tenant, id string, f platform.Fallback) (*fault.Fault, error) {
+// checkFallback returns the fault of a fallback whose pool does not exist, has no engine for a pool
+// of an engine and conversely, or leads back to the pool; otherwise nil.
+func (s *common) checkFallback(ctx context.Context, tenant, id string, f platform.Fallback, engine bool) (*fault.Fault, error) {
 	seen := map[string]bool{}
 	for open := []string{f.Pool}; len(open) > 0; open = open[1:] {
 		if seen[open[0]] {
@@ -47,8 +48,10 @@ func (s *common) checkFallback(ctx context.Context, tenant, id string, f platfor
 			continue
 		case err != nil:
 			return nil, err
-		case next.Engine != nil:
+		case next.Engine != nil && !engine:
 			return fault.New(fault.Unprocessable, "the pool %s is of an engine, want a pool of a runner", next.ID), nil
+		case next.Engine == nil && engine:
+			return fault.New(fault.Unprocessable, "the pool %s is of a runner, want a pool of an engine", next.ID), nil
 		}
 		for _, further := range next.Fallbacks {
 			if further.Pool == id {

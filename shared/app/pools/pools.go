@@ -128,7 +128,11 @@ func (s *common) check(ctx context.Context, who port.Identity, id string, d Defi
 	}
 	if d.Engine != nil {
 		engine, err := s.checkEngine(ctx, who, id, d)
-		return slices.Concat(found, engine), err
+		if err != nil {
+			return nil, err
+		}
+		fallbacks, err := s.checkFallbacks(ctx, who.Tenant, id, d)
+		return slices.Concat(found, engine, fallbacks), err
 	}
 	where := d.Placement.Check(s.config.Runners)
 	if k := platform.SettingsOf[platform.KubernetesSettings](d.Placement); len(where) == 0 && k != nil && k.PodDefaults != nil && s.config.CheckPodDefaults != nil {
@@ -141,7 +145,7 @@ func (s *common) check(ctx context.Context, who port.Identity, id string, d Defi
 			where = append(where, f)
 		}
 	}
-	fallbacks, err := s.checkFallbacks(ctx, who.Tenant, id, d.Fallbacks)
+	fallbacks, err := s.checkFallbacks(ctx, who.Tenant, id, d)
 	return slices.Concat(found, where, fallbacks), err
 }
 

@@ -79,6 +79,11 @@ func (a Amount) Positive() Amount {
 	return Amount{max(a.Turns, 0), max(a.Tokens, 0), max(a.TimeMS, 0), max(a.CostNano, 0)}
 }
 
+// AtLeast returns the amount with each part at least that of b.
+func (a Amount) AtLeast(b Amount) Amount {
+	return Amount{max(a.Turns, b.Turns), max(a.Tokens, b.Tokens), max(a.TimeMS, b.TimeMS), max(a.CostNano, b.CostNano)}
+}
+
 // Within returns the amount with turns, tokens and cost limited to those of held, because an
 // attempt is stopped at its reservation. The time stays as measured.
 func (a Amount) Within(held Amount) Amount {

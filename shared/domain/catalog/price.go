@@ -3,6 +3,7 @@ package catalog
 import (
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/usage"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -10,7 +11,7 @@ import (
 func DefaultPrice() Price { return Price{Output: DefaultOutputPrice} }
 
 // Reserve returns the reservation of an inference task: the tokens of its prompt and the most
-// tokens that it may generate, at this price. It applies to the accounts of its session, its
+// tokens that it may generate, at this price or at that of its dearest fallback. It applies to the accounts of its session, its
 // project and its tenant. defaults are the limits of accounts without their own.
 func (p Price) Reserve(r run.Run, defaults *budget.Defaults) *run.Reservation {
 	work := r.Work.Inference
@@ -23,9 +24,24 @@ func (p Price) Reserve(r run.Run, defaults *budget.Defaults) *run.Reservation {
 		of.Scopes = append(of.Scopes, budget.ProjectScope(r.Workspace))
 	}
 	of.Scopes = append(of.Scopes, budget.ScopeTenant)
-	generated := work.MaxTokens
-	if work.Workload != string(port.WorkloadCompletion) {
-		generated = 0
+	return of.Renewed(Dearest(of.Prices, r))
+}
+
+// Dearest returns the most that an inference task may use at the prices of its pool, or at those of
+// its dearest fallback.
+func Dearest(own usage.Prices, r run.Run) budget.Amount {
+	work := r.Work.Inference
+	most := func(prices usage.Prices, generated int) budget.Amount {
+		if work.Workload != string(port.WorkloadCompletion) {
+			generated = 0
+		}
+		return run.Reservation{Prices: prices}.Most(work.PromptTokens, generated, work.Within)
 	}
-	return of.Renewed(of.Most(work.PromptTokens, generated, work.Within))
+	held := most(own, work.MaxTokens)
+	for _, route := range r.Routes {
+		if route.Unfit == "" {
+			held = held.AtLeast(most(route.Prices, route.MaxTokens))
+		}
+	}
+	return held
 }

@@ -51,8 +51,8 @@ const (
 	CleaningUp Reason = "cleaning_up"
 	// RetryDelayed: the attempt failed, and the next one is delayed.
 	RetryDelayed Reason = "retry_delayed"
-	// FallingBack: the platform of the pool started no machine for the attempt. The next
-	// attempt uses a fallback pool.
+	// FallingBack: the platform of the pool started no machine for the attempt, or its engine did
+	// not serve it. The next attempt uses a fallback pool.
 	FallingBack Reason = "falling_back"
 )
 

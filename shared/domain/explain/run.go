@@ -104,7 +104,7 @@ func Run(r run.Run, f Facts) Explanation {
 		x.explain(r, f)
 	}
 	if step, ok := r.LastStep(); ok && x.Reason != FallingBack {
-		x.Message += fmt.Sprintf("; the run is in pool %s because pool %s started no machine (%s): %s", step.To, step.From, step.Reason, step.Message)
+		x.Message += fmt.Sprintf("; the run is in pool %s because pool %s %s (%s): %s", step.To, step.From, failedTo(r), step.Reason, step.Message)
 	}
 	if len(r.Followers) > 0 {
 		x.Message += "; its end is awaited by job " + strings.Join(r.Followers, ", ")
@@ -122,9 +122,37 @@ func Run(r run.Run, f Facts) Explanation {
 
 // fallbacks lists the fallbacks that the run can still use. A running attempt cannot use any.
 func (x *Explanation) fallbacks(r run.Run, f Facts) {
+	if !r.HasExecution() {
+		x.routes(r)
+		return
+	}
 	if r.State != run.Running {
 		x.Fallbacks = r.Untried(f.Fallbacks)
 	}
+}
+
+// routes lists the fallbacks that an inference task can still use, and says why others cannot serve
+// it.
+func (x *Explanation) routes(r run.Run) {
+	var usable []platform.Fallback
+	for _, route := range r.Routes {
+		switch {
+		case route.From == "":
+		case route.Unfit != "":
+			x.Message += fmt.Sprintf("; pool %s cannot serve the task: %s", route.Pool, route.Unfit)
+		default:
+			usable = append(usable, platform.Fallback{Pool: route.Pool, On: route.On})
+		}
+	}
+	x.Fallbacks = r.Untried(usable)
+}
+
+// failedTo says in words what the pool of a fallback has not done.
+func failedTo(r run.Run) string {
+	if !r.HasExecution() {
+		return "did not serve the task"
+	}
+	return "started no machine"
 }
 
 func (x *Explanation) because(why Reason, until time.Time, format string, args ...any) {
@@ -184,7 +212,7 @@ func (x *Explanation) explain(r run.Run, f Facts) {
 		x.because(Running, r.RunBy(), "attempt %d runs since %s", a.Number, stamp(a.StartedAt))
 	case r.FallsBack() && (r.State == run.Terminating || r.State == run.Retrying):
 		step, _ := r.LastStep()
-		x.because(FallingBack, r.RetryAt, "pool %s started no machine for attempt %d (%s): %s; the next attempt is in pool %s", step.From, step.Attempt, step.Reason, step.Message, step.To)
+		x.because(FallingBack, r.RetryAt, "pool %s %s for attempt %d (%s): %s; the next attempt is in pool %s", step.From, failedTo(r), step.Attempt, step.Reason, step.Message, step.To)
 	case r.State == run.Terminating && r.Succeeded():
 		x.because(CleaningUp, time.Time{}, "the worker reported success; the machine is removed and the output checked")
 	case r.State == run.Terminating:

@@ -1,6 +1,7 @@
 package platform
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -10,7 +11,7 @@ import (
 )
 
 // Fallback is another pool for runs whose machines are not started by the platform of their own
-// pool.
+// pool, or for tasks that the engines of their own pool do not serve.
 type Fallback struct {
 	Pool string `json:"pool"`
 	// On lists the reasons for which the pool is used, at least one.
@@ -23,8 +24,8 @@ type Fallback struct {
 // FallbackReason is a reason to use a fallback.
 type FallbackReason string
 
-// The reasons. Each means that the platform has started no machine. The failure of a program is
-// not a reason.
+// The reasons of pools of a runner. Each means that the platform has started no machine. The failure
+// of a program is not a reason.
 const (
 	// FallbackCapacity: the platform has no capacity.
 	FallbackCapacity FallbackReason = "capacity"
@@ -34,8 +35,21 @@ const (
 	FallbackThrottled FallbackReason = "throttled"
 )
 
-// FallbackReasons lists all reasons.
-func FallbackReasons() []FallbackReason {
+// The reasons of pools of an engine. Each means that the client has received nothing of an answer.
+const (
+	// FallbackError: no replica of the pool answers, or all have failed.
+	FallbackError FallbackReason = "error"
+	// FallbackQueue: the queue of the pool is full.
+	FallbackQueue FallbackReason = "queue"
+	// FallbackContext: the prompt is too long for the model of the pool.
+	FallbackContext FallbackReason = "context"
+)
+
+// FallbackReasons lists the reasons of the pools of an engine, or of those of a runner.
+func FallbackReasons(engine bool) []FallbackReason {
+	if engine {
+		return []FallbackReason{FallbackError, FallbackQueue, FallbackContext}
+	}
 	return []FallbackReason{FallbackCapacity, FallbackImage, FallbackThrottled}
 }
 
@@ -46,11 +60,14 @@ const (
 	MaxThrottledFor = limit.Duration
 )
 
-// CheckFallbacks returns a fault for each invalid field of the fallbacks of the pool.
-func CheckFallbacks(pool string, fallbacks []Fallback) (found []*fault.Fault) {
+// CheckFallbacks returns a fault for each invalid field of the fallbacks of the pool, which has an
+// engine or a runner.
+func CheckFallbacks(pool string, fallbacks []Fallback, engine bool) (found []*fault.Fault) {
 	if len(fallbacks) > MaxFallbacks {
 		return []*fault.Fault{fault.Invalid("fallback", "%d entries, want at most %d", len(fallbacks), MaxFallbacks)}
 	}
+	reasons := FallbackReasons(engine)
+	names := fmt.Sprintf("%s, %s or %s", reasons[0], reasons[1], reasons[2])
 	bad := func(field, format string, args ...any) { found = append(found, fault.Invalid(field, format, args...)) }
 	for i, f := range fallbacks {
 		at := "fallback." + strconv.Itoa(i) + "."
@@ -63,11 +80,11 @@ func CheckFallbacks(pool string, fallbacks []Fallback) (found []*fault.Fault) {
 			bad(at+"pool", "repeated pool %q, want each once", f.Pool)
 		}
 		if len(f.On) == 0 {
-			bad(at+"on", "missing reasons, want capacity, image or throttled")
+			bad(at+"on", "missing reasons, want %s", names)
 		}
 		for j, reason := range f.On {
-			if !slices.Contains(FallbackReasons(), reason) || slices.Contains(f.On[:j], reason) {
-				bad(at+"on."+strconv.Itoa(j), "unknown or repeated reason %q, want capacity, image or throttled", limit.Cut(string(reason), limit.FileName))
+			if !slices.Contains(reasons, reason) || slices.Contains(f.On[:j], reason) {
+				bad(at+"on."+strconv.Itoa(j), "unknown or repeated reason %q, want %s", limit.Cut(string(reason), limit.FileName), names)
 			}
 		}
 		if slices.Contains(f.On, FallbackThrottled) != (f.ThrottledFor > 0) {

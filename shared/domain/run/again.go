@@ -13,11 +13,16 @@ import (
 func (r Run) ForRetry() Run {
 	again := Run{
 		Tenant: r.Tenant, Workspace: r.Workspace, BatchID: r.BatchID, RetryOf: r.TaskID,
-		PayloadDigest: r.PayloadDigest, Work: r.Work, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters, Labels: r.Labels,
+		PayloadDigest: r.PayloadDigest, Work: r.Work, Routes: r.Routes, Policy: r.Policy, JobID: r.JobID, JobVersion: r.JobVersion, Parameters: r.Parameters, Labels: r.Labels,
 		Inputs: r.Inputs, Event: r.Event, Child: r.Child.Alone(),
 		Trigger: r.Trigger, Lineage: r.Lineage, ParentRun: r.ParentRun, Parent: r.Parent, Graph: r.Graph, Constraints: r.Constraints, Actions: r.Actions,
 		Priority: r.Priority, Concurrency: r.Concurrency, Override: r.Override,
 		Slot: platform.Slot{Pool: r.ownPool()},
+	}
+	if home, ok := r.Routes.Of(again.Slot.Pool); ok && home.Unfit == "" {
+		again = again.at(home)
+	} else if ok {
+		again.Slot.Pool = r.Slot.Pool
 	}
 	if r.JobID != "" {
 		again.RetriedAt = r.Scheduled()

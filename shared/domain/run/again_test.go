@@ -28,7 +28,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	}
 	kept := []string{
 		"Tenant", "Workspace", "BatchID", "PayloadDigest", "Work", "Policy", "JobID", "JobVersion", "Parameters", "Inputs", "Event", "Labels", "Trigger", "Lineage", "ParentRun", "Parent", "Graph", "Actions",
-		"Priority", "Concurrency", "Override",
+		"Priority", "Concurrency", "Override", "Routes",
 	}
 	changed := []string{"RetryOf", "RetriedAt", "Constraints", "Slot", "Child"}
 	life := []string{

@@ -55,7 +55,7 @@ func (r Run) NextPool() string {
 	switch {
 	case r.FallsBack():
 		return r.Detour.Steps[len(r.Detour.Steps)-1].To
-	case r.Detour != nil && r.State == Retrying && (!r.Attempt.StartedAt.IsZero() || r.Attempt.Eviction != nil):
+	case r.Detour != nil && r.HasExecution() && r.State == Retrying && (!r.Attempt.StartedAt.IsZero() || r.Attempt.Eviction != nil):
 		return r.Detour.Home
 	}
 	return r.Slot.Pool
@@ -194,7 +194,8 @@ func (d *draft) undoFallback() {
 func (r Run) FallsBack() bool { return r.Detour != nil && r.Detour.Leaving }
 
 // enterPool sets the pool of the next attempt: that of the last fallback, or the run's own pool
-// if the machine of the attempt had started or its pool drains.
+// if the machine of the attempt had started or its pool drains. An inference task stays in its
+// fallback.
 func (d *draft) enterPool() {
 	switch {
 	case d.Detour == nil:
@@ -203,6 +204,10 @@ func (d *draft) enterPool() {
 		detour := *d.Detour
 		detour.Leaving = false
 		d.Slot.Pool, d.Detour = detour.Steps[len(detour.Steps)-1].To, &detour
+		if to, ok := d.Routes.Of(d.Slot.Pool); ok {
+			d.Run = d.at(to)
+		}
+	case !d.HasExecution():
 	case !d.Attempt.StartedAt.IsZero() || d.Attempt.Eviction != nil:
 		d.Slot.Pool, d.Detour = d.Detour.Home, nil
 	}

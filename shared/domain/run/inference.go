@@ -174,13 +174,18 @@ func (f GenerationEnded) actor(r Run) Actor {
 }
 
 // GenerationSettled: an attempt has ended and its slot of the engine is free. A failure is
-// retried at once, within the retry policy and the deadline, unless Final is set.
+// retried at once, within the retry policy and the deadline, unless Final is set: in the pool, or
+// in a fallback. Each pool has its own attempts.
 type GenerationSettled struct {
 	Attempt int
 	// Final: the stream has its last record, so nothing may follow.
 	Final bool
 	// Trace is the id of the transcript artifact; empty without one.
 	Trace string
+	// Elsewhere: another replica of the pool may work, so a failure is retried in the pool first.
+	// Closed are the pools that admit no tasks.
+	Elsewhere bool
+	Closed    []string
 }
 
 func (f GenerationSettled) apply(d *draft) error {
@@ -212,11 +217,13 @@ func (f GenerationSettled) failed(d *draft) {
 	}
 	retry := d.Policy.Retry
 	left := d.Spent.Attempts < retry.MaxAttempts && d.Spent.Starts <= retry.MaxFurtherStarts
-	if f.Final || !left || !why.Retryable || !d.now.Before(d.AnswerBy()) {
+	over := f.Final || !d.now.Before(d.AnswerBy())
+	if !over && d.reroute(f.Closed, f.Elsewhere && left) {
+		return
+	}
+	if over || !left || !why.Retryable {
 		d.finish(Failed, why.Message, why)
 		return
 	}
-	d.RetryAt = d.now
-	d.Slot.State, d.Slot.Since = "", time.Time{}
-	d.enter(Retrying, "tried again at once", why)
+	d.retryNow("tried again at once")
 }

@@ -176,7 +176,7 @@ func chargeOf(was, is Reservation, of Run, now time.Time) *usage.Charge {
 	if work == nil || sum.Zero() {
 		return nil
 	}
-	return &usage.Charge{Model: work.Model, Key: cmp.Or(is.Key, of.CreatedBy.Subject), Session: work.SessionID, Sum: sum, At: now}
+	return &usage.Charge{Model: work.ServedModel(), Key: cmp.Or(is.Key, of.CreatedBy.Subject), Session: work.SessionID, Sum: sum, At: now}
 }
 
 // checkScopes returns errScopes if the decision changes the accounts of a run.

@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/routing"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
@@ -137,6 +138,8 @@ type Run struct {
 	// Detour records the fallbacks from the run's own pool to other pools; nil without a
 	// fallback.
 	Detour *Detour `json:"detour,omitempty"`
+	// Routes are the pools that can serve an inference run.
+	Routes routing.Routes `json:"routes,omitempty"`
 	// JobSlot is the run's slot of its job, or its place in the job's queue. The run keeps the
 	// slot until it ends.
 	JobSlot platform.Slot `json:"jobSlot,omitzero"`

@@ -22,7 +22,7 @@ func fallbacks(d *datadriven.TestData) []platform.Fallback {
 	return []platform.Fallback{
 		{Pool: "images", On: []platform.FallbackReason{platform.FallbackImage}},
 		{Pool: "spare", On: []platform.FallbackReason{platform.FallbackCapacity, platform.FallbackThrottled}, ThrottledFor: time.Minute},
-		{Pool: "last", On: platform.FallbackReasons(), ThrottledFor: time.Minute},
+		{Pool: "last", On: platform.FallbackReasons(false), ThrottledFor: time.Minute},
 	}
 }
 

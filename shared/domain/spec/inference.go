@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -12,6 +13,8 @@ type Inference struct {
 	// empty leaves the choice to the pool.
 	Model  string `json:"model"`
 	Engine string `json:"engine,omitempty"`
+	// Served is the model of the task's pool, if it is another one.
+	Served string `json:"served,omitempty"`
 	// EngineModel is the engine's name of the model; empty if the engine serves only one.
 	EngineModel string `json:"engineModel,omitempty"`
 	// Workload is a value of port.Workload.
@@ -33,3 +36,6 @@ type Inference struct {
 	// Unstored: the answer is not stored; only the caller reads it while it is generated.
 	Unstored bool `json:"unstored,omitempty"`
 }
+
+// ServedModel returns the model of the catalog that serves the task.
+func (i Inference) ServedModel() string { return cmp.Or(i.Served, i.Model) }

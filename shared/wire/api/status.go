@@ -193,5 +193,9 @@ func leavesMessage(r run.Run) string {
 	if !r.FallsBack() {
 		return ""
 	}
-	return fmt.Sprintf("no machine was started for attempt %d; the next one is in pool %s", r.Attempt.Number, r.NextPool())
+	what := "no machine was started for"
+	if !r.HasExecution() {
+		what = "no replica served"
+	}
+	return fmt.Sprintf("%s attempt %d; the next one is in pool %s", what, r.Attempt.Number, r.NextPool())
 }

@@ -66,11 +66,11 @@ type RunReasons struct {
 
 // FellBack is a change of a run to a fallback pool.
 type FellBack struct {
-	// Attempt is the attempt for which the pool From started no machine.
+	// Attempt is the attempt that the pool From did not serve; 0 before the first one.
 	Attempt int    `json:"attempt"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// Reason is capacity, image or throttled. Message is the error message of the platform.
+	// Reason is as in PoolFallback.On. Message is the error message of the platform or the engine.
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`

@@ -68,7 +68,8 @@ type PoolReplica struct {
 // PoolFallback is a pool to which runs can change.
 type PoolFallback struct {
 	Pool string `json:"pool"`
-	// On lists the reasons for a change: capacity, image, throttled.
+	// On lists the reasons for a change: capacity, image, throttled, and for a pool of an engine
+	// error, queue, context.
 	On []string `json:"on"`
 	// ThrottledSeconds is for the reason throttled: how long the platform must have throttled
 	// the starts of an attempt.

@@ -56,7 +56,7 @@ func (w *Capacity) drawFallbacks(p *pool) {
 	p.Definition.Fallbacks = nil
 	for _, to := range p.further {
 		f := platform.Fallback{Pool: to}
-		for _, reason := range platform.FallbackReasons() {
+		for _, reason := range platform.FallbackReasons(false) {
 			if w.Chance(0.6) {
 				f.On = append(f.On, reason)
 				if reason == platform.FallbackThrottled {

@@ -1063,7 +1063,8 @@ type Explanation struct {
 	Change        *Change        `json:"change,omitzero"`
 	// The fallbacks of the run since it left its own pool.
 	FellBack []FellBack `json:"fellBack,omitzero"`
-	// The pools that the run can still use if the platform starts no machine for it.
+	// The pools that the run can still use if the platform starts no machine for it or the engine
+	// does not answer.
 	Fallback   []PoolFallback `json:"fallback,omitzero"`
 	Prediction *Prediction    `json:"prediction,omitzero"`
 	// The jobs of the run's graph with their runs in it, each after those that it comes after.
@@ -4094,23 +4095,28 @@ type PoolSettings struct {
 
 // FellBack is an object of the API. A fallback that a run has taken.
 type FellBack struct {
-	// The attempt that got no machine.
+	// The attempt that got no machine or no answer; 0 if the pool refused the task before its
+	// first attempt.
 	Attempt int64  `json:"attempt"`
 	From    string `json:"from"`
 	To      string `json:"to"`
-	// One of capacity, image, throttled; later servers may add values.
+	// One of capacity, image, throttled, error, queue, context; later servers may add values.
 	Reason string `json:"reason"`
-	// The answer of the platform of the pool that was left.
+	// The answer of the platform or of the engine of the pool that was left.
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }
 
 // PoolFallback is an object of the API. A pool for the runs of a pool whose platform does not
-// start their machines. The failure of a program is no reason.
+// start their machines, or for the tasks of a pool of an engine that does not answer them. The
+// failure of a program is no reason. The fallbacks of a pool of an engine are pools of engines,
+// also of other models.
 type PoolFallback struct {
 	Pool string `json:"pool"`
-	// What uses the pool: the platform has no room, it cannot start the image, or it has throttled
-	// starts for throttledSeconds.
+	// What uses the pool. Of a runner, capacity: the platform has no room; image: it cannot start
+	// the image; throttled: it has throttled starts for throttledSeconds. Of an engine, before the
+	// first token, error: no replica answers; queue: the queue is full; context: the prompt is too
+	// long.
 	On []string `json:"on"`
 	// Of the reason throttled, which needs it.
 	ThrottledSeconds *int64 `json:"throttledSeconds,omitzero"`

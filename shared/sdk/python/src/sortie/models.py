@@ -1906,7 +1906,8 @@ class Explanation(Object):
     change: Change | None = None
     #: The fallbacks of the run since it left its own pool.
     fell_back: list[FellBack] | None = None
-    #: The pools that the run can still use if the platform starts no machine for it.
+    #: The pools that the run can still use if the platform starts no machine for it or the engine
+    #: does not answer.
     fallback: list[PoolFallback] | None = None
     prediction: Prediction | None = None
     #: The jobs of the run's graph with their runs in it, each after those that it comes after.
@@ -5626,29 +5627,32 @@ class FellBack(Object):
 
     _names = {"from_": "from"}
 
-    #: The attempt that got no machine.
+    #: The attempt that got no machine or no answer; 0 if the pool refused the task before its
+    #: first attempt.
     attempt: int
     from_: PoolName
     to: PoolName
-    reason: Literal["capacity", "image", "throttled"] | str
-    #: The answer of the platform of the pool that was left.
+    reason: Literal["capacity", "image", "throttled", "error", "queue", "context"] | str
+    #: The answer of the platform or of the engine of the pool that was left.
     message: str
     at: Time
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolFallback(Object):
-    """A pool for the runs of a pool whose platform does not start their machines.
-
-    The failure of a program is no reason.
+    """A pool for the runs of a pool whose platform does not start their machines, or for the tasks of
+    a pool of an engine that does not answer them. The failure of a program is no reason. The
+    fallbacks of a pool of an engine are pools of engines, also of other models.
     """
 
     _names = {"throttled_seconds": "throttledSeconds"}
 
     pool: PoolName
-    #: What uses the pool: the platform has no room, it cannot start the image, or it has throttled
-    #: starts for `throttledSeconds`.
-    on: list[Literal["capacity", "image", "throttled"] | str]
+    #: What uses the pool. Of a runner, `capacity`: the platform has no room; `image`: it cannot
+    #: start the image; `throttled`: it has throttled starts for `throttledSeconds`. Of an engine,
+    #: before the first token, `error`: no replica answers; `queue`: the queue is full; `context`:
+    #: the prompt is too long.
+    on: list[Literal["capacity", "image", "throttled", "error", "queue", "context"] | str]
     #: Of the reason `throttled`, which needs it.
     throttled_seconds: int | None = None
 

@@ -569,7 +569,8 @@ pub struct Explanation {
     /// The member `expectedStart`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_start: Option<ExpectedStart>,
-    /// The pools that the run can still use if the platform starts no machine for it.
+    /// The pools that the run can still use if the platform starts no machine for it or the engine
+    /// does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Vec<PoolFallback>>,
     /// The fallbacks of the run since it left its own pool.
@@ -688,11 +689,12 @@ values! {
 pub struct FellBack {
     /// The member `at`.
     pub at: Time,
-    /// The attempt that got no machine.
+    /// The attempt that got no machine or no answer; 0 if the pool refused the task before its
+    /// first attempt.
     pub attempt: i64,
     /// The member `from`.
     pub from: String,
-    /// The answer of the platform of the pool that was left.
+    /// The answer of the platform or of the engine of the pool that was left.
     pub message: String,
     /// The member `reason`.
     pub reason: FellBackReason,
@@ -709,6 +711,9 @@ values! {
         Capacity = "capacity",
         Image = "image",
         Throttled = "throttled",
+        Error = "error",
+        Queue = "queue",
+        Context = "context",
     }
 }
 
@@ -1402,13 +1407,16 @@ values! {
     }
 }
 
-/// A pool for the runs of a pool whose platform does not start their machines. The failure of a
-/// program is no reason.
+/// A pool for the runs of a pool whose platform does not start their machines, or for the tasks of
+/// a pool of an engine that does not answer them. The failure of a program is no reason. The
+/// fallbacks of a pool of an engine are pools of engines, also of other models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PoolFallback {
-    /// What uses the pool: the platform has no room, it cannot start the image, or it has
-    /// throttled starts for `throttledSeconds`.
+    /// What uses the pool. Of a runner, `capacity`: the platform has no room; `image`: it cannot
+    /// start the image; `throttled`: it has throttled starts for `throttledSeconds`. Of an engine,
+    /// before the first token, `error`: no replica answers; `queue`: the queue is full; `context`:
+    /// the prompt is too long.
     pub on: Vec<PoolFallbackOnItem>,
     /// The member `pool`.
     pub pool: String,
@@ -1426,6 +1434,9 @@ values! {
         Capacity = "capacity",
         Image = "image",
         Throttled = "throttled",
+        Error = "error",
+        Queue = "queue",
+        Context = "context",
     }
 }
 

@@ -1059,7 +1059,7 @@ export interface components {
             change?: components["schemas"]["Change"];
             /** @description The fallbacks of the run since it left its own pool. */
             fellBack?: components["schemas"]["FellBack"][];
-            /** @description The pools that the run can still use if the platform starts no machine for it. */
+            /** @description The pools that the run can still use if the platform starts no machine for it or the engine does not answer. */
             fallback?: components["schemas"]["PoolFallback"][];
             prediction?: components["schemas"]["Prediction"];
             /** @description The jobs of the run's graph with their runs in it, each after those that it comes after. Absent for a run in no graph. */
@@ -3523,21 +3523,21 @@ export interface components {
         };
         /** @description A fallback that a run has taken. */
         FellBack: {
-            /** @description The attempt that got no machine. */
+            /** @description The attempt that got no machine or no answer; 0 if the pool refused the task before its first attempt. */
             attempt: number;
             from: components["schemas"]["PoolName"];
             to: components["schemas"]["PoolName"];
             /** @enum {string} */
-            reason: "capacity" | "image" | "throttled";
-            /** @description The answer of the platform of the pool that was left. */
+            reason: "capacity" | "image" | "throttled" | "error" | "queue" | "context";
+            /** @description The answer of the platform or of the engine of the pool that was left. */
             message: string;
             at: components["schemas"]["Time"];
         };
-        /** @description A pool for the runs of a pool whose platform does not start their machines. The failure of a program is no reason. */
+        /** @description A pool for the runs of a pool whose platform does not start their machines, or for the tasks of a pool of an engine that does not answer them. The failure of a program is no reason. The fallbacks of a pool of an engine are pools of engines, also of other models. */
         PoolFallback: {
             pool: components["schemas"]["PoolName"];
-            /** @description What uses the pool: the platform has no room, it cannot start the image, or it has throttled starts for `throttledSeconds`. */
-            on: ("capacity" | "image" | "throttled")[];
+            /** @description What uses the pool. Of a runner, `capacity`: the platform has no room; `image`: it cannot start the image; `throttled`: it has throttled starts for `throttledSeconds`. Of an engine, before the first token, `error`: no replica answers; `queue`: the queue is full; `context`: the prompt is too long. */
+            on: ("capacity" | "image" | "throttled" | "error" | "queue" | "context")[];
             /** @description Of the reason `throttled`, which needs it. */
             throttledSeconds?: number;
         };
