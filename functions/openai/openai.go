@@ -1,5 +1,6 @@
 // Package openai serves a part of the OpenAI API over inference tasks: POST
-// /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/responses, and GET /v1/models.
+// /v1/chat/completions, /v1/completions, /v1/embeddings and /v1/responses, and GET /v1/models. POST
+// /v1/rerank is that of Jina and Cohere.
 //
 // Each request is an inference task. If its client disconnects before the end of the answer,
 // the task is cancelled, unless another reader is reading the answer too.
@@ -40,7 +41,7 @@ type operation struct {
 	parse func(body []byte) (openai.Request, error)
 	// names maps the fields of tasks to those of requests.
 	names map[string]string
-	// form is the form of a completion; zero for embeddings.
+	// form is the form of a completion; zero for other workloads.
 	form openai.Form
 }
 
@@ -58,6 +59,7 @@ func PaddedRoutes(svc *inferences.Inference, c clock.Clock, every time.Duration)
 		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/chat/completions"),
 		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/completions"),
 		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "prompt": "input", "input_tokens": "input", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/embeddings"),
+		(&operation{front: f, parse: openai.ParseRerank, names: map[string]string{"model_ref": "model", "prompt": "documents", "input": "documents", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/rerank"),
 		{
 			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
 			Handle: f.models,
@@ -189,6 +191,8 @@ func (o *call) whole(w http.ResponseWriter, r *http.Request) error {
 		return o.refuse(r, out, failed(*answer.Failure, o.late(head, answer)), o.names)
 	case o.task.Workload == port.WorkloadEmbedding:
 		return out.Write(answer.Embeddings(head, o.asked.Base64))
+	case o.task.Workload == port.WorkloadRerank:
+		return out.Write(answer.Ranking(head, o.asked))
 	}
 	return out.Write(o.form.Completion(head, answer))
 }

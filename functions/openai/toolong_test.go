@@ -36,7 +36,7 @@ func TestTooLongPromptHasOneCode(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	_, _, err := s.System.Models.Create(t.Context(), port.Identity{Tenant: apitest.Tenant}, "mock", catalog.Definition{
-		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding}, ContextTokens: 100_000,
+		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding, port.WorkloadRerank}, ContextTokens: 100_000,
 	}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +46,7 @@ func TestTooLongPromptHasOneCode(t *testing.T) {
 		"/v1/completions":      {`{"model":"mock","max_tokens":1,"prompt":"%s"}`, "prompt"},
 		"/v1/responses":        {`{"model":"mock","max_output_tokens":1,"input":"%s"}`, "input"},
 		"/v1/embeddings":       {`{"model":"mock","input":"%s"}`, "input"},
+		"/v1/rerank":           {`{"model":"mock","query":"a","documents":["%s"]}`, "documents"},
 	}
 	refused := func(path, prompt string) {
 		t.Helper()
@@ -60,7 +61,7 @@ func TestTooLongPromptHasOneCode(t *testing.T) {
 	}
 	for path := range asks {
 		refused(path, strings.Repeat("word", 40_000)) // longer than a request
-		if path != "/v1/embeddings" {
+		if path != "/v1/embeddings" && path != "/v1/rerank" {
 			refused(path, strings.Repeat("word", 100_001)) // longer than the context
 		}
 	}
@@ -73,7 +74,7 @@ func TestTooLongPromptHasOneCode(t *testing.T) {
 		}
 	}()
 	for path := range asks {
-		if path != "/v1/embeddings" {
+		if path != "/v1/embeddings" && path != "/v1/rerank" {
 			refused(path, "a")
 		}
 	}

@@ -45,7 +45,7 @@ func clientRequests(ctx context.Context, k *kit) error {
 // inferenceOperations create inference tasks and read their answers.
 var inferenceOperations = []string{
 	"createTask", "task", "streamTask", "cancelTask", "session", "deleteSession", "capabilities",
-	"createChatCompletion", "createCompletion", "createEmbedding", "createResponse", "getResponse", "cancelResponse", "deleteResponse",
+	"createChatCompletion", "createCompletion", "createEmbedding", "createRerank", "createResponse", "getResponse", "cancelResponse", "deleteResponse",
 	"listServedModels", "getServedModel",
 }
 

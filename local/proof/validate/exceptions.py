@@ -86,6 +86,7 @@ REASONS = {
     ("createChatCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createEmbedding", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
+    ("createRerank", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createResponse", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createResponse", "input"): "items of reasoning alone are no message",
     ("createResponse", "store"): "a response in the background is stored",
@@ -169,7 +170,7 @@ FEATURES = (
     "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "frequency_penalty", "presence_penalty", "repetition_penalty", "min_p",
     "top_k", "logit_bias", "reasoning_effort", "chat_template_kwargs", "dimensions", "input_tokens",
 )
-for operation in ("createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createResponse"):
+for operation in ("createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createRerank", "createResponse"):
     for feature in FEATURES:
         REASONS.setdefault((operation, feature), UNSUPPORTED)
 
@@ -179,7 +180,7 @@ DEADLINE = "X-Deadline-Ms"
 LEAST_DEADLINE = 60_000
 
 # The members of an inference request that name its model, and that limit its tokens.
-MODEL = {"createTask": "model_ref", "createChatCompletion": "model", "createCompletion": "model", "createEmbedding": "model", "createResponse": "model"}
+MODEL = {"createTask": "model_ref", "createChatCompletion": "model", "createCompletion": "model", "createEmbedding": "model", "createRerank": "model", "createResponse": "model"}
 LIMIT = {
     "createTask": "max_tokens",
     "createChatCompletion": "max_completion_tokens",

@@ -1,5 +1,6 @@
 // Package openai converts the wire format of the OpenAI API to inference tasks and back: chat
-// completions, completions, responses, embeddings and models. It is pure.
+// completions, completions, responses, embeddings and models, and /v1/rerank of Jina and Cohere. It is
+// pure.
 //
 // A member that is null counts as absent. A member that the engines do not support is ignored
 // if it does not affect the answer, such as a name for accounting. Every other unsupported or

@@ -24,6 +24,10 @@ type Request struct {
 	Stream, Usage bool
 	// Base64 requests vectors as Base64 of little-endian 32-bit floats.
 	Base64 bool
+	// TopN is the number of results of a rerank; 0 is all. ReturnDocuments requests the documents
+	// beside their scores.
+	TopN            int
+	ReturnDocuments bool
 }
 
 // sampling contains the members that chat completions and completions share, except those of

@@ -29,7 +29,8 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 			}
 		}
 	},
-	"POST /v1/chat/completions": separateModels, "POST /v1/completions": separateModels, "POST /v1/embeddings": separateModels, "POST /v1/responses": separateModels,
+	"POST /v1/chat/completions": separateModels, "POST /v1/completions": separateModels, "POST /v1/embeddings": separateModels, "POST /v1/rerank": separateModels,
+	"POST /v1/responses": separateModels,
 	"GET /v1/models/{model}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
 		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {

@@ -166,6 +166,7 @@ var ofOpenAI = map[string]string{
 	"/v1/chat/completions": `{"model":"` + servedModel + `","messages":[{"role":"user","content":"a"}]}`,
 	"/v1/completions":      `{"model":"` + servedModel + `","prompt":"a"}`,
 	"/v1/embeddings":       `{"model":"` + servedModel + `","input":"a"}`,
+	"/v1/rerank":           `{"model":"` + servedModel + `","query":"a","documents":["a"]}`,
 	"/v1/responses":        `{"model":"` + servedModel + `","input":"a"}`,
 	"/v1/models":           "",
 	"/v1/models/{model}":   "",

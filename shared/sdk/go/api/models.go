@@ -3234,6 +3234,27 @@ type EmbeddingRequest struct {
 	User any `json:"user,omitzero"`
 }
 
+// RerankRequestDocumentsItem2 is an object of the API.
+type RerankRequestDocumentsItem2 struct {
+	Text string `json:"text"`
+}
+
+// RerankRequest is an object of the API. A query and the documents to compare with it.
+type RerankRequest struct {
+	// Id of a model.
+	Model string `json:"model"`
+	// The text to compare the documents with.
+	Query string `json:"query"`
+	// The documents.
+	Documents []any `json:"documents"`
+	// How many of the most relevant documents the answer has. Default is all.
+	TopN *int64 `json:"top_n,omitzero"`
+	// The answer has the texts of the documents. Default is false.
+	ReturnDocuments *bool `json:"return_documents,omitzero"`
+	// Ignored.
+	User any `json:"user,omitzero"`
+}
+
 // ChatCompletionChoicesItemMessage is an object of the API.
 type ChatCompletionChoicesItemMessage struct {
 	// Always assistant.
@@ -3328,6 +3349,35 @@ type EmbeddingList struct {
 	Data   []EmbeddingListDataItem `json:"data"`
 	Model  string                  `json:"model"`
 	Usage  EmbeddingListUsage      `json:"usage"`
+}
+
+// RankingResultsItemDocument is an object of the API.
+type RankingResultsItemDocument struct {
+	Text string `json:"text"`
+}
+
+// RankingResultsItem is an object of the API.
+type RankingResultsItem struct {
+	// Place of the document in the request.
+	Index          int64                       `json:"index"`
+	RelevanceScore float64                     `json:"relevance_score"`
+	Document       *RankingResultsItemDocument `json:"document,omitzero"`
+}
+
+// RankingUsage is an object of the API.
+type RankingUsage struct {
+	PromptTokens int64 `json:"prompt_tokens"`
+	TotalTokens  int64 `json:"total_tokens"`
+}
+
+// Ranking is an object of the API. How relevant documents are for a query, the most relevant
+// first.
+type Ranking struct {
+	// The id of the task with another prefix than inf_.
+	ID      string               `json:"id"`
+	Model   string               `json:"model"`
+	Results []RankingResultsItem `json:"results"`
+	Usage   RankingUsage         `json:"usage"`
 }
 
 // ServedModelList is an object of the API. The models that pools serve.

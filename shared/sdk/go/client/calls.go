@@ -26,6 +26,7 @@ var operations = map[string][3]string{
 	"createChatCompletion": {"POST", "/v1/chat/completions", "OpenAI.Chat"},
 	"createCompletion":     {"POST", "/v1/completions", "OpenAI.Complete"},
 	"createEmbedding":      {"POST", "/v1/embeddings", "OpenAI.Embed"},
+	"createRerank":         {"POST", "/v1/rerank", "OpenAI.Rerank"},
 	"listServedModels":     {"GET", "/v1/models", "OpenAI.ListModels"},
 	"createResponse":       {"POST", "/v1/responses", "OpenAI.Respond"},
 	"getResponse":          {"GET", "/v1/responses/{response_id}", "OpenAI.GetResponse"},
@@ -1008,6 +1009,15 @@ func (s OpenAI) Complete(ctx context.Context, body *api.CompletionRequest, optio
 // client disconnects before the answer, it is cancelled.
 func (s OpenAI) Embed(ctx context.Context, body *api.EmbeddingRequest, options ...Option) (*api.EmbeddingList, error) {
 	return sendJSON[api.EmbeddingList](ctx, s.t, call{method: "POST", keyed: true, path: "/v1/embeddings", body: bodyOf(body)}, options)
+}
+
+// Rerank calls POST /v1/rerank: compare documents with a query.
+//
+// Returns how relevant documents are for a query, the most relevant first, as the APIs of Jina
+// and Cohere, llama-server and vLLM do. The request is an inference task of the workload
+// rerank; if the client disconnects before the answer, it is cancelled.
+func (s OpenAI) Rerank(ctx context.Context, body *api.RerankRequest, options ...Option) (*api.Ranking, error) {
+	return sendJSON[api.Ranking](ctx, s.t, call{method: "POST", keyed: true, path: "/v1/rerank", body: bodyOf(body)}, options)
 }
 
 // ListModels calls GET /v1/models: list the models that pools serve.

@@ -25,7 +25,7 @@ var names = map[string]string{
 	"taskEvents": "Tasks.Events", "taskLogs": "Tasks.Logs", "cancelTask": "Tasks.Cancel", "retryTask": "Tasks.Retry", "labelTask": "Tasks.Label",
 	"createTask": "Inference.Create", "streamTask": "Inference.Stream", "session": "Inference.Session", "deleteSession": "Inference.DeleteSession",
 	"budget": "Inference.Budget", "putBudget": "Inference.PutBudget", "usage": "Inference.Usage",
-	"createChatCompletion": "OpenAI.Chat", "createCompletion": "OpenAI.Complete", "createEmbedding": "OpenAI.Embed", "listServedModels": "OpenAI.ListModels",
+	"createChatCompletion": "OpenAI.Chat", "createCompletion": "OpenAI.Complete", "createEmbedding": "OpenAI.Embed", "createRerank": "OpenAI.Rerank", "listServedModels": "OpenAI.ListModels",
 	"getServedModel": "OpenAI.GetModel", "createResponse": "OpenAI.Respond", "getResponse": "OpenAI.GetResponse", "deleteResponse": "OpenAI.DeleteResponse",
 	"cancelResponse": "OpenAI.CancelResponse",
 	"listRuns":       "Runs.List", "createRun": "Runs.Create", "cancelRuns": "Runs.CancelMany", "retryRuns": "Runs.RetryMany", "labelRuns": "Runs.LabelMany", "labelRun": "Runs.Label", "getRun": "Runs.Get", "pinRun": "Runs.Pin", "unpinRun": "Runs.Unpin",

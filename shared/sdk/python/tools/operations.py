@@ -42,6 +42,7 @@ NAMES = {
     "createChatCompletion": "openai.chat",
     "createCompletion": "openai.complete",
     "createEmbedding": "openai.embed",
+    "createRerank": "openai.rerank",
     "listServedModels": "openai.list_models",
     "getServedModel": "openai.get_model",
     "createResponse": "openai.respond",

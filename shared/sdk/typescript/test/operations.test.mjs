@@ -22,6 +22,7 @@ const calls = {
   createChatCompletion: (c) => c.openai.chat({}),
   createCompletion: (c) => c.openai.complete({}),
   createEmbedding: (c) => c.openai.embed({}),
+  createRerank: (c) => c.openai.rerank({}),
   listServedModels: (c) => c.openai.models(),
   createResponse: (c) => c.openai.respond({}),
   getResponse: (c) => c.openai.response("x"),

@@ -215,6 +215,10 @@ __all__ = [
     "ProgramInput",
     "ProgramOutput",
     "Progress",
+    "Ranking",
+    "RankingResultsItem",
+    "RankingResultsItemDocument",
+    "RankingUsage",
     "RedeliverRequest",
     "Redelivery",
     "Replay",
@@ -223,6 +227,8 @@ __all__ = [
     "ReplayTarget",
     "ReplayTarget1",
     "ReplayTarget2",
+    "RerankRequest",
+    "RerankRequestDocumentsItem",
     "Response",
     "ResponseCall",
     "ResponseCallOutput",
@@ -4634,6 +4640,31 @@ class EmbeddingRequest(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RerankRequestDocumentsItem(Object):
+    """RerankRequestDocumentsItem."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankRequest(Object):
+    """A query and the documents to compare with it."""
+
+    #: Id of a model.
+    model: str
+    #: The text to compare the documents with.
+    query: str
+    #: The documents.
+    documents: list[str | RerankRequestDocumentsItem]
+    #: How many of the most relevant documents the answer has. Default is all.
+    top_n: int | None = None
+    #: The answer has the texts of the documents. Default is false.
+    return_documents: bool | None = None
+    #: Ignored.
+    user: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChatCompletionChoicesItemMessage(Object):
     """ChatCompletionChoicesItemMessage."""
 
@@ -4737,6 +4768,42 @@ class EmbeddingList(Object):
     model: str
     usage: EmbeddingListUsage
     object: Literal["list"] = "list"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingResultsItemDocument(Object):
+    """RankingResultsItemDocument."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingResultsItem(Object):
+    """RankingResultsItem."""
+
+    #: Place of the document in the request.
+    index: int
+    relevance_score: float
+    document: RankingResultsItemDocument | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingUsage(Object):
+    """RankingUsage."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking(Object):
+    """How relevant documents are for a query, the most relevant first."""
+
+    #: The id of the task with another prefix than `inf_`.
+    id: str
+    model: str
+    results: list[RankingResultsItem]
+    usage: RankingUsage
 
 
 @dataclass(frozen=True, kw_only=True)

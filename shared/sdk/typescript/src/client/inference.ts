@@ -86,6 +86,10 @@ export class OpenAI extends Resource {
     return this.json("createEmbedding", { body: request, timeoutMs: generationMs }, options);
   }
 
+  rerank(request: Schemas.RerankRequest, options?: CallOptions): Promise<Schemas.Ranking> {
+    return this.json("createRerank", { body: request, timeoutMs: generationMs }, options);
+  }
+
   respond(request: Schemas.ResponseRequest, options?: CallOptions): Promise<Schemas.Response> {
     return this.json("createResponse", { body: request, timeoutMs: generationMs }, options);
   }

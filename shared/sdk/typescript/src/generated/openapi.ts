@@ -2716,6 +2716,23 @@ export interface components {
             /** @description Ignored. */
             user?: unknown;
         };
+        /** @description A query and the documents to compare with it. */
+        RerankRequest: {
+            /** @description Id of a model. */
+            model: string;
+            /** @description The text to compare the documents with. */
+            query: string;
+            /** @description The documents. */
+            documents: (string | {
+                text: string;
+            })[];
+            /** @description How many of the most relevant documents the answer has. Default is all. */
+            top_n?: number | null;
+            /** @description The answer has the texts of the documents. Default is false. */
+            return_documents?: boolean | null;
+            /** @description Ignored. */
+            user?: unknown;
+        };
         /** @description Ids of tokens of the model. */
         InputTokens: number[];
         /** @description The answer to a conversation. */
@@ -2786,6 +2803,24 @@ export interface components {
                 embedding: number[] | string;
             }[];
             model: string;
+            usage: {
+                prompt_tokens: number;
+                total_tokens: number;
+            };
+        };
+        /** @description How relevant documents are for a query, the most relevant first. */
+        Ranking: {
+            /** @description The id of the task with another prefix than `inf_`. */
+            id: string;
+            model: string;
+            results: {
+                /** @description Place of the document in the request. */
+                index: number;
+                relevance_score: number;
+                document?: {
+                    text: string;
+                };
+            }[];
             usage: {
                 prompt_tokens: number;
                 total_tokens: number;
@@ -4653,6 +4688,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EmbeddingList"];
+                };
+            };
+        };
+    };
+    createRerank: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A later request with the same key gets the answer of the first one. */
+                "Idempotency-Key"?: string;
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                "X-Deadline-Ms"?: components["parameters"]["Deadline"];
+                /** @description `strict` refuses a model that no trusted key has signed. */
+                "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RerankRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ranking"];
                 };
             };
         };

@@ -16,6 +16,7 @@ export const paths = {
   createChatCompletion: ["POST", "/v1/chat/completions"],
   createCompletion: ["POST", "/v1/completions"],
   createEmbedding: ["POST", "/v1/embeddings"],
+  createRerank: ["POST", "/v1/rerank"],
   listServedModels: ["GET", "/v1/models"],
   createResponse: ["POST", "/v1/responses"],
   getResponse: ["GET", "/v1/responses/{response_id}"],
@@ -107,7 +108,7 @@ export const paths = {
 } as const;
 
 /** The operations that take an idempotency key. */
-export const keyed: readonly string[] = ["export","createTask","createChatCompletion","createCompletion","createEmbedding","createResponse","retryTask","createRun","retryRuns","retryRun","runJob","replayEvents","createWebhook"];
+export const keyed: readonly string[] = ["export","createTask","createChatCompletion","createCompletion","createEmbedding","createRerank","createResponse","retryTask","createRun","retryRuns","retryRun","runJob","replayEvents","createWebhook"];
 
 /** The codes of problem documents that the API describes. */
 export type ProblemCode =

@@ -1562,6 +1562,35 @@ class OpenaiCalls(Resource):
             timeout=timeout,
         )
 
+    def rerank(
+        self,
+        body: m.RerankRequest | Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Ranking:
+        """Compare documents with a query.
+
+        Returns how relevant documents are for a query, the most relevant first, as the APIs of Jina
+        and Cohere, llama-server and vLLM do. The request is an inference task of the workload
+        `rerank`; if the client disconnects before the answer, it is cancelled.
+        """
+        return self._json(
+            "POST",
+            "/v1/rerank",
+            m.Ranking,
+            body=body,
+            headers={
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
+            },
+            keyed=True,
+            timeout=timeout,
+        )
+
     def list_models(self, *, timeout: float | None = None) -> m.ServedModelList:
         """List the models that pools serve.
 
@@ -3395,6 +3424,35 @@ class AsyncOpenaiCalls(AsyncResource):
             "POST",
             "/v1/embeddings",
             m.EmbeddingList,
+            body=body,
+            headers={
+                "Idempotency-Key": idempotency_key,
+                "X-Deadline-Ms": x_deadline_ms,
+                "X-Trust-Policy": x_trust_policy,
+            },
+            keyed=True,
+            timeout=timeout,
+        )
+
+    async def rerank(
+        self,
+        body: m.RerankRequest | Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+        x_deadline_ms: int | None = None,
+        x_trust_policy: str | None = None,
+        timeout: float | None = None,
+    ) -> m.Ranking:
+        """Compare documents with a query.
+
+        Returns how relevant documents are for a query, the most relevant first, as the APIs of Jina
+        and Cohere, llama-server and vLLM do. The request is an inference task of the workload
+        `rerank`; if the client disconnects before the answer, it is cancelled.
+        """
+        return await self._json(
+            "POST",
+            "/v1/rerank",
+            m.Ranking,
             body=body,
             headers={
                 "Idempotency-Key": idempotency_key,
