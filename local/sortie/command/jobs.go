@@ -249,3 +249,14 @@ func timeFlag(name, text string, fallback time.Time) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// timeOrDate parses the time of a flag as timeFlag does, or a date, whose midnight in the zone of a
+// job is the time.
+func timeOrDate(name, text, zone string, fallback time.Time) (time.Time, error) {
+	if in, err := time.LoadLocation(zone); err == nil {
+		if day, err := time.ParseInLocation(time.DateOnly, text, in); err == nil {
+			return day, nil
+		}
+	}
+	return timeFlag(name, text, fallback)
+}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/sortie-dev/sortie/local/sortie/cli"
 	"github.com/sortie-dev/sortie/local/sortie/client"
+	"github.com/sortie-dev/sortie/local/sortie/display"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/label"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -54,13 +56,13 @@ the command can be repeated after an interruption; skipped firings count as runs
 The runs have the priority batch, the trigger backfill and the label
 backfill=NAME, by which they can be listed, cancelled and retried together.
 Without --yes the command shows what it would start, and changes nothing.`,
-		Example: "  sortie jobs backfill nightly-report --from 2027-03-01T00:00:00Z --to 2027-03-08T00:00:00Z\n" +
+		Example: "  sortie jobs backfill nightly-report --from 2027-03-01 --to 2027-03-08\n" +
 			"  sortie jobs backfill nightly-report --from 2027-03-01T00:00:00Z --max-parallel 4 --order newest --yes\n" +
 			"  sortie runs cancel -l backfill=nightly-report-20270308T101500Z",
 	}
 	flags := c.Flags()
-	flags.StringVar(&from, "from", "", "first time, RFC 3339 (required)")
-	flags.StringVar(&to, "to", "", "end of the times, RFC 3339, exclusive; by default now")
+	flags.StringVar(&from, "from", "", "first time, RFC 3339, or a date in the time zone of the job (required)")
+	flags.StringVar(&to, "to", "", "end of the times, as for --from, exclusive; by default now")
 	flags.StringVar(&name, "name", "", "name of the backfill; by default the job and the time")
 	flags.StringVar(&order, "order", "oldest", "which times start first: oldest or newest")
 	flags.IntVar(&parallel, "max-parallel", 1, "how many of the runs run at the same time, 1 to 100")
@@ -72,18 +74,13 @@ Without --yes the command shows what it would start, and changes nothing.`,
 		if parallel < 1 || parallel > 100 {
 			return cli.Wrong("--max-parallel: %d is out of range, want 1 to 100", parallel)
 		}
+		if !label.ValidValue(name) {
+			return cli.Wrong("--name: malformed name %q, want at most 63 letters, digits, '-', '_' and '.', the first and the last a letter or a digit", name)
+		}
+		if from == "" {
+			return cli.Wrong("--from: missing, want the first time, such as 2027-03-01 or 2027-03-01T08:00:00Z")
+		}
 		now := a.Clock.Now().UTC().Truncate(time.Second)
-		begin, err := timeFlag("from", from, time.Time{})
-		if err == nil && begin.IsZero() {
-			err = cli.Wrong("--from: missing, want the first time, RFC 3339")
-		}
-		if err != nil {
-			return err
-		}
-		end, err := timeFlag("to", to, now)
-		if err != nil {
-			return err
-		}
 		c, err := a.Client()
 		if err != nil {
 			return err
@@ -95,8 +92,9 @@ Without --yes the command shows what it would start, and changes nothing.`,
 		if j.ConcurrencyKey != "" && flags.Changed("max-parallel") {
 			return cli.Wrong("--max-parallel: the job has the concurrencyKey %q, whose limit applies; leave the flag out", j.ConcurrencyKey)
 		}
-		if latest := now.Add(time.Second); end.After(latest) {
-			end = latest
+		begin, end, err := backfillRange(j.TimeZone, from, to, now)
+		if err != nil {
+			return err
 		}
 		plan, err := planBackfill(j.Definition, begin, end)
 		if err != nil {
@@ -107,7 +105,7 @@ Without --yes the command shows what it would start, and changes nothing.`,
 			slices.Reverse(plan.times)
 		}
 		if !yes {
-			return errors.Join(a.showBackfill(plan), cli.Wrong("%d runs would be started, and nothing has changed; want --yes too", plan.Count))
+			return errors.Join(a.showBackfill(plan), cli.Wrong("up to %s would be started, and nothing has changed; want --yes too", display.Plural(int64(plan.Count), "run", "runs")))
 		}
 		if j.ConcurrencyKey != "" {
 			parallel = 0
@@ -124,9 +122,33 @@ func backfillName(id string, now time.Time) string {
 	return id[:min(len(id), 63-len(stamp))] + stamp
 }
 
+// backfillRange returns the range of times from --from, and before --to, which have dates in a time
+// zone or times. The range ends now at the latest.
+func backfillRange(zone, from, to string, now time.Time) (begin, end time.Time, err error) {
+	if begin, err = timeOrDate("from", from, zone, now); err != nil {
+		return begin, end, err
+	}
+	if end, err = timeOrDate("to", to, zone, now); err != nil {
+		return begin, end, err
+	}
+	switch {
+	case !begin.Before(end):
+		return begin, end, cli.Wrong("--to: %s is not after --from, %s", end.Format(time.RFC3339), begin.Format(time.RFC3339))
+	case begin.After(now):
+		return begin, end, cli.Wrong("--from: %s is in the future, want a past time", begin.Format(time.RFC3339))
+	}
+	if latest := now.Add(time.Second); end.After(latest) {
+		end = latest
+	}
+	return begin, end, nil
+}
+
 // planBackfill finds the times of the schedule from begin to end.
 func planBackfill(d job.Definition, begin, end time.Time) (backfillPlan, error) {
 	schedule, ok := d.Times()
+	if len(d.After) > 0 {
+		return backfillPlan{}, cli.Wrong("job %s runs at the times of job %s; backfill that one, with the jobs after it", d.ID, d.After[0].Job)
+	}
 	if !ok {
 		return backfillPlan{}, cli.Wrong("job %s has no schedule, want a job with one", d.ID)
 	}
@@ -194,9 +216,9 @@ func (a *app) showBackfill(plan backfillPlan) error {
 	if a.JSON {
 		return a.Print(plan)
 	}
-	err := a.Say("%s: %d times of job %s, from %s to %s\n", plan.Backfill, plan.Count, plan.JobID, plan.First.Format(time.RFC3339), plan.Last.Format(time.RFC3339))
+	err := a.Say("%s: %s of job %s, from %s to %s\n", plan.Backfill, display.Plural(int64(plan.Count), "time", "times"), plan.JobID, plan.First.Format(time.RFC3339), plan.Last.Format(time.RFC3339))
 	if plan.New+plan.Existing == 0 || err != nil {
 		return err
 	}
-	return a.Say("%d new runs, %d existing ones. Next: sortie runs -l backfill=%s\n", plan.New, plan.Existing, plan.Backfill)
+	return a.Say("%s, %d existing. Next: sortie runs -l backfill=%s\n", display.Plural(int64(plan.New), "new run", "new runs"), plan.Existing, plan.Backfill)
 }

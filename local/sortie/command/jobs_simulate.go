@@ -56,25 +56,14 @@ run delays the end of the graph. It asks the server.`,
 			"  sortie jobs simulate nightly-report.yaml --from 2027-03-27T00:00:00Z --down 2027-03-28T01:00:00Z..2027-03-28T09:30:00Z",
 	}
 	flags := c.Flags()
-	flags.StringVar(&from, "from", "", "time after which firings are shown, RFC 3339; by default now")
-	flags.StringVar(&until, "until", "", "time until which firings are shown, RFC 3339; by default 400 years later")
+	flags.StringVar(&from, "from", "", "time after which firings are shown, RFC 3339, or a date in the time zone of the job; by default now")
+	flags.StringVar(&until, "until", "", "time until which firings are shown, as for --from; by default 400 years later")
 	flags.IntVar(&most, "limit", most, "how many, 1 to 100000")
 	flags.BoolVar(&graph, "graph", false, "also show the jobs that come after the job")
 	flags.StringArrayVar(&down, "down", nil, "outage FROM..TO, two times of RFC 3339 (repeatable)")
 	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
 		if most < 1 || most > 100_000 {
 			return cli.Wrong("--limit: %d is out of range, want 1 to 100000", most)
-		}
-		after, err := timeFlag("from", from, a.Clock.Now())
-		if err != nil {
-			return err
-		}
-		last, err := timeFlag("until", until, after.AddDate(400, 0, 0))
-		if err != nil {
-			return err
-		}
-		if last.Before(after) {
-			return cli.Wrong("--until: %s is before --from, %s", until, after.Format(time.RFC3339))
 		}
 		outages, err := outagesOf(down)
 		if err != nil {
@@ -83,6 +72,17 @@ run delays the end of the graph. It asks the server.`,
 		f, err := jobfile.ReadOne(a.ReadUpTo, args[0])
 		if err != nil {
 			return err
+		}
+		after, err := timeOrDate("from", from, f.Definition.TimeZone, a.Clock.Now())
+		if err != nil {
+			return err
+		}
+		last, err := timeOrDate("until", until, f.Definition.TimeZone, after.AddDate(400, 0, 0))
+		if err != nil {
+			return err
+		}
+		if last.Before(after) {
+			return cli.Wrong("--until: %s is before --from, %s", until, after.Format(time.RFC3339))
 		}
 		if after := f.Definition.After; len(after) > 0 {
 			return cli.Wrong("%s: the job runs at the times of the jobs that it comes after; simulate the file of job %s with --graph", f.Name, after[0].Job)

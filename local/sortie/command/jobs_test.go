@@ -171,7 +171,7 @@ func TestJobCommands(t *testing.T) {
 		{"jobs history nightly", 0, `nightly:20260103T000000Z +PreRun +manual +1 `},
 		{"jobs history nightly --json", 0, `"jobId": "nightly"`},
 		{"jobs backfill nightly --from 2026-01-02T00:00:00Z --to 2026-01-02T03:04:00Z", 2, `^nightly-20\d{6}T\d{6}Z: 7 times of job nightly, from 2026-01-02T00:00:00Z to 2026-01-02T03:00:00Z\n$`},
-		{"jobs backfill nightly --from 2026-01-02T00:30:00Z --to 2026-01-02T01:30:00Z --name b.1 --max-parallel 2 --yes", 0, `\n2 new runs, 0 existing ones.* -l backfill=b\.1\n$`},
+		{"jobs backfill nightly --from 2026-01-02T00:30:00Z --to 2026-01-02T01:30:00Z --name b.1 --max-parallel 2 --yes", 0, `\n2 new runs, 0 existing\..* -l backfill=b\.1\n$`},
 		{"jobs backfill nightly --from 2026-01-02T00:00:00Z --to 2026-01-02T03:04:00Z --order newest --json --yes", 0, `"new": 5,\n  "existing": 2\n`},
 		{"jobs history nightly --json", 0, `"backfill": "b.1"`},
 		{"jobs backfill nightly --from 2026-01-02T00:00:00Z --name a/b --yes", 2, ``},
