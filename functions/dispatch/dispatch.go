@@ -17,8 +17,8 @@ import (
 
 // The limits of an invocation.
 const (
-	// MostWithin is the longest deadline of a task. A new invocation of 15 minutes (AWS's
-	// limit) can serve it to its end.
+	// MostWithin is the longest deadline of a request whose caller waits, and the longest time
+	// for an answer. A new invocation of 15 minutes (AWS's limit) can serve it to its end.
 	MostWithin = 14 * time.Minute
 	// Batch is how long tokens are collected for one write to the table.
 	Batch = 300 * time.Millisecond

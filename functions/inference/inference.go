@@ -7,7 +7,6 @@
 package inference
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +60,9 @@ func create(svc *inferences.Inference, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	task.Within = cmp.Or(task.Within, within)
+	if task.Within == 0 && within > 0 {
+		task.Within, task.WithinField = within, httpkit.DeadlineHeader
+	}
 	ctx := r.Context()
 	task.Identity, task.CorrelationID = httpkit.CallerOf(ctx), httpkit.CorrelationID(ctx)
 	task.IdempotencyKey, task.PayloadDigest, task.TraceParent = key, httpkit.PayloadDigest(ctx), httpkit.TraceParent(r)

@@ -86,6 +86,61 @@ func must[T any](v *T, err error) *T {
 	return v
 }
 
+// TestDeadlineOfABody has the member of the four bodies, which precedes the header, and its
+// refusals.
+func TestDeadlineOfABody(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	limit := func(ms int64) {
+		t.Helper()
+		pool, err := s.Store.LoadPool(t.Context(), platform.PoolRef{Tenant: apitest.Tenant, ID: "pool0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool.Engine.LongestDeadlineMS = ms
+		if err := s.Store.SavePool(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, body := range map[string]string{
+		"/v1/responses":        `{"model":"mock","max_output_tokens":1,"input":"a"`,
+		"/v1/chat/completions": `{"model":"mock","max_tokens":1,"messages":[{"role":"user","content":"a"}]`,
+		"/v1/completions":      `{"model":"mock","max_tokens":1,"prompt":"a"`,
+		"/v1/embeddings":       `{"model":"mock","input":"a"`,
+		"/v1/rerank":           `{"model":"mock","query":"a","documents":["a"]`,
+	} {
+		refused := func(field, message, more string, headers ...string) {
+			t.Helper()
+			var e struct {
+				Error struct{ Code, Param, Message string }
+			}
+			answer := s.Call(t, http.MethodPost, path, body+more+"}", headers...)
+			if decode(t, answer.Body, &e); answer.Status != http.StatusBadRequest || e.Error.Param != field || !strings.Contains(e.Error.Message, message) {
+				t.Errorf("%s with %s%v: got %d %s, want 400 of %s with %q", path, more, headers, answer.Status, answer.Body, field, message)
+			}
+		}
+		refused("deadline_ms", "want 1 to 86400000", `,"deadline_ms":0`)
+		refused("deadline_ms", "want 1 to 86400000", `,"deadline_ms":86400001`)
+		refused("deadline_ms", "", `,"deadline_ms":"1s"`)
+		refused("deadline_ms", "want 1 to 3600000, the limit of a request whose caller waits", `,"deadline_ms":3600001`)
+		refused(headerDeadline, "want 1 to 3600000, the limit of a request whose caller waits", "", headerDeadline, "3600001")
+		if answer := s.Call(t, http.MethodPost, path, body+`,"deadline_ms":3600000}`, headerDeadline, "2000"); answer.Status != http.StatusOK {
+			t.Errorf("%s: got %d %s, want the deadline of the body", path, answer.Status, answer.Body)
+		}
+		if answer := s.Call(t, http.MethodPost, path, body+`,"deadline_ms":null}`); answer.Status != http.StatusOK {
+			t.Errorf("%s: got %d %s, want the default deadline", path, answer.Status, answer.Body)
+		}
+		limit(60_000)
+		refused("deadline_ms", "want 1 to 60000, the limit of the pool", `,"deadline_ms":60001`)
+		limit(0)
+	}
+	var created struct{ ID string }
+	decode(t, s.Call(t, http.MethodPost, "/v1/responses", `{"model":"mock","background":true,"input":"a","deadline_ms":86400000}`).Body, &created)
+	if got := s.Run(t, "inf_"+strings.TrimPrefix(created.ID, "resp_")).Work.Inference.Within; got != 24*time.Hour {
+		t.Errorf("got a deadline of %s in the background, want a day", got)
+	}
+}
+
 // TestDeadlineOfAHeaderPasses uses an engine that needs more time than the header allows.
 func TestDeadlineOfAHeaderPasses(t *testing.T) {
 	t.Parallel()
@@ -125,10 +180,9 @@ func TestLateAnswerCanBeRead(t *testing.T) {
 		"/v1/completions":      `{"model":"mock","max_tokens":500,"prompt":"a"}`,
 	} {
 		answer := late(path, body)
-		_, at, named := strings.Cut(answer.Body, "; GET ")
-		at, _, _ = strings.Cut(at, " has the text until then")
-		if answer.Status != http.StatusGatewayTimeout || !named {
-			t.Fatalf("%s: got %d %s, want 504 with the address of the text", path, answer.Status, answer.Body)
+		at := answer.Header.Get("Location")
+		if answer.Status != http.StatusGatewayTimeout || at == "" || !strings.Contains(answer.Body, "GET "+at+" has the text until then") {
+			t.Fatalf("%s: got %d %q %s, want 504 with the address of the text", path, answer.Status, at, answer.Body)
 		}
 		got := s.Call(t, http.MethodGet, at, "")
 		if path != "/v1/responses" {
@@ -156,8 +210,8 @@ func TestLateAnswerCanBeRead(t *testing.T) {
 		}
 	}
 	unstored := late("/v1/responses", `{"model":"mock","store":false,"max_output_tokens":500,"input":"a"}`)
-	if unstored.Status != http.StatusGatewayTimeout || strings.Contains(unstored.Body, "; GET ") {
-		t.Errorf("got %d %s, want 504 without an address", unstored.Status, unstored.Body)
+	if unstored.Status != http.StatusGatewayTimeout || unstored.Header.Get("Location") != "" {
+		t.Errorf("got %d at %q, want 504 without an address", unstored.Status, unstored.Header.Get("Location"))
 	}
 }
 

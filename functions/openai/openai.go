@@ -56,10 +56,10 @@ func Routes(svc *inferences.Inference, c clock.Clock) []httpkit.Route {
 func PaddedRoutes(svc *inferences.Inference, c clock.Clock, every time.Duration) []httpkit.Route {
 	f := front{svc: svc, clock: c, pad: every}
 	return append(responses{f}.routes(), []httpkit.Route{
-		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/chat/completions"),
-		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/completions"),
-		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "prompt": "input", "input_tokens": "input", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/embeddings"),
-		(&operation{front: f, parse: openai.ParseRerank, names: map[string]string{"model_ref": "model", "prompt": "documents", "input": "documents", "workload": "model", "deadline_ms": "X-Deadline-Ms"}}).route("/v1/rerank"),
+		(&operation{front: f, parse: openai.ParseChat, form: openai.FormChat, names: map[string]string{"model_ref": "model", "prompt": "messages"}}).route("/v1/chat/completions"),
+		(&operation{front: f, parse: openai.ParseCompletion, form: openai.FormText, names: map[string]string{"model_ref": "model"}}).route("/v1/completions"),
+		(&operation{front: f, parse: openai.ParseEmbedding, names: map[string]string{"model_ref": "model", "prompt": "input", "input_tokens": "input", "workload": "model"}}).route("/v1/embeddings"),
+		(&operation{front: f, parse: openai.ParseRerank, names: map[string]string{"model_ref": "model", "prompt": "documents", "input": "documents", "workload": "model"}}).route("/v1/rerank"),
 		{
 			Method: http.MethodGet, Pattern: "/v1/models", Access: httpkit.ForClients, Scope: access.RunsRead, Errors: shape(nil),
 			Handle: f.models,
@@ -157,6 +157,10 @@ func newTask(r *http.Request, asked openai.Request) (inferences.NewTask, error) 
 	if err != nil {
 		return inferences.NewTask{}, err
 	}
+	field := httpkit.DeadlineHeader
+	if asked.Within > 0 {
+		within, field = asked.Within, openai.FieldDeadline
+	}
 	if asked.Model == "" { // the model of a task has another name
 		return inferences.NewTask{}, fault.Invalid("model", "missing model, want the id of one of GET /v1/models")
 	}
@@ -168,7 +172,7 @@ func newTask(r *http.Request, asked openai.Request) (inferences.NewTask, error) 
 	ctx := r.Context()
 	return inferences.NewTask{
 		Identity: httpkit.CallerOf(ctx), Model: asked.Model, Workload: asked.Workload, Request: asked.Ask, Strict: strict,
-		MaxTokens: asked.MaxTokens, MaxTokensField: asked.MaxTokensField, Within: within, Digest: hex.EncodeToString(sum[:]), CorrelationID: httpkit.CorrelationID(ctx),
+		MaxTokens: asked.MaxTokens, MaxTokensField: asked.MaxTokensField, Within: within, WithinField: field, Digest: hex.EncodeToString(sum[:]), CorrelationID: httpkit.CorrelationID(ctx),
 		PayloadDigest: httpkit.PayloadDigest(ctx), TraceParent: httpkit.TraceParent(r),
 	}, nil
 }
@@ -305,6 +309,7 @@ func failed(f inference.Failure, at string) error {
 		p.Body.Status = http.StatusGatewayTimeout
 		if at != "" {
 			p.Body.Detail += "; GET " + at + " has the text until then"
+			p.Header.Set("Location", at)
 		}
 	}
 	for _, name := range []string{"Retry-After", "X-Backoff-Ms"} {

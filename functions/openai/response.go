@@ -20,7 +20,7 @@ import (
 
 // responseNames maps the fields of tasks to the members of a response.
 var responseNames = map[string]string{
-	"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens", "deadline_ms": "X-Deadline-Ms",
+	"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens",
 	"reasoning_effort": "reasoning.effort", "response_format": "text.format", "response_format.json_schema": "text.format", "tools.function": "tools",
 }
 

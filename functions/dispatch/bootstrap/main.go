@@ -30,7 +30,7 @@ func main() {
 		d, _ := app.NewDispatcher(
 			app.TasksOnly(deployed.Records(p, store), config), p.Hex, answers, deployed.Models(p, store, config),
 			deployed.Artifacts(p, store, objects, config), replicas.Of, lambdakit.Observe,
-			inferences.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch}, config,
+			inferences.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch, MostServed: dispatch.MostWithin}, config,
 		)
 		return d.ServePool(ctx, in, inferences.ServePoolConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})
 	}

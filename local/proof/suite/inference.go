@@ -192,7 +192,7 @@ func taskIsRefused(c *Case, e served) {
 		status      int
 		code, field string
 	}{
-		`{"model_ref":"` + model + `","prompt":"a","deadline_ms":3600001}`:                     {http.StatusBadRequest, "DEADLINE_UNMET", "deadline_ms"},
+		`{"model_ref":"` + model + `","prompt":"a","deadline_ms":86400001}`:                    {http.StatusBadRequest, "DEADLINE_UNMET", "deadline_ms"},
 		`{"model_ref":"` + model + `","prompt":"a","max_tokens":50001}`:                        {http.StatusBadRequest, "INVALID_PARAMS", "max_tokens"},
 		`{"model_ref":"` + model + fmt.Sprintf(`","prompt":"a","max_tokens":%d}`, e.context+1): {http.StatusBadRequest, "INVALID_PARAMS", "max_tokens"},
 		`{"model_ref":"no-such-model","prompt":"a"}`:                                           {http.StatusNotFound, "MODEL_UNKNOWN", ""},

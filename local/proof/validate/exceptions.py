@@ -173,6 +173,8 @@ FEATURES = (
 for operation in ("createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createRerank", "createResponse"):
     for feature in FEATURES:
         REASONS.setdefault((operation, feature), UNSUPPORTED)
+    for deadline in ("deadline_ms", "X-Deadline-Ms"):
+        REASONS.setdefault((operation, deadline), "a caller waits for an hour at most")
 
 
 # A request with a shorter deadline in ms may not be answered in time (504), or is, on a fast machine.
@@ -195,6 +197,8 @@ def before_call(ctx, case, kwargs) -> None:
     deadline = str((case.headers or {}).get(DEADLINE, ""))
     if deadline.isdecimal() and int(deadline) < LEAST_DEADLINE:
         del case.headers[DEADLINE]
+    if isinstance(case.body, dict) and type(ms := case.body.get("deadline_ms")) is int and 0 < ms < LEAST_DEADLINE:
+        del case.body["deadline_ms"]
     served = os.environ.get("SERVED_MODEL")
     operation = case.operation.definition.raw.get("operationId")
     if not served or operation not in MODEL or not isinstance(case.body, dict):

@@ -23,6 +23,9 @@ type DispatcherConfig struct {
 	Alone bool
 	// Batch is the time for which tokens after the first one are collected for one append.
 	Batch time.Duration
+	// MostServed is the longest time for the answer of an attempt; 0 means the deadline of the
+	// task.
+	MostServed time.Duration
 }
 
 // Dispatcher is the worker of inference tasks: it streams from the engines' replicas into the
@@ -48,8 +51,8 @@ type engines struct {
 // answering streams the answers of engines.
 type answering struct {
 	*Inference
-	// batch is DispatcherConfig.Batch.
-	batch time.Duration
+	// batch and most are DispatcherConfig.Batch and MostServed.
+	batch, most time.Duration
 }
 
 // endings ends attempts, tasks and their streams.
@@ -87,6 +90,10 @@ type serving struct {
 	used    run.Generation
 	// longest is the maximum number of tokens that the prompt can have.
 	longest int
+	// most and until limit the answer, if an attempt has less time than the task; otherwise most
+	// is 0.
+	most  time.Duration
+	until time.Time
 }
 
 func newServing(r run.Run) *serving {
@@ -107,7 +114,7 @@ func NewDispatcher(
 	d.Inference = New(created, store, hex, feed, models, artifacts, record, config)
 	d.Inference.stopped = d.attempts.stopped
 	d.engines = &engines{d.Inference, balance.NewReplicas(open, d.clock, d.log, record)}
-	d.answering, d.endings = &answering{d.Inference, cfg.Batch}, &endings{d.engines, artifacts}
+	d.answering, d.endings = &answering{d.Inference, cfg.Batch, cfg.MostServed}, &endings{d.engines, artifacts}
 	return d
 }
 

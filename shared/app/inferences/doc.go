@@ -76,6 +76,7 @@ type Config struct {
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults
-	// MostWithin is the longest deadline of a task; 0 is inference.MostWithin.
+	// MostWithin is the longest deadline of a request whose caller waits; 0 is
+	// inference.MostWaited.
 	MostWithin time.Duration
 }

@@ -53,7 +53,7 @@ func New(
 	runs Runs, store Store, hex func(n int) string, feed port.AnswerFeed, models Catalog, transcripts Transcripts, record series.Recorder, config Config,
 ) *Inference {
 	c, log, known := runs.Parts()
-	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWithin)
+	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWaited)
 	return &Inference{
 		offers: &offers{runs, store, models}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
 		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, record: record, config: config,
@@ -94,8 +94,10 @@ type NewTask struct {
 	MaxTokens, ExpectedTokens int
 	// MaxTokensField is the field of the request that has MaxTokens; empty is max_tokens.
 	MaxTokensField string
-	// Within is the deadline, counted from now; 0 is the deadline of the pool.
+	// Within is the deadline, counted from now; 0 is the deadline of the pool. WithinField is the
+	// field of the request that has it; empty is deadline_ms.
 	Within         time.Duration
+	WithinField    string
 	Priority       spec.Priority
 	SamplerProfile string
 	// Labels are those of the run.
@@ -177,10 +179,6 @@ func (s *Inference) checkTask(in NewTask) error {
 		return invalidParams("ctx", "%d is out of range, want 0 to the context of the model in tokens, where 0 is what the engine has", q.Context)
 	case in.MaxTokens < 0 || in.MaxTokens > inference.MaxTokens:
 		return invalidParams("max_tokens", "%d is out of range, want 0 to %d, where 0 is what the context leaves", in.MaxTokens, inference.MaxTokens)
-	case in.Within < 0 || in.Within > s.config.MostWithin:
-		f := fault.New(fault.DeadlineUnmet, "%d ms is out of range, want 1 to %d", in.Within.Milliseconds(), s.config.MostWithin.Milliseconds())
-		f.Field = "deadline_ms"
-		return f
 	case in.SessionID != "" && !limit.ValidModel(in.SessionID):
 		return fault.Invalid("session_id", "malformed id %q, want 1 to 128 letters, digits, '.', '_', ':', '@' and '-', the first a letter or a digit", limit.Cut(in.SessionID, limit.FileName))
 	case in.Engine != "" && !slices.Contains(platform.EngineKinds(), platform.EngineKind(in.Engine)):
@@ -192,6 +190,9 @@ func (s *Inference) checkTask(in NewTask) error {
 	}
 	for _, problem := range label.Check(in.Labels) {
 		return fault.Invalid(label.Field(problem.Key), "%s", problem.Text)
+	}
+	if err := checkDeadline(in, s.longestDeadline(in), limitOf(in)); err != nil {
+		return err
 	}
 	return q.Check(in.Workload)
 }
@@ -309,7 +310,6 @@ const (
 // newRun returns the run of a request in a pool where the model has a context of at most
 // longest tokens. Fault: InvalidParams with the field.
 func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, longest int) (run.Run, error) {
-	in.Within = min(cmp.Or(in.Within, pool.Engine.Deadline(), inference.DefaultWithin), s.config.MostWithin)
 	context := cmp.Or(in.Request.Context, longest)
 	if context > longest {
 		return run.Run{}, invalidParams("ctx", "%d is out of range, the model %s has a context of %d tokens", context, in.Model, longest)

@@ -1,7 +1,6 @@
 package inferences
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/balance"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/routing"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -24,7 +22,11 @@ import (
 // routedRun returns the run of a request in a pool or, if its prompt is too long for the model of the
 // pool, in a fallback.
 func (s *Inference) routedRun(ctx context.Context, in NewTask, model catalog.Model, pool platform.Pool) (run.Run, error) {
-	in.Within = min(cmp.Or(in.Within, pool.Engine.Deadline(), inference.DefaultWithin), s.config.MostWithin)
+	within, err := s.deadlineOf(in, pool.Engine)
+	if err != nil {
+		return run.Run{}, err
+	}
+	in.Within = within
 	r, refusal := s.newRun(in, model, pool, s.contextOf(ctx, pool, model))
 	why := fault.Of(refusal)
 	if len(pool.Fallbacks) == 0 || refusal != nil && routing.ReasonOf(why) != platform.FallbackContext {

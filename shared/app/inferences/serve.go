@@ -194,8 +194,12 @@ func (t *serving) generated(asking context.Context, c clock.Clock, err error) er
 		err = flushed
 	}
 	work := t.run.Work.Inference
-	if fault.Is(err, fault.DecodeTimeout) && !c.Now().Before(t.run.AnswerBy()) {
-		err = fault.Wrap(err, fault.DeadlineUnmet, "the answer was not complete at the deadline of %s", work.Within)
+	if now := c.Now(); fault.Is(err, fault.DecodeTimeout) {
+		if !now.Before(t.run.AnswerBy()) {
+			err = fault.Wrap(err, fault.DeadlineUnmet, "the answer was not complete at the deadline of %s", work.Within)
+		} else if t.most > 0 && !now.Before(t.until) {
+			err = fault.Wrap(err, fault.DeadlineUnmet, "the answer was not complete after %s, the limit of an attempt here", t.most)
+		}
 	}
 	if err == nil {
 		t.used.TokensIn = cmp.Or(t.used.TokensIn, work.PromptTokens)
@@ -216,6 +220,9 @@ func (s *answering) requestOf(t *serving) (ask func(context.Context) error, err 
 	left := t.run.AnswerBy().Sub(s.now())
 	if left <= 0 {
 		return nil, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", t.run.Work.Inference.Within)
+	}
+	if s.most > 0 && s.most < left {
+		left, t.most, t.until = s.most, s.most, s.now().Add(s.most)
 	}
 	t.longest = q.LongestPrompt()
 	limits := port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}

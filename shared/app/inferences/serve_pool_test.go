@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -117,7 +118,7 @@ func (h *called) call(c inferences.DispatchCall) {
 	)
 	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		return watched{h.engines[r.ID], h, r.ID}, nil
-	}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond}, h.config)
+	}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond, MostServed: 14 * time.Minute}, h.config)
 	ctx, kill := context.WithCancel(h.Context())
 	h.mu.Lock()
 	h.calls++
@@ -287,17 +288,25 @@ func TestTaskBehindTheEndIsLeftToTheNext(t *testing.T) {
 	})
 }
 
-func TestDeadlineBeyondADispatcherIsRefused(t *testing.T) {
+// TestDeadlineBeyondADispatcherIsOfTasksOnly has deadlines that a dispatcher cannot serve to their
+// end: a caller cannot wait for them, and a task is served for as long as the dispatcher can.
+func TestDeadlineBeyondADispatcherIsOfTasksOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newCalled(t, 1, 1)
-		_, err := h.tasks.Create(t.Context(), inferences.NewTask{
+		err := h.tasks.Call(t.Context(), &inferences.NewTask{
 			Identity: client, Model: "mock", Workload: port.WorkloadCompletion, Request: inference.Request{Prompt: "count"}, Within: 14*time.Minute + time.Millisecond,
-		})
+		}, func(inferences.Accepted) error { return nil }, func([]inference.Event) error { return nil })
 		f := fault.Of(err)
-		if f == nil || f.Code != fault.DeadlineUnmet || f.Field != "deadline_ms" || f.Message != "840001 ms is out of range, want 1 to 840000" {
+		if f == nil || f.Code != fault.DeadlineUnmet || f.Field != "deadline_ms" || f.Message != "840001 ms is out of range, want 1 to 840000, the limit of a request whose caller waits" {
 			t.Errorf("got %v, want DEADLINE_UNMET with the field and the maximum", err)
 		}
+		task := h.ask(2000, 24*time.Hour)
+		ended := h.ended(task, 20*time.Minute)
+		if ended.State != run.Failed || ended.Fault.Code != fault.DeadlineUnmet || !strings.Contains(ended.Fault.Message, "14m0s") {
+			t.Errorf("got %s with %+v, want DEADLINE_UNMET after 14 minutes", ended.State, ended.Fault)
+		}
+		h.servers.Wait()
 	})
 }
 

@@ -72,7 +72,8 @@ type Config struct {
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults
-	// MostWithin is the longest deadline of an inference task; 0 is inference.MostWithin.
+	// MostWithin is the longest deadline of an inference task whose caller waits; 0 is
+	// inference.MostWaited.
 	MostWithin time.Duration
 	// TokenTTL is the life of a worker's token, at most 2 hours. A token covers
 	// the start limit of its run even if that is longer.

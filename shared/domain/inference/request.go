@@ -21,9 +21,11 @@ const (
 	Inputs = 2048
 	// Dimensions is the maximum length of a vector. Its record in the stream is limited.
 	Dimensions = 8192
-	// DefaultWithin is the default deadline of a request, MostWithin the longest.
+	// DefaultWithin is the default deadline of a request, MostWithin the longest, and MostWaited
+	// the longest of a request whose caller waits for the answer.
 	DefaultWithin = 5 * time.Minute
-	MostWithin    = time.Hour
+	MostWithin    = 24 * time.Hour
+	MostWaited    = time.Hour
 	// Model is the maximum length of model_ref in bytes, SamplerProfile that of
 	// sampler_profile_version in characters.
 	Model          = 255

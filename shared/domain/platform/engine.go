@@ -92,6 +92,9 @@ type EnginePlace struct {
 	// DeadlineMS is the default deadline of tasks, in milliseconds after their creation, at
 	// most MaxDeadlineMS; 0 means the default of the deployment.
 	DeadlineMS int64 `json:"deadlineMs,omitempty"`
+	// LongestDeadlineMS is the longest deadline of tasks, in the same form; 0 means that of the
+	// deployment.
+	LongestDeadlineMS int64 `json:"maxDeadlineMs,omitempty"`
 	// Loads counts the reloads. What was measured of the replicas applies to one load only.
 	Loads int `json:"loads,omitempty"`
 }
@@ -112,11 +115,16 @@ type EngineReplica struct {
 const (
 	MaxReplicas     = 100
 	MaxReplicaSlots = 1000
-	MaxDeadlineMS   = int64(time.Hour / time.Millisecond)
+	MaxDeadlineMS   = int64(24 * time.Hour / time.Millisecond)
 )
 
 // Deadline returns the default deadline of tasks; 0 means the default of the deployment.
 func (e EnginePlace) Deadline() time.Duration { return time.Duration(e.DeadlineMS) * time.Millisecond }
+
+// MaxDeadline returns the longest deadline of tasks; 0 means that of the deployment.
+func (e EnginePlace) MaxDeadline() time.Duration {
+	return time.Duration(e.LongestDeadlineMS) * time.Millisecond
+}
 
 // WithIDs returns the place with an id for each replica without one: "r" and its number, from
 // 1.
@@ -189,6 +197,9 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 	}
 	if e.DeadlineMS < 0 || e.DeadlineMS > MaxDeadlineMS {
 		invalid("deadlineMs", "out of range, want 1 to %d, or no field for the default deadline", MaxDeadlineMS)
+	}
+	if e.LongestDeadlineMS < 0 || e.LongestDeadlineMS > MaxDeadlineMS || e.LongestDeadlineMS > 0 && e.LongestDeadlineMS < e.DeadlineMS {
+		invalid("maxDeadlineMs", "out of range, want 1 to %d, at least deadlineMs, or no field for the limit of the deployment", MaxDeadlineMS)
 	}
 	if e.Machines != nil {
 		return append(found, e.checkMachines()...)

@@ -52,7 +52,9 @@ func TestEnginePlacesOfADeployment(t *testing.T) {
 			e.Kind, e.Replicas = platform.EngineMock, []platform.EngineReplica{{ID: "a"}}
 		}, fault.Unprocessable, "engine.kind"},
 		"negative deadline":      {func(e *platform.EnginePlace) { e.DeadlineMS = -1 }, fault.InvalidRequest, "engine.deadlineMs"},
-		"deadline of two hours":  {func(e *platform.EnginePlace) { e.DeadlineMS = 7_200_000 }, fault.InvalidRequest, "engine.deadlineMs"},
+		"deadline of two days":   {func(e *platform.EnginePlace) { e.DeadlineMS = 172_800_000 }, fault.InvalidRequest, "engine.deadlineMs"},
+		"limit below a deadline": {func(e *platform.EnginePlace) { e.DeadlineMS, e.LongestDeadlineMS = 2, 1 }, fault.InvalidRequest, "engine.maxDeadlineMs"},
+		"limit of two days":      {func(e *platform.EnginePlace) { e.LongestDeadlineMS = 172_800_000 }, fault.InvalidRequest, "engine.maxDeadlineMs"},
 		"no model":               {func(e *platform.EnginePlace) { e.Model = "" }, fault.InvalidRequest, "engine.model"},
 		"malformed model":        {func(e *platform.EnginePlace) { e.Model = "a/b" }, fault.InvalidRequest, "engine.model"},
 		"no slots":               {func(e *platform.EnginePlace) { e.Slots = 0 }, fault.InvalidRequest, "engine.slots"},

@@ -69,11 +69,7 @@ func enginePlace(e contract.PoolEngine) platform.EnginePlace {
 	if e.Slots != nil {
 		place.Slots = *e.Slots
 	}
-	if e.DeadlineMS != nil {
-		if place.DeadlineMS = *e.DeadlineMS; place.DeadlineMS == 0 {
-			place.DeadlineMS = -1 // out of range, unlike the absent field
-		}
-	}
+	place.DeadlineMS, place.LongestDeadlineMS = milliseconds(e.DeadlineMS), milliseconds(e.MaxDeadlineMS)
 	for _, r := range e.Replicas {
 		place.Replicas = append(place.Replicas, platform.EngineReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})
 	}
@@ -86,6 +82,18 @@ func enginePlace(e contract.PoolEngine) platform.EnginePlace {
 	return place.WithIDs()
 }
 
+// milliseconds returns the value of a field; 0 if it is absent, and -1, which is out of range,
+// for 0.
+func milliseconds(field *int64) int64 {
+	switch {
+	case field == nil:
+		return 0
+	case *field == 0:
+		return -1
+	}
+	return *field
+}
+
 // poolEngine returns the wire form of a pool's engine; nil for a pool of a runner.
 func poolEngine(e *platform.EnginePlace) *contract.PoolEngine {
 	if e == nil {
@@ -94,6 +102,9 @@ func poolEngine(e *platform.EnginePlace) *contract.PoolEngine {
 	found := contract.PoolEngine{Kind: string(e.Kind), Model: e.Model, Slots: &e.Slots, Deterministic: e.Deterministic}
 	if e.DeadlineMS != 0 {
 		found.DeadlineMS = &e.DeadlineMS
+	}
+	if e.LongestDeadlineMS != 0 {
+		found.MaxDeadlineMS = &e.LongestDeadlineMS
 	}
 	for _, r := range e.Replicas {
 		found.Replicas = append(found.Replicas, contract.PoolReplica{ID: r.ID, URL: r.URL, MetricsURL: r.MetricsURL})

@@ -39,6 +39,8 @@ type PoolEngine struct {
 	// DeadlineMS is the default deadline of a task, in milliseconds after its creation; 300000
 	// if absent.
 	DeadlineMS *int64 `json:"deadlineMs,omitempty"`
+	// MaxDeadlineMS is the longest deadline of a task; that of the deployment if absent.
+	MaxDeadlineMS *int64 `json:"maxDeadlineMs,omitempty"`
 	// Replicas are servers with fixed addresses. Machines are servers that Sortie runs. Exactly
 	// one is set.
 	Replicas []PoolReplica `json:"replicas,omitempty"`

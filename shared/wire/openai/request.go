@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
@@ -22,6 +23,8 @@ type Request struct {
 	// Stream requests the answer as Server-Sent Events. Usage requests a last chunk with the
 	// usage; it is only set with Stream.
 	Stream, Usage bool
+	// Within is the deadline; 0 if the body has none.
+	Within time.Duration `json:",omitzero"`
 	// Base64 requests vectors as Base64 of little-endian 32-bit floats.
 	Base64 bool
 	// TopN is the number of results of a rerank; 0 is all. ReturnDocuments requests the documents
@@ -37,6 +40,7 @@ type sampling struct {
 	Temperature   *float64 `json:"temperature"`
 	TopP          *float64 `json:"top_p"`
 	Stream        bool     `json:"stream"`
+	DeadlineMS    *int64   `json:"deadline_ms"`
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
@@ -52,11 +56,12 @@ type choosing struct {
 	ResponseFormat *format         `json:"response_format"`
 }
 
-func (s sampling) request() Request {
+func (s sampling) request() (Request, error) {
+	within, err := deadline(s.DeadlineMS)
 	return Request{
 		Model: s.Model, Workload: port.WorkloadCompletion, Ask: inference.Request{Temperature: s.Temperature, TopP: s.TopP},
-		Stream: s.Stream, Usage: s.Stream && s.StreamOptions.IncludeUsage,
-	}
+		Stream: s.Stream, Usage: s.Stream && s.StreamOptions.IncludeUsage, Within: within,
+	}, err
 }
 
 // apply sets the fields of q and o from the members. It refuses unsupported members with
@@ -130,7 +135,10 @@ func ParseChat(body []byte) (Request, error) {
 	if err := parseMembers(members, &in, ignoredInChats...); err != nil {
 		return Request{}, err
 	}
-	q := in.request()
+	q, err := in.request()
+	if err != nil {
+		return q, err
+	}
 	if err := in.choosing.apply(&q, &options); err != nil {
 		return q, err
 	}
@@ -198,7 +206,10 @@ func ParseCompletion(body []byte) (Request, error) {
 	if err := parseMembers(members, &in, "user"); err != nil {
 		return Request{}, err
 	}
-	q := in.request()
+	q, err := in.request()
+	if err != nil {
+		return q, err
+	}
 	if err := in.apply(&q, &options); err != nil {
 		return q, err
 	}
@@ -231,12 +242,17 @@ func ParseEmbedding(body []byte) (Request, error) {
 		Model          string          `json:"model"`
 		Input          json.RawMessage `json:"input"`
 		EncodingFormat *string         `json:"encoding_format"`
+		DeadlineMS     *int64          `json:"deadline_ms"`
 		Dimensions     *int            `json:"dimensions"`
 	}
 	if err := parse(body, &in, "user"); err != nil {
 		return Request{}, err
 	}
-	q := Request{Model: in.Model, Workload: port.WorkloadEmbedding}
+	within, err := deadline(in.DeadlineMS)
+	q := Request{Model: in.Model, Workload: port.WorkloadEmbedding, Within: within}
+	if err != nil {
+		return q, err
+	}
 	if format := in.EncodingFormat; format != nil {
 		q.Base64 = *format == "base64"
 		if *format != "float" && !q.Base64 {
@@ -251,7 +267,6 @@ func ParseEmbedding(body []byte) (Request, error) {
 	if q.Ask.Tokens = tokensOf(in.Input); q.Ask.Tokens != nil {
 		return q, nil
 	}
-	var err error
 	q.Ask.Input, err = texts("input", in.Input)
 	return q, err
 }

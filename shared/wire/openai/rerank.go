@@ -24,16 +24,20 @@ func ParseRerank(body []byte) (Request, error) {
 		Documents       json.RawMessage `json:"documents"`
 		TopN            *int            `json:"top_n"`
 		ReturnDocuments bool            `json:"return_documents"`
+		DeadlineMS      *int64          `json:"deadline_ms"`
 	}
 	if err := parse(body, &in, "user"); err != nil {
 		return Request{}, err
 	}
-	q := Request{Model: in.Model, Workload: port.WorkloadRerank, ReturnDocuments: in.ReturnDocuments}
+	within, err := deadline(in.DeadlineMS)
+	q := Request{Model: in.Model, Workload: port.WorkloadRerank, ReturnDocuments: in.ReturnDocuments, Within: within}
+	if err != nil {
+		return q, err
+	}
 	if in.Query == nil || *in.Query == "" {
 		return q, fault.Invalid("query", "missing query, want the text to compare the documents with")
 	}
 	q.Ask.Query = *in.Query
-	var err error
 	if q.Ask.Input, err = documents(in.Documents); err != nil {
 		return q, err
 	}

@@ -46,6 +46,7 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 		Temperature        *float64                   `json:"temperature"`
 		TopP               *float64                   `json:"top_p"`
 		Stream             bool                       `json:"stream"`
+		DeadlineMS         *int64                     `json:"deadline_ms"`
 		Input              json.RawMessage            `json:"input"`
 		Instructions       *string                    `json:"instructions"`
 		MaxOutputTokens    *int                       `json:"max_output_tokens"`
@@ -65,10 +66,14 @@ func ParseResponse(body []byte) (Request, ResponseOptions, error) {
 	if err := parse(body, &in, ignoredInResponses...); err != nil {
 		return Request{}, ResponseOptions{}, err
 	}
-	q := Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream}
+	within, err := deadline(in.DeadlineMS)
+	q := Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream, Within: within}
 	q.Ask.Temperature, q.Ask.TopP = in.Temperature, in.TopP
 	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens, Unstored: in.Store != nil && !*in.Store}
-	err := refuse(
+	if err != nil {
+		return q, o, err
+	}
+	err = refuse(
 		member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
 		member{"conversation", in.Conversation}, member{"prompt", in.Prompt}, member{"context_management", in.ContextManagement},
 		member{"include", in.Include}, member{"reasoning.summary", in.Reasoning["summary"]},

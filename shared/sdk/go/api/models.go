@@ -2764,7 +2764,8 @@ type TaskRequest struct {
 	ExpectedTokens *int64 `json:"expected_tokens,omitzero"`
 	// Milliseconds from the acceptance after which the answer is of no use. What was not generated
 	// until then is not. If it is absent, that of X-Deadline-Ms or of the pool, otherwise 300000.
-	// On AWS at most 840000.
+	// engine.maxDeadlineMs of the pool is the limit. On AWS an engine generates for at most
+	// 840000.
 	DeadlineMS *int64 `json:"deadline_ms,omitzero"`
 	// One of interactive, normal, batch; later servers may add values.
 	Priority string `json:"priority,omitzero"`
@@ -2958,7 +2959,10 @@ type ChatRequestStreamOptions struct {
 // are accepted as far as they ask for nothing; others that are not listed are refused.
 type ChatRequest struct {
 	// Id of a model.
-	Model       string   `json:"model"`
+	Model string `json:"model"`
+	// An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+	// no use. It precedes X-Deadline-Ms.
+	DeadlineMS  *int64   `json:"deadline_ms,omitzero"`
 	Temperature *float64 `json:"temperature,omitzero"`
 	TopP        *float64 `json:"top_p,omitzero"`
 	// Send the answer as Server-Sent Events.
@@ -3150,7 +3154,10 @@ type CompletionRequestStreamOptions struct {
 // are accepted as far as they ask for nothing; others that are not listed are refused.
 type CompletionRequest struct {
 	// Id of a model.
-	Model       string   `json:"model"`
+	Model string `json:"model"`
+	// An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+	// no use. It precedes X-Deadline-Ms.
+	DeadlineMS  *int64   `json:"deadline_ms,omitzero"`
 	Temperature *float64 `json:"temperature,omitzero"`
 	TopP        *float64 `json:"top_p,omitzero"`
 	// Send the answer as Server-Sent Events.
@@ -3224,6 +3231,9 @@ type CompletionRequest struct {
 type EmbeddingRequest struct {
 	// Id of a model.
 	Model string `json:"model"`
+	// An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+	// no use. It precedes X-Deadline-Ms.
+	DeadlineMS *int64 `json:"deadline_ms,omitzero"`
 	// Texts, or ids of tokens of the model.
 	Input any `json:"input"`
 	// base64 is that of little-endian numbers of 32 bits.
@@ -3243,6 +3253,9 @@ type RerankRequestDocumentsItem2 struct {
 type RerankRequest struct {
 	// Id of a model.
 	Model string `json:"model"`
+	// An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+	// no use. It precedes X-Deadline-Ms.
+	DeadlineMS *int64 `json:"deadline_ms,omitzero"`
 	// The text to compare the documents with.
 	Query string `json:"query"`
 	// The documents.
@@ -3418,6 +3431,9 @@ type ResponseRequestReasoning struct {
 type ResponseRequest struct {
 	// Id of a model.
 	Model string `json:"model"`
+	// An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+	// no use. It precedes X-Deadline-Ms.
+	DeadlineMS *int64 `json:"deadline_ms,omitzero"`
 	// A text, or messages. A reasoning of an earlier response is accepted and not sent to the
 	// model.
 	Input any `json:"input"`
@@ -4246,10 +4262,13 @@ type PoolEngine struct {
 	// and a task without a seed has the seed 0.
 	Deterministic *bool `json:"deterministic,omitzero"`
 	// Deadline of a task that has none, in milliseconds from its acceptance. If it is absent,
-	// 300000. On AWS a longer one than 840000 counts as that.
-	DeadlineMS *int64        `json:"deadlineMs,omitzero"`
-	Replicas   []PoolReplica `json:"replicas,omitzero"`
-	Machines   *PoolMachines `json:"machines,omitzero"`
+	// 300000. For a request whose caller waits for the answer, a longer one than 3600000, on AWS
+	// 840000, counts as that.
+	DeadlineMS *int64 `json:"deadlineMs,omitzero"`
+	// Longest deadline of a task, in milliseconds; at least deadlineMs. If it is absent, 86400000.
+	MaxDeadlineMS *int64        `json:"maxDeadlineMs,omitzero"`
+	Replicas      []PoolReplica `json:"replicas,omitzero"`
+	Machines      *PoolMachines `json:"machines,omitzero"`
 }
 
 // PoolMachines is an object of the API. Replicas that Sortie runs: each is a run of a job whose

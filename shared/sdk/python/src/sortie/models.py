@@ -4079,7 +4079,8 @@ class TaskRequest(Object):
     expected_tokens: int | None = None
     #: Milliseconds from the acceptance after which the answer is of no use. What was not generated
     #: until then is not. If it is absent, that of `X-Deadline-Ms` or of the pool, otherwise
-    #: 300000. On AWS at most 840000.
+    #: 300000. `engine.maxDeadlineMs` of the pool is the limit. On AWS an engine generates for at
+    #: most 840000.
     deadline_ms: int | None = None
     priority: Literal["interactive", "normal", "batch"] | str | None = None
     #: Texts that end the answer.
@@ -4332,6 +4333,9 @@ class ChatRequest(Object):
     #: Id of a model.
     model: str
     messages: list[ChatMessage]
+    #: An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+    #: no use. It precedes `X-Deadline-Ms`.
+    deadline_ms: int | None = None
     temperature: float | None = None
     top_p: float | None = None
     #: Send the answer as Server-Sent Events.
@@ -4556,6 +4560,9 @@ class CompletionRequest(Object):
     model: str
     #: The text.
     prompt: str | list[str]
+    #: An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+    #: no use. It precedes `X-Deadline-Ms`.
+    deadline_ms: int | None = None
     temperature: float | None = None
     top_p: float | None = None
     #: Send the answer as Server-Sent Events.
@@ -4631,6 +4638,9 @@ class EmbeddingRequest(Object):
     model: str
     #: Texts, or ids of tokens of the model.
     input: str | list[str] | list[int] | list[list[int]]
+    #: An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+    #: no use. It precedes `X-Deadline-Ms`.
+    deadline_ms: int | None = None
     #: `base64` is that of little-endian numbers of 32 bits.
     encoding_format: str | None = None
     #: Length of the vectors. Default is that of the model.
@@ -4656,6 +4666,9 @@ class RerankRequest(Object):
     query: str
     #: The documents.
     documents: list[str | RerankRequestDocumentsItem]
+    #: An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+    #: no use. It precedes `X-Deadline-Ms`.
+    deadline_ms: int | None = None
     #: How many of the most relevant documents the answer has. Default is all.
     top_n: int | None = None
     #: The answer has the texts of the documents. Default is false.
@@ -4855,6 +4868,9 @@ class ResponseRequest(Object):
     #: A text, or messages. A reasoning of an earlier response is accepted and not sent to the
     #: model.
     input: str | list[ResponseMessage | ResponseReasoning | ResponseCall | ResponseCallOutput]
+    #: An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
+    #: no use. It precedes `X-Deadline-Ms`.
+    deadline_ms: int | None = None
     #: The first message of the conversation.
     instructions: str | None = None
     temperature: float | None = None
@@ -5804,7 +5820,7 @@ class PoolEngine(Object):
     Sortie runs itself.
     """
 
-    _names = {"deadline_ms": "deadlineMs"}
+    _names = {"deadline_ms": "deadlineMs", "max_deadline_ms": "maxDeadlineMs"}
 
     kind: EngineKind
     #: Id of a model of the catalog.
@@ -5815,8 +5831,12 @@ class PoolEngine(Object):
     #: and a task without a seed has the seed 0.
     deterministic: bool | None = None
     #: Deadline of a task that has none, in milliseconds from its acceptance. If it is absent,
-    #: 300000. On AWS a longer one than 840000 counts as that.
+    #: 300000. For a request whose caller waits for the answer, a longer one than 3600000, on AWS
+    #: 840000, counts as that.
     deadline_ms: int | None = None
+    #: Longest deadline of a task, in milliseconds; at least `deadlineMs`. If it is absent,
+    #: 86400000.
+    max_deadline_ms: int | None = None
     replicas: list[PoolReplica] | None = None
     machines: PoolMachines | None = None
 

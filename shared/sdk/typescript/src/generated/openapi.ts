@@ -2258,7 +2258,7 @@ export interface components {
             max_tokens?: number;
             /** @description How many tokens the client expects. */
             expected_tokens?: number;
-            /** @description Milliseconds from the acceptance after which the answer is of no use. What was not generated until then is not. If it is absent, that of `X-Deadline-Ms` or of the pool, otherwise 300000. On AWS at most 840000. */
+            /** @description Milliseconds from the acceptance after which the answer is of no use. What was not generated until then is not. If it is absent, that of `X-Deadline-Ms` or of the pool, otherwise 300000. `engine.maxDeadlineMs` of the pool is the limit. On AWS an engine generates for at most 840000. */
             deadline_ms?: number;
             /**
              * @default normal
@@ -2443,6 +2443,8 @@ export interface components {
         ChatRequest: {
             /** @description Id of a model. */
             model: string;
+            /** @description An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of no use. It precedes `X-Deadline-Ms`. */
+            deadline_ms?: number | null;
             temperature?: number | null;
             top_p?: number | null;
             /** @description Send the answer as Server-Sent Events. */
@@ -2632,6 +2634,8 @@ export interface components {
         CompletionRequest: {
             /** @description Id of a model. */
             model: string;
+            /** @description An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of no use. It precedes `X-Deadline-Ms`. */
+            deadline_ms?: number | null;
             temperature?: number | null;
             top_p?: number | null;
             /** @description Send the answer as Server-Sent Events. */
@@ -2707,6 +2711,8 @@ export interface components {
         EmbeddingRequest: {
             /** @description Id of a model. */
             model: string;
+            /** @description An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of no use. It precedes `X-Deadline-Ms`. */
+            deadline_ms?: number | null;
             /** @description Texts, or ids of tokens of the model. */
             input: string | string[] | components["schemas"]["InputTokens"] | components["schemas"]["InputTokens"][];
             /** @description `base64` is that of little-endian numbers of 32 bits. */
@@ -2720,6 +2726,8 @@ export interface components {
         RerankRequest: {
             /** @description Id of a model. */
             model: string;
+            /** @description An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of no use. It precedes `X-Deadline-Ms`. */
+            deadline_ms?: number | null;
             /** @description The text to compare the documents with. */
             query: string;
             /** @description The documents. */
@@ -2853,6 +2861,8 @@ export interface components {
         ResponseRequest: {
             /** @description Id of a model. */
             model: string;
+            /** @description An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of no use. It precedes `X-Deadline-Ms`. */
+            deadline_ms?: number | null;
             /** @description A text, or messages. A reasoning of an earlier response is accepted and not sent to the model. */
             input: string | (components["schemas"]["ResponseMessage"] | components["schemas"]["ResponseReasoning"] | components["schemas"]["ResponseCall"] | components["schemas"]["ResponseCallOutput"])[];
             /** @description The first message of the conversation. */
@@ -3645,8 +3655,10 @@ export interface components {
              * @default false
              */
             deterministic?: boolean;
-            /** @description Deadline of a task that has none, in milliseconds from its acceptance. If it is absent, 300000. On AWS a longer one than 840000 counts as that. */
+            /** @description Deadline of a task that has none, in milliseconds from its acceptance. If it is absent, 300000. For a request whose caller waits for the answer, a longer one than 3600000, on AWS 840000, counts as that. */
             deadlineMs?: number;
+            /** @description Longest deadline of a task, in milliseconds; at least `deadlineMs`. If it is absent, 86400000. */
+            maxDeadlineMs?: number;
             replicas?: components["schemas"]["PoolReplica"][];
             machines?: components["schemas"]["PoolMachines"];
         };
@@ -4091,7 +4103,7 @@ export interface components {
         ModelId: string;
         /** @description The change applies only if the model has one of these entity tags. */
         IfMatchModel: string;
-        /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+        /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
         Deadline: number;
         /** @description `strict` refuses a model that no trusted key has signed. */
         TrustPolicy: "strict";
@@ -4543,7 +4555,7 @@ export interface operations {
             query?: never;
             header?: {
                 "Idempotency-Key"?: string;
-                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
                 "X-Deadline-Ms"?: components["parameters"]["Deadline"];
                 /** @description `strict` refuses a model that no trusted key has signed. */
                 "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
@@ -4588,7 +4600,7 @@ export interface operations {
             header?: {
                 /** @description A later request with the same key gets the answer of the first one. */
                 "Idempotency-Key"?: string;
-                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
                 "X-Deadline-Ms"?: components["parameters"]["Deadline"];
                 /** @description `strict` refuses a model that no trusted key has signed. */
                 "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
@@ -4625,7 +4637,7 @@ export interface operations {
             header?: {
                 /** @description A later request with the same key gets the answer of the first one. */
                 "Idempotency-Key"?: string;
-                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
                 "X-Deadline-Ms"?: components["parameters"]["Deadline"];
                 /** @description `strict` refuses a model that no trusted key has signed. */
                 "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
@@ -4662,7 +4674,7 @@ export interface operations {
             header?: {
                 /** @description A later request with the same key gets the answer of the first one. */
                 "Idempotency-Key"?: string;
-                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
                 "X-Deadline-Ms"?: components["parameters"]["Deadline"];
                 /** @description `strict` refuses a model that no trusted key has signed. */
                 "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
@@ -4698,7 +4710,7 @@ export interface operations {
             header?: {
                 /** @description A later request with the same key gets the answer of the first one. */
                 "Idempotency-Key"?: string;
-                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
                 "X-Deadline-Ms"?: components["parameters"]["Deadline"];
                 /** @description `strict` refuses a model that no trusted key has signed. */
                 "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
@@ -4760,7 +4772,7 @@ export interface operations {
             header?: {
                 /** @description A later request with the same key gets the response of the first one. */
                 "Idempotency-Key"?: string;
-                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. On AWS at most 840000. */
+                /** @description Milliseconds from the acceptance after which the answer is of no use. Without it, and without `deadline_ms` in the body, which wins, the deadline is `engine.deadlineMs` of the pool, otherwise 300000. 0 is refused. A request whose caller waits for the answer has at most 3600000, on AWS 840000; `engine.maxDeadlineMs` of the pool is the limit of its tasks. */
                 "X-Deadline-Ms"?: components["parameters"]["Deadline"];
                 /** @description `strict` refuses a model that no trusted key has signed. */
                 "X-Trust-Policy"?: components["parameters"]["TrustPolicy"];
