@@ -175,6 +175,9 @@ func (s *endings) settlement(ctx context.Context, r run.Run) (f run.GenerationSe
 	if f.Closed, err = s.closedPools(ctx, r.Tenant, r.Routes); err != nil {
 		return f, err
 	}
+	if r.Attempt.StartedAt.IsZero() {
+		return f, nil // no replica of the pool was ready
+	}
 	pool, err := s.servedPool(ctx, r)
 	if err == nil && pool.Engine != nil && !slices.Contains(f.Closed, pool.ID) {
 		f.Elsewhere = slices.ContainsFunc(s.replicas.Known(pool), func(k balance.Known) bool {

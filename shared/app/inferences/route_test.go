@@ -111,7 +111,9 @@ func TestPoolWithoutAReadyReplicaIsLeftAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newInferring(t, 1, 1, falls(platform.FallbackError))
 	h.engines["r1"].SetLoading(true)
-	h.cameFrom(h.ask(3), platform.FallbackError)
+	if r := h.cameFrom(h.ask(3), platform.FallbackError); r.Attempt.Number != 2 {
+		t.Errorf("got an answer in attempt %d, want 2", r.Attempt.Number)
+	}
 }
 
 func TestNothingFollowsAToken(t *testing.T) {

@@ -29,8 +29,12 @@ func (w *world) checkEnd(ctx context.Context) {
 		if !r.Reservation.Held.Zero() {
 			w.fail("%s has ended and holds %+v", r.ID, r.Reservation.Held)
 		}
-		if r.Attempt.Number > 2*engineAttempts {
-			w.fail("%s has %d attempts, want at most %d", r.ID, r.Attempt.Number, 2*engineAttempts)
+		most := 2 * engineAttempts
+		if r.Detour != nil {
+			most *= 2
+		}
+		if r.Attempt.Number > most {
+			w.fail("%s has %d attempts, want at most %d", r.ID, r.Attempt.Number, most)
 		}
 		used := w.checkStream(ctx, r)
 		if got := r.Reservation.Used; !sameUse(got, used) {
@@ -101,6 +105,7 @@ func (w *world) checkStream(ctx context.Context, r run.Run) (used budget.Amount)
 		w.fail("the stream of %s, which is %s, has no record", r.ID, r.State)
 		return used
 	}
+	w.checkFallbacks(r, all)
 	return w.checkLast(r, all[len(all)-1], pieces, results)
 }
 
@@ -134,12 +139,12 @@ func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int)
 	if !answered {
 		return used
 	}
-	used = budget.Amount{Turns: 1, Tokens: int64(out), CostNano: int64(in)*w.price.Input + int64(out)*w.price.Output}
-	if w.price.Input > 0 {
+	price := w.priceOf(r)
+	used = budget.Amount{Turns: 1, Tokens: int64(out), CostNano: int64(in)*price.Input + int64(out)*price.Output}
+	if price.Input > 0 {
 		used.Tokens += int64(in)
 	}
-	most := r.Reservation.Most(r.Work.Inference.PromptTokens, r.Work.Inference.MaxTokens, r.Work.Inference.Within)
-	return used.Within(most)
+	return used.Within(w.mostOf(r))
 }
 
 // checkSpent compares the accounts with the usage in the streams, except for the time.

@@ -27,6 +27,9 @@
 // that wait for their answer disconnect, during the stream or before. The operator sets limits
 // of budgets, deletes sessions, and drains and resumes the pool.
 //
+// In half of the worlds the pool has a fallback with another model and another price. A task uses it
+// at most once, for a reason of the pool, and never after a part of its answer (fallbacks.go).
+//
 // The state is checked while all goroutines wait. The accounts hold and have spent the sums
 // over the runs. No initial limit is exceeded, and no more runs have a slot than the pool has
 // (state.go). A task has no slot, and no request at an engine, for longer than the grace of 5

@@ -66,6 +66,7 @@ func (w *world) draw() {
 	for _, each := range w.place.Replicas {
 		w.newReplica(each.ID)
 	}
+	w.drawSpare()
 	w.faultsEnd, w.bound = w.start.Add(time.Minute+upTo(r, 4*time.Minute)), longestTask+4*time.Minute
 	w.arrivals = []time.Duration{5 * time.Second, time.Minute, w.faultsEnd.Sub(w.start)}[r.IntN(3)]
 	hosts := 1

@@ -49,8 +49,12 @@ func (w *world) checkState() {
 		}
 		w.checkDeadline(r)
 	}
-	if held := len(w.holders); held > w.place.Limit() {
-		w.fail("%d runs have a slot of the pool, want at most %d", held, w.place.Limit())
+	held := map[string]int{}
+	for _, r := range w.holders {
+		held[r.Slot.Pool]++
+	}
+	if held[poolID] > w.place.Limit() || w.spare != nil && held[sparePool] > w.spare.place.Limit() {
+		w.fail("%v runs have a slot of their pool, want at most %d and %+v", held, w.place.Limit(), w.spare)
 	}
 }
 

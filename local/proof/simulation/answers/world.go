@@ -48,8 +48,10 @@ type world struct {
 	ctx      context.Context
 	stop     context.CancelFunc
 
-	price    catalog.Price
-	place    platform.EnginePlace
+	price catalog.Price
+	place platform.EnginePlace
+	// spare is the fallback of the pool; nil without one.
+	spare    *spare
 	replicas map[string]*replica
 	outputs  *fake.Outputs
 	hosts    []*host
@@ -85,6 +87,8 @@ type Outcome struct {
 	// Kept those that an engine kept after they were closed.
 	Tokens                         int64
 	Cancels, Kills, Requests, Kept int
+	// Fallbacks counts the tasks that have used the fallback of their pool.
+	Fallbacks int
 	// Took is simulated time.
 	Took time.Duration
 	// Ends counts the tasks by final state.
