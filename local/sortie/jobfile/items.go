@@ -17,6 +17,7 @@ import (
 // ParseItems returns the items of a file: a JSON array, or lines without the empty ones. The error
 // names the file, and the number of the line with an invalid item.
 func ParseItems(name string, content []byte) ([]string, error) {
+	content = bytes.TrimPrefix(content, []byte("\uFEFF"))
 	items, err := fan.Read(content, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s", name, strings.Replace(err.Error(), "the output", "the file", 1))

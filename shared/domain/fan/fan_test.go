@@ -50,6 +50,8 @@ func TestReadList(t *testing.T) {
 		"malformed array":  {output: `["a", "b"`, wrong: "begins with [ and is no JSON array"},
 		"array and a text": {output: `["a"] b`, wrong: "begins with [ and is no JSON array"},
 		"array of lines":   {output: "\n[\n\"a\"\n\"b\"\n]", wrong: "begins with [ and is no JSON array"},
+		"lines of Windows": {output: "\uFEFFa\r\nb\r\n", want: []string{"a", "b"}},
+		"list of Windows":  {output: "\uFEFF[1, 2]\r\n", want: []string{"1", "2"}},
 		"lines":            {output: "a\r\n\nb", want: []string{"a", "b"}},
 		"nothing":          {},
 		"object of lines":  {output: `{"a": 1}`, want: []string{`{"a": 1}`}},

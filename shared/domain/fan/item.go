@@ -101,6 +101,7 @@ func Read(output []byte, member string) ([]string, error) {
 	if !utf8.Valid(output) || bytes.IndexByte(output, 0) >= 0 {
 		return nil, fmt.Errorf("the output is no text in UTF-8")
 	}
+	output = bytes.TrimPrefix(output, []byte("\uFEFF"))
 	trimmed := bytes.TrimSpace(output)
 	if member != "" {
 		for name := range strings.SplitSeq(member, ".") {

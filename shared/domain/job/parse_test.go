@@ -163,6 +163,8 @@ func TestProblemsNameFieldAndLine(t *testing.T) {
 		"lists in lists":   {"id: a\ncommand:\n " + strings.Repeat("- ", 1000), []string{"line 3: nested too deeply"}},
 		"invalid UTF-8":    {"id: \xff\n", []string{"line 1: invalid UTF-8"}},
 		"cron":             {"id: a\nimage: b\nschedule: \"61 * * * *\"\n", []string{"line 3: schedule: position 1: "}},
+		"zone in small":    {"id: a\nimage: b\nschedule: \"@daily\"\ntimeZone: america/new_york\n", []string{"did you mean America/New_York?"}},
+		"zone of the host": {"id: a\nimage: b\nschedule: \"@daily\"\ntimeZone: local\n", []string{"want a name of the IANA database"}},
 		"zone":             {"id: a\nimage: b\nschedule: \"@daily\"\ntimeZone: Mars/Olympus\n", []string{"line 4: timeZone: unknown time zone"}},
 		"duration":         {"id: a\nimage: b\nschedule: \"@daily\"\njitter: 5\n", []string{"line 4: jitter: 5, want a string"}},
 		"missed rule":      {"id: a\nimage: b\nschedule: \"@daily\"\nmissed: newest\n", []string{`line 4: missed: unknown value "newest", want latest or all or none`}},

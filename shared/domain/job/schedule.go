@@ -148,9 +148,26 @@ func parseZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || hostZone.MatchString(name) {
+		for _, likely := range []string{properName(name), strings.ToUpper(name)} {
+			if _, err := time.LoadLocation(likely); err == nil && likely != name && !hostZone.MatchString(likely) {
+				return nil, fmt.Errorf("unknown time zone %q, did you mean %s?", name, likely)
+			}
+		}
 		return nil, fmt.Errorf("unknown time zone %q, want a name of the IANA database, such as Europe/Berlin", name)
 	}
 	return zone, nil
+}
+
+// properName returns the name of a zone in which each word has one capital letter.
+func properName(name string) string {
+	words, initial := []byte(strings.ToLower(name)), true
+	for i, c := range words {
+		if initial && 'a' <= c && c <= 'z' {
+			words[i] = c - 'a' + 'A'
+		}
+		initial = c == '/' || c == '_' || c == '-'
+	}
+	return string(words)
 }
 
 // Next returns the first firing after a time, in UTC; ok is false if there is no further one.

@@ -2,6 +2,8 @@ package job
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,7 +27,55 @@ func (d Definition) Warnings() []string {
 			}
 		}
 	}
-	return append(found, d.sensorWarnings()...)
+	return slices.Concat(found, d.listWarnings(), d.timeWarnings(), d.sensorWarnings())
+}
+
+// listWarnings returns the warnings about lists without an effect.
+func (d Definition) listWarnings() (found []string) {
+	if d.Schedules != nil && len(d.Schedules) == 0 {
+		found = append(found, "schedules: an empty list is no schedule")
+	}
+	if d.After != nil && len(d.After) == 0 {
+		found = append(found, "after: an empty list names no job")
+	}
+	for i, text := range d.Schedules {
+		if first := slices.Index(d.Schedules, text); first < i {
+			found = append(found, fmt.Sprintf("schedules.%d: the same as schedules.%d, and each time fires once", i, first))
+		}
+	}
+	return found
+}
+
+// timeWarnings returns the warnings about times and limits without an effect.
+func (d Definition) timeWarnings() (found []string) {
+	if times, ok := d.Times(); ok && d.StartAt != "" && d.EndAt != "" {
+		if _, fires := times.Next(times.start.Add(-1), times.start); !fires {
+			found = append(found, "schedule: no time from startAt to endAt")
+		}
+	}
+	total := d.Deadline.Value()
+	for field, each := range d.runTimes() {
+		if d.Deadline != "" && each.Value() >= total {
+			found = append(found, fmt.Sprintf("%s: %s is never exceeded, because the deadline of all attempts is %s", field, each, d.Deadline))
+		}
+	}
+	return found
+}
+
+// runTimes returns the limits of the time of an attempt, by field.
+func (d Definition) runTimes() iter.Seq2[string, Duration] {
+	return func(yield func(field string, limit Duration) bool) {
+		c := d.Constraints
+		if c == nil {
+			return
+		}
+		if c.MaxExpectedRunTime != "" && !yield("constraints.maxExpectedRunTime", c.MaxExpectedRunTime) {
+			return
+		}
+		if c.MaxAllowedRunTime != "" {
+			yield(allowedTime, c.MaxAllowedRunTime)
+		}
+	}
 }
 
 // literalStars returns a warning for each filter with a * that is not at its end.

@@ -29,6 +29,25 @@ func TestStepsBeyondTheirRangeAreWarnings(t *testing.T) {
 	}
 }
 
+func TestPartsWithoutAnEffectAreWarnings(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]string{
+		"schedules: []": "schedules: an empty list is no schedule",
+		"after: []":     "after: an empty list names no job",
+		"schedules: ['0 2 * * *', '0 3 * * *', '0 2 * * *']":                          "schedules.2: the same as schedules.0, and each time fires once",
+		"schedule: '0 2 24 12 *'\nstartAt: 2026-12-25\nendAt: 2026-12-26":             "schedule: no time from startAt to endAt",
+		"schedule: '0 2 24 12 *'\nstartAt: 2026-12-24T02:00:00Z\nendAt: 2026-12-25":   "",
+		"deadline: 10m\nconstraints: {maxAllowedRunTime: 20m}":                        "constraints.maxAllowedRunTime: 20m is never exceeded, because the deadline of all attempts is 10m",
+		"deadline: 10m\nconstraints: {maxExpectedRunTime: 10m}":                       "constraints.maxExpectedRunTime: 10m is never exceeded, because the deadline of all attempts is 10m",
+		"deadline: 10m\nconstraints: {maxExpectedRunTime: 1m, maxAllowedRunTime: 9m}": "",
+	} {
+		d, problems := job.Parse([]byte("id: a\nimage: b\n"+document+"\n"), nil)
+		if got := strings.Join(d.Warnings(), "\n"); got != want || len(problems) > 0 {
+			t.Errorf("%s: got %q and %v, want %q", document, got, problems, want)
+		}
+	}
+}
+
 func TestStarsInsideOfFiltersAreWarnings(t *testing.T) {
 	t.Parallel()
 	d := job.Definition{Sensor: &sensor.Settings{CloudEvent: &sensor.CloudEvents{Types: []string{"a.*", "*a"}, Sources: []string{"/*/b*"}}}}
