@@ -25,6 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 
 	"github.com/sortie-dev/sortie/shared/port"
@@ -61,7 +62,20 @@ type served struct {
 	dispatcher *inferences.Dispatcher
 	stop       func()
 	tally      porttest.Tally
+	keys       keys
 }
+
+// keys are the tokens of clients. A client without one is served too, unless required.
+type keys struct {
+	list     []access.Token
+	required bool
+}
+
+func (k *keys) Current(context.Context) (tokens []access.Token, required bool, err error) {
+	return k.list, k.required, nil
+}
+
+func (k *keys) Refused() {}
 
 func setup(t *testing.T) *served {
 	t.Helper()
@@ -103,7 +117,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 	s.Stage = apitest.New(t, parts, func(system *app.System) []httpkit.Route {
 		return slices.Concat(openai.PaddedRoutes(system.Inference, parts.Clock, every), inference.Routes(system.Inference, parts.Clock))
 	}, func(settings *apitest.Settings) {
-		settings.Record = s.tally.Record
+		settings.Record, settings.Server.Tokens = s.tally.Record, &s.keys
 		settings.Tasks = app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})

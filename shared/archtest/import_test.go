@@ -61,7 +61,7 @@ var importRules = []importRule{
 	{folder: "shared/app/answer", may: []string{"shared/base/clock", "shared/domain/fault", "shared/domain/inference", "shared/port", "shared/domain/run", "shared/domain/spec"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/app/balance", may: []string{"shared/base/clock", "shared/domain/fault", "shared/port", "shared/domain/fleet", "shared/domain/platform", "shared/domain/run", "shared/domain/spec", "shared/domain/series"}, never: []string{"net/http", "net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}},
 	{folder: "shared/wire/openai", may: []string{"shared/domain/fault", "shared/domain/inference", "shared/port", "shared/domain/run", "shared/domain/spec"}, never: []string{"net", "os", "math/rand", "math/rand/v2", "crypto/rand", "database/sql", "github.com/aws/"}}, // net/http only for status codes
-	{folder: "shared/domain/access", standard: true},
+	{folder: "shared/domain/access", may: []string{"shared/domain/budget"}, standard: true},
 	{folder: "shared/domain/trace", may: []string{"shared/domain/fault", "shared/domain/run", "shared/domain/spec"}},
 	{folder: "shared/domain/series", may: []string{"shared/domain/run", "shared/domain/spec"}},
 	{folder: "shared/base/private", standard: true},

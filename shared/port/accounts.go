@@ -3,6 +3,7 @@ package port
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
@@ -55,10 +56,14 @@ func (n *NoBudget) Error() string { return n.String() }
 func (n *NoBudget) Unwrap() error { return ErrNoBudget }
 
 // Fault returns the fault for the client: the session accepts no more tasks, or the budget is
-// exhausted. It is retryable only if unfinished tasks hold the missing amount.
+// exhausted, or the key has had its requests of the minute. An exhausted budget is retryable only if
+// unfinished tasks hold the missing amount.
 func (n *NoBudget) Fault() *fault.Fault {
 	if n.SessionClosed() {
 		return fault.Wrap(n, fault.SessionClosed, "%s accepts no more tasks: %s", n.Scope, n.reason())
+	}
+	if name, ok := budget.RateOf(n.Scope); ok {
+		return fault.Wrap(n, fault.Throttled, "the token %s has had its %d requests of this minute; retry in %d s", name, n.Limit, int(math.Ceil(n.Wait.Seconds())))
 	}
 	f := fault.Wrap(n, fault.AdmissionReject, "the budget does not allow this task: %s", n.Shortage)
 	f.Retryable = n.Held > 0

@@ -21,6 +21,13 @@ type Identity struct {
 	Anonymous bool
 	// Scopes are the caller's permissions.
 	Scopes []access.Scope
+	// Grant limits the caller's inference tasks.
+	Grant access.Grant
+}
+
+// IdentityOf returns the identity of a token's holder.
+func IdentityOf(t access.Token) Identity {
+	return Identity{Tenant: t.Tenant, Workspace: t.Project, Subject: t.Subject(), Key: t.Name, Scopes: t.Scopes, Grant: t.Grant}
 }
 
 // Need returns a MissingScope fault if the caller does not have the scope. field is the request
@@ -34,6 +41,14 @@ func (i Identity) Need(s access.Scope, field string) error {
 		f.Message += ", which " + field + " needs"
 	}
 	return f
+}
+
+// NeedModel returns a ModelUnknown fault if the caller's token may not use the model.
+func (i Identity) NeedModel(model string) error {
+	if i.Grant.Allows(model) {
+		return nil
+	}
+	return fault.New(fault.ModelUnknown, "the token may not use the model %.80q; GET /v1/models lists those that it may use", model)
 }
 
 // May reports whether the caller has the scope.

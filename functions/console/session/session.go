@@ -61,7 +61,7 @@ type Session struct {
 
 // Identity returns the caller that the session authenticates.
 func (s Session) Identity() port.Identity {
-	return port.Identity{Tenant: s.Token.Tenant, Workspace: s.Token.Project, Subject: s.Token.Subject(), Scopes: s.Token.Scopes}
+	return port.IdentityOf(s.Token)
 }
 
 // entry is the document of a record.

@@ -30,7 +30,7 @@ func (a *app) sessions() *cobra.Command {
 		}, "closed", (*client.Client).DeleteSession))
 }
 
-const scopes = `A scope is "tenant", "project:ID" or "session:ID".`
+const scopes = `A scope is "tenant", "project:ID" or "session:ID"; "key" shows the budget of the own token.`
 
 func (a *app) budgets() *cobra.Command {
 	return a.Resources("budgets", "Look at the budgets of inference runs, and limit them",

@@ -12,9 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
+	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
+	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/adapter/tokenfile"
+	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
+	core "github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 func TestTokensOfAFolder(t *testing.T) {
@@ -63,6 +69,46 @@ func TestTokensOfAFolder(t *testing.T) {
 	}
 }
 
+// TestLimitsOfATokenAreListed adds a token with limits, and lists it with what the account of its
+// budget has spent. The account is that of an open database.
+func TestLimitsOfATokenAreListed(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	run := func(args ...string) result {
+		t.Helper()
+		return sortie(t, nil, "", append([]string{"tokens"}, append(args, "--data", data)...)...)
+	}
+	if got := run("add", "alice", "--models", "a,b", "--budget", "20USD/total", "--rate", "60/minute", "--expires", "2126-12-31"); got.code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	for _, want := range []string{"a,b", "0.00 of 20 USD/total", "60/minute", "2126-12-31 00:00:00"} {
+		if got := run("list"); got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+	db, err := sqlite.Open(t.Context(), filepath.Join(data, stack.RecordsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	store, err := sqlite.NewStore(t.Context(), db, clock.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run("list"); got.code != 0 || !strings.Contains(got.stdout, "0.00 of 20 USD/total") {
+		t.Errorf("got %+v of an empty database", got)
+	}
+	r := core.Run{Tenant: "default", ID: "r", TaskID: "r", State: core.Pending}
+	r.Reservation = (core.Reservation{Scopes: []string{"key:alice@total"}}).Renewed(budget.Amount{CostNano: 3_500_000_000})
+	_, err = store.Create(t.Context(), port.WriteOf(core.New(r, time.Now())), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := run("list", "--json"); got.code != 0 || !strings.Contains(got.stdout, `"heldNanodollars": 3500000000`) || !strings.Contains(got.stdout, `"spentNanodollars": 0`) {
+		t.Errorf("got %+v, want what is held", got)
+	}
+}
+
 func TestWrongTokenCommandsAreRefused(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -78,7 +124,13 @@ func TestWrongTokenCommandsAreRefused(t *testing.T) {
 		"add b --scope runs":             {2, `unknown scope "runs"`},
 		"add b --tenant a/b":             {2, "records[1].tenant"},
 		"add b --expires -1h":            {2, "--expires"},
-		"add b --expires 2026-01-01":     {2, "--expires"},
+		"add b --expires 2026-01-01":     {2, "--expires: 2026-01-01 is not in the future"},
+		"add b --expires soon":           {2, "--expires: malformed time"},
+		"add b --budget 20EUR/month":     {2, "--budget: malformed budget"},
+		"add b --budget 20/year":         {2, "--budget: unknown period"},
+		"add b --rate 5/hour":            {2, "--rate: malformed rate"},
+		"add b --rate 0/minute":          {2, "--rate: malformed rate"},
+		"add b --models a,a":             {2, "records[1].models"},
 		"add":                            {2, "missing NAME"},
 		"revoke b":                       {4, "no client token has this name"},
 		"add b --stage Prod":             {2, "--stage"},

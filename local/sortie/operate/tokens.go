@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +114,7 @@ type addedToken struct {
 }
 
 func (a *Operator) tokensAdd() *cobra.Command {
-	list, record, expires := tokenList{}, access.Token{}, time.Duration(0)
+	list, record, grant := tokenList{}, access.Token{}, grantFlags{}
 	scopes := []string{string(access.RunsRead), string(access.RunsWrite)}
 	c := &cobra.Command{
 		Use:   "add NAME",
@@ -128,23 +127,25 @@ request of a client, also on loopback.
 The scopes are %s.
 No scope implies another one. exec runs programs of the host of a local system, with
 all rights of the user who started it; no token has it by default. The tenant separates everything: a token reaches
-only the runs of its own. Change the list of a stage from one place at a time.`, secrets.DefaultTTL, scopeNames()),
+only the runs of its own.
+
+--models, --budget and --rate limit the inference runs of a person or a program. A budget counts what
+their runs reserve and have cost in a UTC day, a week from Monday, a month, or in total. Change the list of a stage from one place at a time.`, secrets.DefaultTTL, scopeNames()),
 		Example: "  sortie tokens add ci --scope runs:read --scope runs:write --expires 720h\n" +
-			"  sortie tokens add acme --tenant acme --project web --stage prod",
+			"  sortie tokens add acme --tenant acme --project web --stage prod\n" +
+			"  sortie tokens add alice --models llama-3 --budget 20USD/month --rate 60/minute --expires 2026-12-31",
 	}
 	list.define(c)
 	flags := c.Flags()
 	flags.StringArrayVar(&scopes, "scope", scopes, "permission of the token (repeatable)")
 	flags.StringVar(&record.Tenant, "tenant", "", `tenant of the token; by default that of AUTH_TOKEN, "default"`)
 	flags.StringVar(&record.Project, "project", "", "project of the runs that the token creates; by default the tenant's name")
-	flags.DurationVar(&expires, "expires", 0, "time until the token expires, such as 720h; 0 is never")
+	grant.define(flags)
 	argument.Complete(c, "scope", "", strings.Split(scopeNames(), ", "))
 	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
-		if expires < 0 {
-			return cli.Wrong("--expires: %v is negative, want a duration such as 720h", expires)
-		}
-		if record.Name = args[0]; expires > 0 {
-			record.ExpiresAt = a.Clock.Now().Add(expires).UTC().Truncate(time.Second)
+		record.Name = args[0]
+		if err := grant.apply(&record, a.Clock.Now()); err != nil {
+			return err
 		}
 		for _, s := range scopes {
 			record.Scopes = append(record.Scopes, access.Scope(s))
@@ -192,7 +193,8 @@ func (a *Operator) tokensList() *cobra.Command {
 	c := &cobra.Command{
 		Use: "list", Short: "List the client tokens",
 		Long: `List the records of client tokens. The fingerprint is that of the server's log:
-the first six digits of the token's SHA-256. The tokens of AUTH_TOKEN and the data
+the first six digits of the token's SHA-256. BUDGET is what the inference runs of the
+current period have cost, of what they may. The tokens of AUTH_TOKEN and the data
 folder's own token have no record.`,
 		Example: "  sortie tokens list\n  sortie tokens list --stage prod --json",
 	}
@@ -202,8 +204,12 @@ folder's own token have no record.`,
 		if err != nil {
 			return err
 		}
-		t := display.NewTable("NAME", "TENANT", "PROJECT", "SCOPES", "EXPIRES", "FINGERPRINT")
-		for _, record := range tokens {
+		listed, err := a.withSpending(ctx, list, tokens)
+		if err != nil {
+			return err
+		}
+		t := display.NewTable("NAME", "TENANT", "PROJECT", "SCOPES", "MODELS", "BUDGET", "RATE", "EXPIRES", "FINGERPRINT")
+		for _, record := range listed {
 			var scopes []string
 			for _, s := range record.Scopes {
 				scopes = append(scopes, string(s))
@@ -215,9 +221,10 @@ folder's own token have no record.`,
 			if record.Expired(a.Clock.Now()) {
 				expires = "expired"
 			}
-			t.Row(record.Name, record.Tenant, record.Project, strings.Join(scopes, ","), expires, record.Fingerprint())
+			models, spent, rate := record.limits()
+			t.Row(record.Name, record.Tenant, record.Project, strings.Join(scopes, ","), models, spent, rate, expires, record.Fingerprint())
 		}
-		return a.Table(map[string]any{"records": slices.Concat([]access.Token{}, tokens)}, t)
+		return a.Table(map[string]any{"records": listed}, t)
 	})
 	return c
 }

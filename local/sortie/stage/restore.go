@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo"
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 )
 
 // Restoration describes a restore of a stage's table to an earlier time, under another name.
@@ -82,6 +83,19 @@ func (s *Stage) Claim(ctx context.Context) error {
 		return fmt.Errorf("cannot use the table %s: %w", table, err)
 	}
 	return store.Claim(ctx)
+}
+
+// Account returns an account in the stage's table, or port.ErrNotFound.
+func (s *Stage) Account(ctx context.Context, tenant, scope string) (budget.Account, error) {
+	table, err := s.output("TableName")
+	if err != nil {
+		return budget.Account{}, err
+	}
+	store, err := dynamo.New(dynamodb.NewFromConfig(s.cfg), dynamo.Config{Table: table, Clock: s.clock})
+	if err != nil {
+		return budget.Account{}, fmt.Errorf("cannot use the table %s: %w", table, err)
+	}
+	return store.Account(ctx, tenant, scope)
 }
 
 var errNoTable = errors.New("there is no table of this name")

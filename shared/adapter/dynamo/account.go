@@ -26,7 +26,7 @@ const (
 
 // pkAccount returns the partition key of an account, whose item takes less than one write unit.
 // In a transaction each of a run's accounts costs two units to hold, and two to settle: twelve
-// for a run of three accounts. A hold reads them first, strongly consistent: one read unit
+// for a run of three accounts, and four more for each limit of its key. A hold reads them first, strongly consistent: one read unit
 // each.
 func pkAccount(tenant, scope string) string { return within(tenant, "account", scope) }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -19,21 +20,42 @@ import (
 // 1970. Another process may have the file open. Inspect returns port.ErrNotFound if no tenant
 // has such a record.
 func Inspect(ctx context.Context, path, id string) (map[string]any, error) {
-	conn, err := connect(path, "PRAGMA query_only = ON")
-	if err != nil {
-		return nil, fmt.Errorf("cannot open the database %s: %w", path, err)
-	}
 	var found map[string]any
-	err = command(conn, "BEGIN")
-	if err == nil {
-		tx := &Tx{conn: conn, ctx: ctx, readOnly: true}
+	err := readFile(ctx, path, func(tx *Tx) (err error) {
 		found, err = inspect(tx, id)
-		tx.end()
-	}
-	if err := errors.Join(err, conn.Close()); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("cannot read the record %s: %w", id, err)
 	}
 	return found, nil
+}
+
+// ReadAccount returns an account of a file that another process may have open, or
+// port.ErrNotFound.
+func ReadAccount(ctx context.Context, path, tenant, scope string) (a budget.Account, err error) {
+	err = readFile(ctx, path, func(tx *Tx) error {
+		var known bool
+		if a, known, err = account(tx, tenant, scope); err == nil && !known {
+			return port.ErrNotFound
+		}
+		return err
+	})
+	return a, err
+}
+
+// readFile reads a file that another process may have open.
+func readFile(ctx context.Context, path string, read func(*Tx) error) error {
+	conn, err := connect(path, "PRAGMA query_only = ON")
+	if err != nil {
+		return fmt.Errorf("cannot open the database %s: %w", path, err)
+	}
+	if err = command(conn, "BEGIN"); err == nil {
+		tx := &Tx{conn: conn, ctx: ctx, readOnly: true}
+		err = read(tx)
+		tx.end()
+	}
+	return errors.Join(err, conn.Close())
 }
 
 func inspect(tx *Tx, id string) (map[string]any, error) {

@@ -104,15 +104,40 @@ func (s *Accounts) DeleteSession(ctx context.Context, who port.Identity, id stri
 // mostProject is the maximum length of a project id in bytes.
 const mostProject = 128
 
+// ownKey is the scope of the budget of the caller's token.
+const ownKey = "key"
+
+// ofKey returns the account of the caller's token in the current period, with the limit of the
+// token. Fault: NotFound for a caller without such a budget.
+func (s *Accounts) ofKey(ctx context.Context, who port.Identity) (budget.Account, error) {
+	allowance := who.Grant.Budget
+	if allowance == nil || who.Key == "" {
+		return budget.Account{}, fault.New(fault.NotFound, "the token has no budget of its own")
+	}
+	scope := budget.KeyScope(who.Key, allowance.Period, s.now())
+	a, err := s.store.Account(ctx, who.Tenant, scope)
+	if errors.Is(err, port.ErrNotFound) {
+		a, err = budget.Account{Tenant: who.Tenant, Scope: scope}, nil
+	}
+	if err != nil {
+		return a, fmt.Errorf("cannot read the budget: %w", err)
+	}
+	a.Limit = allowance.Limit()
+	return a, nil
+}
+
 // Budget returns the account of a scope of the caller's tenant: budget.ScopeTenant, a
-// project or a session. A tenant or a project without an account has used nothing. Faults:
+// project, a session, or ownKey. A tenant or a project without an account has used nothing. Faults:
 // InvalidRequest for a malformed scope, NotFound as for Session.
 func (s *Accounts) Budget(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	if id, ok := budget.SessionOf(scope); ok {
 		return s.Session(ctx, who, id)
 	}
+	if scope == ownKey {
+		return s.ofKey(ctx, who)
+	}
 	if id, ok := budget.ProjectOf(scope); scope != budget.ScopeTenant && (!ok || id == "" || len(id) > mostProject || strings.Contains(id, "/")) {
-		return budget.Account{}, fault.Invalid("scope", "malformed scope %q, want tenant, project:ID or session:ID", limit.Cut(scope, limit.FileName))
+		return budget.Account{}, fault.Invalid("scope", "malformed scope %q, want tenant, project:ID, session:ID or key", limit.Cut(scope, limit.FileName))
 	}
 	a, err := s.store.Account(ctx, who.Tenant, scope)
 	if errors.Is(err, port.ErrNotFound) {
@@ -160,6 +185,9 @@ func (s *Accounts) PutBudget(ctx context.Context, who port.Identity, scope strin
 // one.
 func (s *Accounts) accountForLimit(ctx context.Context, who port.Identity, scope string) (budget.Account, error) {
 	id, ok := budget.SessionOf(scope)
+	if scope == ownKey {
+		return budget.Account{}, fault.Invalid("scope", "the limit of a key is that of its token, want tenant, project:ID or session:ID")
+	}
 	if !ok {
 		return s.Budget(ctx, who, scope)
 	}

@@ -159,6 +159,9 @@ func (s *offers) Served(ctx context.Context, who port.Identity) ([]ServedModel, 
 	var found []ServedModel
 	at := map[string]int{}
 	err := s.eachEngine(ctx, who.Tenant, func(p platform.Pool) error {
+		if !who.Grant.Allows(p.Engine.Model) {
+			return nil
+		}
 		i, known := at[p.Engine.Model]
 		if !known {
 			at[p.Engine.Model] = len(found)

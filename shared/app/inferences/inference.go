@@ -130,7 +130,7 @@ func (s *Inference) CountRefusal(ctx context.Context, code fault.Code, err error
 	s.record(ctx, series.Count(series.TasksRejected, 1, strings.ToLower(string(code))))
 	_, short := errors.AsType[*port.NoBudget](err)
 	switch {
-	case short:
+	case short && code != fault.Throttled:
 		s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyBudget)))
 	case code == fault.AdmissionReject, code == fault.QueueFull, code == fault.Throttled:
 		s.record(ctx, series.Count(series.Backpressure, 1, string(series.PolicyReject)))
@@ -153,6 +153,9 @@ func (s *Inference) createTask(ctx context.Context, in NewTask) (created run.Run
 
 // runFor returns the run of a request in the pool that serves its model.
 func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
+	if err := in.Identity.NeedModel(in.Model); err != nil {
+		return run.Run{}, err
+	}
 	model, err := s.model(ctx, in)
 	if err != nil {
 		return run.Run{}, err
@@ -349,8 +352,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},
 	}
-	r.Reservation = model.Price.Reserve(r, s.config.Budgets)
-	r.Reservation.Key = in.Identity.Key
+	r.Reservation = catalog.ForKey(model.Price.Reserve(r, s.config.Budgets), in.Identity, s.now())
 	return r, nil
 }
 

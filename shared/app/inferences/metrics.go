@@ -64,13 +64,19 @@ func jsonOf(texts map[string]string) json.RawMessage {
 }
 
 // Remaining returns what is left in the budgets of a task: the smallest rest of its session,
-// its project and its tenant. It is nil for an amount that no budget limits.
+// its project, its tenant and its key. It is nil for an amount that no budget limits.
 func (s *Inference) Remaining(ctx context.Context, r run.Run) (least budget.Limit, err error) {
 	if r.Reservation == nil {
 		return least, nil
 	}
 	defaults := budget.OrStandard(s.config.Budgets)
+	if of := r.Reservation.Defaults; of != nil {
+		defaults.Key = of.Key
+	}
 	for _, scope := range r.Reservation.Scopes {
+		if _, ok := budget.RateOf(scope); ok {
+			continue
+		}
 		account, err := s.store.Account(ctx, r.Tenant, scope)
 		if errors.Is(err, port.ErrNotFound) {
 			continue

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
@@ -225,6 +227,71 @@ func TestFailedResultsAreNoAnswer(t *testing.T) {
 		task := h.ask(0, inSession("s"), func(in *inferences.NewTask) { in.Workload, in.Request = workload, request })
 		if r := h.ended(task); r.State != run.Failed || !r.Reservation.Used.Zero() || r.Generation.Finish != "" {
 			t.Errorf("%s: got %s with %+v and %+v, want Failed with nothing used", workload, r.State, r.Reservation, r.Generation)
+		}
+	}
+}
+
+// byKey makes the request one of a token with limits.
+func byKey(name string, g access.Grant) func(*inferences.NewTask) {
+	return func(in *inferences.NewTask) { in.Identity.Key, in.Identity.Grant = name, g }
+}
+
+// TestBudgetOfKeyIsRefused spends the budget of a key. The budgets of other keys, and that of the
+// next month, are not affected.
+func TestBudgetOfKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1)
+	grant := access.Grant{Budget: &budget.Allowance{CostNano: 10 * 2000, Period: budget.Month}}
+	task := h.ask(6, byKey("alice", grant))
+	h.read(task, inference.EventID{})
+	h.ended(task)
+	scope := budget.KeyScope("alice", budget.Month, h.clock.Now())
+	if a := h.account(scope); !a.Held.Zero() || a.Spent.CostNano != 6*2000 || a.Spent.Turns != 1 {
+		t.Errorf("got %+v, want the cost of 6 tokens", a)
+	}
+	f := h.refused(5, byKey("alice", grant))
+	if f.Code != fault.AdmissionReject || f.Retryable || !strings.Contains(f.Message, scope) {
+		t.Errorf("got %+v, want a refusal that names %s", f, scope)
+	}
+	h.ask(5, byKey("bob", grant))
+	h.clock.Advance(32 * 24 * time.Hour)
+	h.ask(5, byKey("alice", grant))
+}
+
+// TestRateOfKeyIsRefused sends more requests in a minute than the key may.
+func TestRateOfKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 8)
+	grant := access.Grant{RequestsPerMinute: 2}
+	h.clock.Advance(h.clock.Now().Truncate(time.Minute).Add(61*time.Second + 500*time.Millisecond).Sub(h.clock.Now()))
+	for range 2 {
+		h.ask(1, byKey("alice", grant))
+	}
+	f := h.refused(1, byKey("alice", grant))
+	if f.Code != fault.Throttled || !f.Retryable || !strings.Contains(f.Message, "its 2 requests of this minute; retry in 59 s") {
+		t.Errorf("got %+v, want THROTTLED", f)
+	}
+	short, ok := errors.AsType[*port.NoBudget](f)
+	if !ok || short.Wait != 58500*time.Millisecond {
+		t.Errorf("got %+v, want a wait of 58.5 s", short)
+	}
+	h.ask(1, byKey("bob", grant))
+	h.clock.Advance(short.Wait)
+	h.ask(1, byKey("alice", grant))
+}
+
+func TestModelsOfKey(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 8)
+	if f := h.refused(1, byKey("alice", access.Grant{Models: []string{"other"}})); f.Code != fault.ModelUnknown {
+		t.Errorf("got %+v, want MODEL_UNKNOWN", f)
+	}
+	h.ask(1, byKey("alice", access.Grant{Models: []string{"other", "mock"}}))
+	for want, g := range map[int]access.Grant{0: {Models: []string{"other"}}, 1: {Models: []string{"mock"}}} {
+		who := client
+		who.Grant = g
+		if served, err := h.tasks.Served(t.Context(), who); err != nil || len(served) != want {
+			t.Errorf("%v: got %+v, %v, want %d models", g.Models, served, err, want)
 		}
 	}
 }

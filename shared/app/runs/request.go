@@ -183,11 +183,6 @@ func (s *Requests) create(
 			return run.Run{}, false, err
 		}
 	}
-	if r.Work.Inference != nil && r.Reservation == nil {
-		if r.Reservation, err = s.reserve(ctx, r); err != nil {
-			return run.Run{}, false, err
-		}
-	}
 	created, known, err := s.createRun(ctx, r, under, now)
 	short, refused := errors.AsType[*port.NoBudget](err)
 	switch {

@@ -10,11 +10,18 @@ import (
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
-// reserve returns the reservation of a task that is retried, at the current price of its model.
-func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, error) {
+// reserve returns the reservation of a task that is retried, at the current price of its model; nil
+// for other work. Fault: ModelUnknown for a model that the caller's token may not use.
+func (s *Requests) reserve(ctx context.Context, r run.Run, who port.Identity) (*run.Reservation, error) {
+	if r.Work.Inference == nil {
+		return nil, nil
+	}
+	if err := who.NeedModel(r.Work.Inference.Model); err != nil {
+		return nil, err
+	}
 	found, err := s.store.LoadResource(ctx, catalog.Ref(r.Tenant, r.Work.Inference.Model))
 	if errors.Is(err, port.ErrNotFound) {
-		return catalog.DefaultPrice().Reserve(r, s.budgets), nil
+		return catalog.ForKey(catalog.DefaultPrice().Reserve(r, s.budgets), who, s.now()), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the price of the model: %w", err)
@@ -23,5 +30,5 @@ func (s *Requests) reserve(ctx context.Context, r run.Run) (*run.Reservation, er
 	if err != nil {
 		return nil, err
 	}
-	return model.Price.Reserve(r, s.budgets), nil
+	return catalog.ForKey(model.Price.Reserve(r, s.budgets), who, s.now()), nil
 }

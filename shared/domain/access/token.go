@@ -36,6 +36,8 @@ type Token struct {
 	// ExpiresAt is the first time at which the token is invalid; the zero time
 	// means that it does not expire.
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// Grant limits the inference tasks of the token.
+	Grant
 }
 
 // Expired reports whether the token is invalid at now because of its age.
@@ -142,6 +144,9 @@ func Validate(tokens []Token) (problems []error) {
 			case slices.Contains(t.Scopes[:n], s):
 				wrong("scopes", "scope %q is listed twice", s)
 			}
+		}
+		for _, problem := range t.Grant.check() {
+			wrong(problem.field, "%s", problem.text)
 		}
 		for _, other := range tokens[:i] {
 			if other.Name == t.Name {

@@ -1,7 +1,7 @@
 // Package budget accounts for what the attempts of runs may use and have used: turns, tokens,
 // time and cost.
 //
-// An [Account] has the limits and the usage of one scope: a tenant, a project or a session. An
+// An [Account] has the limits and the usage of one scope: a tenant, a project, a session or a key. An
 // admission holds an amount in all scopes of a run, or in none. The end of the attempt releases
 // that amount and spends what was used. Only a hold is checked against limits, so a settlement
 // never fails. An account with a limit can be overdrawn only by an attempt that used more than
@@ -131,7 +131,7 @@ func (l Limit) Least(other Limit) Limit {
 	return Limit{pick(l.Turns, other.Turns), pick(l.Tokens, other.Tokens), pick(l.TimeMS, other.TimeMS), pick(l.CostNano, other.CostNano)}
 }
 
-// Scopes of accounts: ScopeTenant, or a prefix with the id of a project or a session.
+// Scopes of accounts: ScopeTenant, or a prefix with the id of a project, a session or a key.
 const (
 	ScopeTenant = "tenant"
 	project     = "project:"
@@ -209,6 +209,8 @@ type Shortage struct {
 	// Held is the amount of the part that unfinished tasks hold, if their end can make room;
 	// otherwise 0.
 	Held int64
+	// Wait is the time until the key has requests left, in a RateScope; otherwise 0.
+	Wait time.Duration
 }
 
 func (s Shortage) String() string {

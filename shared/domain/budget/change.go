@@ -13,6 +13,9 @@ type Defaults struct {
 	Tenant  Limit `json:"tenant,omitzero"`
 	Project Limit `json:"project,omitzero"`
 	Session Limit `json:"session,omitzero"`
+	// Key and Rate are those of the key of a task, for its budget and its requests of a minute.
+	Key  Limit `json:"key,omitzero"`
+	Rate Limit `json:"rate,omitzero"`
 	// SessionTTL is the time from the last admitted task of a session to its expiry. Each task
 	// extends the session. 0 means that sessions do not expire.
 	SessionTTL time.Duration `json:"sessionTtl,omitempty"`
@@ -45,6 +48,12 @@ func (d Defaults) Of(scope string) Limit {
 	}
 	if _, ok := ProjectOf(scope); ok {
 		return d.Project
+	}
+	if _, ok := KeyOf(scope); ok {
+		return d.Key
+	}
+	if _, ok := RateOf(scope); ok {
+		return d.Rate
 	}
 	return d.Tenant
 }
@@ -80,7 +89,8 @@ type Move struct {
 	Tenant, Scope        string
 	Hold, Release, Spend Amount
 	At                   time.Time
-	// Default is the limit of parts without their own, TTL the life of a session.
+	// Default is the limit of parts without their own, TTL the life of a session or of the account of
+	// a key.
 	Default Limit
 	TTL     time.Duration
 }
@@ -93,10 +103,7 @@ func (c *Change) Moves(tenant string) []Move {
 	moves := make([]Move, len(c.Scopes))
 	for i, scope := range c.Scopes {
 		moves[i] = Move{
-			Tenant: tenant, Scope: scope, Hold: c.Hold, Release: c.Release, Spend: c.Spend, At: c.At, Default: c.Defaults.Of(scope),
-		}
-		if _, ok := SessionOf(scope); ok {
-			moves[i].TTL = c.Defaults.SessionTTL
+			Tenant: tenant, Scope: scope, Hold: c.Hold, Release: c.Release, Spend: c.Spend, At: c.At, Default: c.Defaults.Of(scope), TTL: c.Defaults.life(scope),
 		}
 	}
 	return moves
@@ -162,7 +169,7 @@ func (m Move) Check(a Account) *Shortage {
 		if limit == nil || used[i]+more[i] <= *limit {
 			continue
 		}
-		part := &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0)}
+		part := &Shortage{Scope: a.Scope, Part: Parts()[i], Limit: *limit, Left: max(*limit-used[i], 0), Wait: wait(a.Scope, m.At)}
 		if spent[i]+more[i] > *limit || part.Part == Turns {
 			return part // the end of other tasks makes no room
 		}

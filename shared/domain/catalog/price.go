@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"time"
+
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/usage"
@@ -44,4 +46,25 @@ func Dearest(own usage.Prices, r run.Run) budget.Amount {
 		}
 	}
 	return held
+}
+
+// ForKey names the caller's token in a new reservation, and adds the accounts of the token's budget
+// and rate, with their limits. at is the time of the admission. It returns of.
+func ForKey(of *run.Reservation, who port.Identity, at time.Time) *run.Reservation {
+	of.Key = who.Key
+	budgets, requests := who.Grant.Budget, who.Grant.RequestsPerMinute
+	if who.Key == "" || budgets == nil && requests == 0 {
+		return of
+	}
+	limits := budget.OrStandard(of.Defaults)
+	if budgets != nil {
+		of.Scopes = append(of.Scopes, budget.KeyScope(who.Key, budgets.Period, at))
+		limits.Key = budgets.Limit()
+	}
+	if requests > 0 {
+		of.Scopes = append(of.Scopes, budget.RateScope(who.Key, at))
+		limits.Rate = budget.Limit{Turns: &requests}
+	}
+	of.Defaults = &limits
+	return of
 }

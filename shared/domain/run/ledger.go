@@ -24,8 +24,8 @@ import (
 // and after it; see Decision.Ledger. So the held and spent amounts of an account are the sums
 // over its runs.
 type Reservation struct {
-	// Scopes are the accounts: of the tenant, of a project and of a session. They never change
-	// during the life of a run.
+	// Scopes are the accounts: of the tenant, of a project, of a session, and of a key for its budget
+	// and its rate. They never change during the life of a run.
 	Scopes []string      `json:"scopes"`
 	Held   budget.Amount `json:"held,omitzero"`
 	// Known is the usage of the current attempt that is known but not charged yet.
@@ -45,7 +45,7 @@ type Reservation struct {
 }
 
 // MostScopes is the maximum number of accounts of a run.
-const MostScopes = 3
+const MostScopes = 5
 
 // errScopes means that a decision changed the accounts of a run. The reserved amounts would never
 // be released.

@@ -122,9 +122,7 @@ func (s *server) authenticate(x *exchange, r *http.Request) (port.Identity, erro
 	switch {
 	case ok && !expired:
 		x.digest = found.SHA256
-		return port.Identity{
-			Tenant: found.Tenant, Workspace: found.Project, Subject: found.Subject(), Key: found.Name, Scopes: found.Scopes,
-		}, nil
+		return port.IdentityOf(found), nil
 	case required && expired:
 		return port.Identity{}, fault.New(fault.Unauthenticated, "the token has expired")
 	case required && present:

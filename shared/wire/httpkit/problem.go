@@ -86,14 +86,17 @@ func problemOf(cause error, f *fault.Fault) *Problem {
 	if a.status == http.StatusTooManyRequests {
 		p.Body.PolicyLabel, p.Body.Retriable, p.Body.RetryAfterMS = "reject", &f.Retryable, a.backoff.Milliseconds()
 	}
-	_, short := errors.AsType[*port.NoBudget](cause)
+	missing, short := errors.AsType[*port.NoBudget](cause)
+	if short && missing.Wait > 0 {
+		a.backoff, p.Body.RetryAfterMS = missing.Wait, missing.Wait.Milliseconds()
+	}
 	if !f.Retryable && (short || a.backoff > 0) { // waiting does not help
 		p.Header.Set("X-Should-Retry", "false")
 		if a.backoff > 0 {
 			a.backoff = finalBackoff
 		}
 	}
-	if short && a.status == http.StatusTooManyRequests {
+	if short && f.Code == fault.AdmissionReject {
 		p.Body.Title, p.Body.PolicyLabel, p.Body.RetryAfterMS = "No budget left", "budget", a.backoff.Milliseconds()
 	}
 	if a.backoff > 0 {

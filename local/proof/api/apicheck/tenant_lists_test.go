@@ -114,6 +114,11 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 	},
 	"GET /v1/budgets/{scope}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
+		for key, want := range map[string]int{"key": http.StatusNotFound, "key:owner@total": http.StatusBadRequest} {
+			if answer := callWith(t, stage, op, "/v1/budgets/"+key, "", "Authorization", "Bearer "+stranger); answer.Status != want {
+				t.Errorf("%s: got %d %s, want %d", key, answer.Status, answer.Body, want)
+			}
+		}
 		put := apicheck.Operation{Method: http.MethodPut, Path: op.Path}
 		if answer := call(t, stage, put, "", owner); answer.Status != http.StatusOK {
 			t.Fatalf("got %d %s, want 200", answer.Status, answer.Body)
@@ -149,6 +154,14 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		}
 		if b := decode[contract.Budget](t, call(t, stage, apicheck.Operation{Method: http.MethodGet, Path: op.Path}, "", owner)); b.Version != 0 {
 			t.Errorf("got %+v for the owner's budget, want it unchanged", b)
+		}
+		for _, key := range []string{"key", "key:owner@total", "rate:owner@2026-01-01T00:00"} { // limits of tokens
+			for _, token := range []string{owner, stranger} {
+				answer := callWith(t, stage, op, "/v1/budgets/"+key, `{"cost_nanodollars":7}`, "Authorization", "Bearer "+token)
+				if answer.Status != http.StatusBadRequest {
+					t.Errorf("%s: got %d %s, want 400", key, answer.Status, answer.Body)
+				}
+			}
 		}
 	},
 	"PUT /v1/pools/{pool_id}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {

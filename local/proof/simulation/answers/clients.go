@@ -39,7 +39,7 @@ func (w *world) newClient(name string) *client {
 	c := &client{w: w, name: name, draw: w.roll("client " + name)}
 	d := c.draw
 	c.in = inferences.NewTask{
-		Identity: identity(fmt.Sprintf("project-%d", d.IntN(2))), Model: modelID, Workload: port.WorkloadCompletion, IdempotencyKey: name, Digest: "digest of " + name,
+		Identity: w.keyed(fmt.Sprintf("project-%d", d.IntN(2))), Model: modelID, Workload: port.WorkloadCompletion, IdempotencyKey: name, Digest: "digest of " + name,
 		Request: inference.Request{Prompt: name + strings.Repeat(" word", d.IntN(30))}, MaxTokens: 1 + d.IntN(40), Within: 10*time.Second + upTo(d, longestTask-10*time.Second),
 		Priority: spec.Priorities()[d.IntN(3)],
 	}
@@ -126,7 +126,7 @@ func (c *client) refused(err error) bool {
 		return false
 	case f.Code == fault.Internal, f.Code == fault.InvalidRequest, f.Code == fault.IdempotencyMismatch:
 		c.w.fail("%s is refused: %v", c.name, err)
-	case f.Code == fault.AdmissionReject, f.Code == fault.QueueFull, f.Code == fault.PoolUnavailable:
+	case f.Code == fault.AdmissionReject, f.Code == fault.Throttled, f.Code == fault.QueueFull, f.Code == fault.PoolUnavailable:
 		if c.draw.IntN(4) > 0 {
 			return false
 		}

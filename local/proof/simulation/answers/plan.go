@@ -2,9 +2,11 @@ package answers
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -82,6 +84,36 @@ func (w *world) draw() {
 	if r.IntN(3) == 0 {
 		w.limits[budget.ProjectScope("project-0")] = limits{budget.Limit{CostNano: new(int64(r.IntN(1_000_000))), Turns: new(int64(r.IntN(10)))}}
 	}
+	w.drawGrants()
+}
+
+// drawGrants draws the limits of keys.
+func (w *world) drawGrants() {
+	r := w.roll("keys")
+	w.grants = map[string]access.Grant{}
+	for i := range 2 {
+		var g access.Grant
+		if r.IntN(2) == 0 {
+			g.Budget = &budget.Allowance{CostNano: int64(1 + r.IntN(1_000_000)), Period: budget.Total}
+		}
+		if r.IntN(3) == 0 {
+			g.RequestsPerMinute = int64(1 + r.IntN(20))
+		}
+		w.grants[fmt.Sprintf("project-%d", i)] = g
+	}
+}
+
+// keyLimit returns the limit of the account of a key, if the scope is of one.
+func (w *world) keyLimit(scope string) (l budget.Limit, ok bool) {
+	if name, ok := budget.RateOf(scope); ok {
+		most := w.grants[strings.TrimPrefix(name, "key-")].RequestsPerMinute
+		return budget.Limit{Turns: &most}, true
+	}
+	name, ok := budget.KeyOf(scope)
+	if of := w.grants[strings.TrimPrefix(name, "key-")].Budget; ok && of != nil {
+		l = of.Limit()
+	}
+	return l, ok
 }
 
 // newReplica adds an inference server.

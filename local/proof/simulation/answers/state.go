@@ -84,6 +84,9 @@ func (w *world) checkAccounts(ctx context.Context, runs []run.Run) {
 		if _, ok := budget.SessionOf(scope); ok {
 			limit = budget.Standard().Session.Values()
 		}
+		if l, ok := w.keyLimit(scope); ok {
+			limit = l.Values()
+		}
 		total := a.Held.Plus(a.Spent).Values()
 		for i, most := range limit {
 			if most != nil && total[i] > *most && budget.Parts()[i] != budget.Time {

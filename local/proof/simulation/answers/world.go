@@ -13,6 +13,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -56,6 +57,8 @@ type world struct {
 	outputs  *fake.Outputs
 	hosts    []*host
 	limits   map[string]limits
+	// grants are the limits of the keys of clients, by project.
+	grants map[string]access.Grant
 	// holders are the runs with a slot of the pool at the last check.
 	holders []run.Run
 	clients sync.WaitGroup
@@ -200,6 +203,13 @@ func (w *world) result() Outcome {
 }
 
 func (w *world) deployed() bool { return w.seed%2 == 0 }
+
+// keyed returns the identity of a client with a token in a project.
+func (w *world) keyed(project string) port.Identity {
+	who := identity(project)
+	who.Key, who.Grant = "key-"+project, w.grants[project]
+	return who
+}
 
 // identity returns the identity of a client in a project.
 func identity(project string) port.Identity {

@@ -938,7 +938,8 @@ func (s Inference) DeleteSession(ctx context.Context, sessionID string, options 
 // Budget calls GET /v1/budgets/{scope}: get a budget.
 //
 // Returns the limits of the tenant, a project or a session, what tasks hold and have spent of
-// them, and what remains.
+// them, and what remains. key is the budget of the caller's token in the current day, week or
+// month, of which scope is the name.
 func (s Inference) Budget(ctx context.Context, scope string, options ...Option) (*api.Budget, error) {
 	return sendJSON[api.Budget](ctx, s.t, call{method: "GET", path: pathOf("/v1/budgets/{scope}", scope)}, options)
 }

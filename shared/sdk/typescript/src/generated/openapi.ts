@@ -4096,7 +4096,7 @@ export interface components {
         JobId: string;
         PoolId: string;
         SessionId: string;
-        /** @description `tenant`, `project:ID` or `session:ID`. */
+        /** @description `tenant`, `project:ID`, `session:ID`, or `key` for the budget of the caller's own token, which cannot be set here. */
         BudgetScope: string;
         /** @description The id of a response. */
         ResponseId: string;
@@ -5204,7 +5204,7 @@ export interface operations {
                 "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
             };
             path: {
-                /** @description `tenant`, `project:ID` or `session:ID`. */
+                /** @description `tenant`, `project:ID`, `session:ID`, or `key` for the budget of the caller's own token, which cannot be set here. */
                 scope: components["parameters"]["BudgetScope"];
             };
             cookie?: never;
@@ -5233,7 +5233,7 @@ export interface operations {
                 "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
             };
             path: {
-                /** @description `tenant`, `project:ID` or `session:ID`. */
+                /** @description `tenant`, `project:ID`, `session:ID`, or `key` for the budget of the caller's own token, which cannot be set here. */
                 scope: components["parameters"]["BudgetScope"];
             };
             cookie?: never;

@@ -1421,7 +1421,8 @@ class InferenceCalls(Resource):
         """Get a budget.
 
         Returns the limits of the tenant, a project or a session, what tasks hold and have spent of
-        them, and what remains.
+        them, and what remains. `key` is the budget of the caller's token in the current day, week
+        or month, of which `scope` is the name.
         """
         return self._json("GET", self._path("/v1/budgets/{}", scope), m.Budget, timeout=timeout)
 
@@ -3291,7 +3292,8 @@ class AsyncInferenceCalls(AsyncResource):
         """Get a budget.
 
         Returns the limits of the tenant, a project or a session, what tasks hold and have spent of
-        them, and what remains.
+        them, and what remains. `key` is the budget of the caller's token in the current day, week
+        or month, of which `scope` is the name.
         """
         return await self._json("GET", self._path("/v1/budgets/{}", scope), m.Budget, timeout=timeout)
 
