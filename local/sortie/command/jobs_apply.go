@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +173,9 @@ func (a *app) applyFiles(ctx context.Context, flags applyFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkBelow(flags.files, files, surplus); err != nil {
+		return err
+	}
 	unconfirmed := len(surplus) > 0 && !flags.yes && !flags.dryRun
 	preview := flags.dryRun || unconfirmed
 	if !preview && len(files) > 1 {
@@ -246,6 +251,23 @@ func surplus(ctx context.Context, c *client.Client, flags applyFlags, files []jo
 	return ids, err
 }
 
+// checkBelow notes the jobs of folders below those that are applied, whose files are not read. If
+// --prune would delete one of them, it returns an error.
+func (a *app) checkBelow(names []string, files []jobfile.File, surplus []string) error {
+	below := jobfile.Below(a.ReadUpTo, names)
+	for _, f := range files {
+		delete(below, f.Definition.ID)
+	}
+	for _, id := range slices.Sorted(maps.Keys(below)) {
+		if name := display.Clean(below[id]); slices.Contains(surplus, id) {
+			return cli.Wrong("--prune: job %s would be deleted, but %s has it; apply the folder %s too, because folders in folders are not read", id, name, filepath.Dir(name))
+		} else if len(files) > 0 {
+			a.Note("%s: job %s is left out, because folders in folders are not read", name, id)
+		}
+	}
+	return nil
+}
+
 // apply stores the jobs, or previews that. It returns the results before the first error.
 func apply(ctx context.Context, c *client.Client, files []jobfile.File, owner string, dryRun bool) (results []applied, err error) {
 	for _, f := range files {
@@ -287,7 +309,7 @@ func applyFile(ctx context.Context, c *client.Client, f jobfile.File, owner stri
 		return result, err
 	}
 	if result.Result == "changed" && !owns(owner, before.Labels) {
-		return result, cli.Wrong("%s: the stored job %s has not the label of --owner %s; give the job another id, or set its label first", display.Clean(f.Name), id, owner)
+		return result, cli.Wrong("%s: the stored job %s does not have the label of --owner %s; give the job another id, or set its label first", display.Clean(f.Name), id, owner)
 	}
 	changes, err := job.Diff(before.Definition, f.Definition)
 	if err != nil {

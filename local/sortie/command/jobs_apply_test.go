@@ -251,7 +251,7 @@ func TestOwnersKeepTheirJobs(t *testing.T) {
 		{reports, "repo=reports", 0, "", "daily weekly"},
 		{billing, "repo=billing", 0, "", "daily invoices weekly"},
 		{billing, "repo=reports", 2, `has the label repo="billing", want labels: {repo: reports}`, "daily invoices weekly"},
-		{stolen, "repo=billing", 2, "the stored job daily has not the label", "daily invoices weekly"},
+		{stolen, "repo=billing", 2, "the stored job daily does not have the label", "daily invoices weekly"},
 		{less, "repo", 2, "malformed label", "daily invoices weekly"},
 		{less, "repo=a b", 2, "malformed label", "daily invoices weekly"},
 		{less, "repo=reports", 0, "", "daily invoices"},
@@ -277,5 +277,37 @@ func TestOwnersKeepTheirJobs(t *testing.T) {
 	}
 	if all := sortie(t, env, "", "jobs", "export", "-l", "repo=billing"); !strings.HasPrefix(all.stdout, "id: invoices\n") || strings.Contains(all.stdout, "---") {
 		t.Errorf("got %q, want the file of invoices", all.stdout)
+	}
+}
+
+// TestFoldersInFoldersAreNotPruned checks that jobs of files that are not read stay.
+func TestFoldersInFoldersAreNotPruned(t *testing.T) {
+	t.Parallel()
+	env, folder := jobServer(t), t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "id: above\nimage: x\n", "team/b.yml": "id: below\nimage: x\n", "team/values.yaml": "replicas: 3\n", ".git/c.yaml": "id: hidden\nimage: x\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := sortie(t, env, "", "jobs", "apply", "-f", folder)
+	if want := "job below is left out"; got.code != 0 || strings.Count(got.stderr, "left out") != 1 || !strings.Contains(got.stderr, want) {
+		t.Errorf("got %+v, want a note with %q alone", got, want)
+	}
+	team := filepath.Join(folder, "team", "b.yml")
+	if got := sortie(t, env, "", "jobs", "apply", "-f", team); got.code != 0 {
+		t.Fatal(got)
+	}
+	got = sortie(t, env, "", "jobs", "apply", "-f", folder, "--prune", "*", "--yes")
+	if want := "--prune: job below would be deleted, but " + team + " has it"; got.code != 2 || !strings.Contains(got.stderr, want) {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+	got = sortie(t, env, "", "jobs", "apply", "-f", folder, "-f", team, "--prune", "*", "--yes")
+	if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "unchanged below") {
+		t.Errorf("got %+v, want both jobs and no note", got)
 	}
 }

@@ -117,7 +117,7 @@ func filesIn(name string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		if kind := filepath.Ext(e.Name()); slices.Contains(Extensions, strings.TrimPrefix(kind, ".")) && !e.IsDir() && !strings.HasSuffix(e.Name(), SchemaName) {
+		if isJobFile(e.Name()) && !e.IsDir() {
 			files = append(files, filepath.Join(name, e.Name()))
 		}
 	}
