@@ -72,6 +72,8 @@ type Job struct {
 	DefinitionVersion int64 `json:"definitionVersion,omitempty"`
 	// BatchID is the batch that the client assigned to the run.
 	BatchID string `json:"batchId,omitempty"`
+	// ParentRunID is the run whose child the run is; empty for no child.
+	ParentRunID string `json:"parentRunId,omitempty"`
 	// Labels are the labels of the run after the event.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Attempt is 0 before the first attempt.

@@ -9,6 +9,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/label"
 )
 
+// NoParent is the ParentRunID of a Filter that leaves out the events of children.
+const NoParent = "none"
+
 // MaxTypes is the largest number of patterns in a filter.
 const MaxTypes = 50
 
@@ -25,13 +28,15 @@ type Filter struct {
 	// TaskID is the task id or the run id of a run. BatchID is the batch of the run.
 	TaskID  string `json:"taskId,omitempty"`
 	BatchID string `json:"batchId,omitempty"`
+	// ParentRunID selects events of the children of a run, or with NoParent those of no child.
+	ParentRunID string `json:"parentRunId,omitempty"`
 	// Label selects events of runs whose labels after the event meet its requirements.
 	Label label.Query `json:"label,omitzero"`
 }
 
 // All reports whether the filter selects all events.
 func (f Filter) All() bool {
-	return len(f.Types) == 0 && f.ProjectID == "" && f.JobID == "" && f.TaskID == "" && f.BatchID == "" && f.Label.IsZero()
+	return len(f.Types) == 0 && f.ProjectID == "" && f.JobID == "" && f.TaskID == "" && f.BatchID == "" && f.ParentRunID == "" && f.Label.IsZero()
 }
 
 // Check returns an error if a pattern in Types matches no event type.
@@ -49,7 +54,7 @@ func (f Filter) Check() error {
 
 // Matches reports whether the filter selects an event.
 func (f Filter) Matches(e Envelope) bool {
-	return f.matchesType(e.EventType) && equal(f.ProjectID, e.ProjectID) && f.matchesJob(e) && f.matchesRun(e)
+	return f.matchesType(e.EventType) && equal(f.ProjectID, e.ProjectID) && f.matchesJob(e) && f.matchesRun(e) && f.matchesParent(e)
 }
 
 func (f Filter) matchesType(t eventtype.Type) bool {
@@ -73,6 +78,16 @@ func (f Filter) matchesRun(e Envelope) bool {
 		return true
 	}
 	return e.Job != nil && (equal(f.TaskID, e.Job.ID) || f.TaskID == e.Job.RunID) && equal(f.BatchID, e.Job.BatchID) && f.Label.Matches(e.Job.Labels)
+}
+
+func (f Filter) matchesParent(e Envelope) bool {
+	switch f.ParentRunID {
+	case "":
+		return true
+	case NoParent:
+		return e.Job == nil || e.Job.ParentRunID == ""
+	}
+	return e.Job != nil && e.Job.ParentRunID == f.ParentRunID
 }
 
 // equal reports whether value is the wanted one. An empty want accepts every value.

@@ -21,6 +21,15 @@ func TestFilterSelects(t *testing.T) {
 	changed := events.Envelope{EventType: eventtype.PolicyUpdated, Policy: &events.Policy{Resource: "job", ID: "nightly"}}
 	pool := events.Envelope{EventType: eventtype.PolicyUpdated, Policy: &events.Policy{Resource: "pool", ID: "nightly"}}
 	all := []events.Envelope{run, fired, changed, pool}
+	child := run
+	child.Job = &events.Job{ID: "job_2", RunID: "nightly:20260301T080000Z.0", ParentRunID: run.Job.RunID}
+	for parent, want := range map[string][]bool{"": {true, true, true}, run.Job.RunID: {false, true, false}, "other": {false, false, false}, events.NoParent: {true, false, true}} {
+		for i, e := range []events.Envelope{run, child, fired} {
+			if got := (events.Filter{ParentRunID: parent}).Matches(e); got != want[i] {
+				t.Errorf("parent %q: got event %d selected: %v, want %v", parent, i, got, want[i])
+			}
+		}
+	}
 	for name, row := range map[string]struct {
 		filter events.Filter
 		want   []bool

@@ -55,7 +55,7 @@ func (e Envelope) small() bool {
 		}
 	}
 	if j := e.Job; j != nil {
-		texts += len(j.ID) + len(j.RunID) + len(j.DefinitionID) + len(j.BatchID) + len(j.LeaseID) + len(j.TaskRunnerID) + len(j.PayloadDigest) + len(j.Message) +
+		texts += len(j.ID) + len(j.RunID) + len(j.DefinitionID) + len(j.BatchID) + len(j.ParentRunID) + len(j.LeaseID) + len(j.TaskRunnerID) + len(j.PayloadDigest) + len(j.Message) +
 			len(j.Type) + len(j.Status) + len(j.State) + len(j.From) + len(j.Reason)
 		for key, value := range j.Labels {
 			texts += len(key) + len(value) + 1

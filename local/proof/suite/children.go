@@ -56,6 +56,7 @@ func matrixRun(c *Case) {
 	path := c.job("matrix", script(`echo "[\"$SORTIE_ITEM_INDEX $SORTIE_MATRIX_region {{matrix.year}}\"]" >"$SORTIE_OUTPUT"`).
 		with("output", document{"path": "out.json"}).with("maxParallel", 2).
 		with("matrix", document{"year": []int{2024, 2025}, "region": []string{"eu", "us"}}))
+	after := newestCursor(c.Client)
 	parent := c.endOf(path, nil)
 	if n := parent.Children; parent.State != "Completed" || n == nil || n.Total != 4 || n.Succeeded != 4 || n.MaxParallel != 2 {
 		c.T.Fatalf("got %s with %+v, want 4 children that succeeded", parent.State, n)
@@ -69,6 +70,16 @@ func matrixRun(c *Case) {
 	child := c.task(results[2].RunID)
 	if by := child.TriggeredBy; child.Child == nil || child.Child.Parent != parent.RunID || child.Child.Index != 2 || child.Trigger != "fan_out" || by == nil || by.RunID != parent.RunID {
 		c.T.Errorf("got child %+v by %+v, want child 2 of %s", child.Child, by, parent.RunID)
+	}
+	c.publishedUntilEnd(after, url.Values{"parentRunId": {"none"}, "jobId": {jobID(path)}}, parent.TaskID)
+	of := c.publishedUntilEnd(after, url.Values{"parentRunId": {parent.RunID}, "types": {"job.completed"}}, child.TaskID)
+	if len(of) != 4 || of[0].Job.ParentRunID != parent.RunID {
+		c.T.Errorf("got %d ends of children, want 4 with their parent", len(of))
+	}
+	for _, e := range eventsAfter(c.Client, after, 1000, url.Values{"parentRunId": {"none"}, "jobId": {jobID(path)}}) {
+		if e.Job != nil && e.Job.RunID != parent.RunID {
+			c.T.Errorf("got an event of %s, want none of children", e.Job.RunID)
+		}
 	}
 	messages := c.messages(parent.TaskID, "job.children_progressed")
 	if len(messages) == 0 || messages[len(messages)-1] != "4 of 4 succeeded" {

@@ -200,13 +200,15 @@ func eventsByFilter(c *Case) {
 		{"job", url.Values{"taskId": {task}, "jobId": {"none"}}, nil},
 		{"label", url.Values{"taskId": {task}, "label": {"team=data"}}, nil},
 		{"no label", url.Values{"taskId": {task}, "label": {"!team"}}, eventIDs(all)},
+		{"no child", url.Values{"taskId": {task}, "parentRunId": {"none"}}, eventIDs(all)},
+		{"child", url.Values{"taskId": {task}, "parentRunId": {task}}, nil},
 		{"another batch", url.Values{"taskId": {task}, "batchId": {c.Batch("none")}}, nil},
 	} {
 		if got := eventIDs(eventsAfter(c.Client, after, 1000, row.filter)); !slices.Equal(got, row.want) || row.name == "wildcard" && len(got) != 1 {
 			c.T.Errorf("%s: got %v, want %v", row.name, got, row.want)
 		}
 	}
-	for query, field := range map[string]string{"types=job.none": "types", "limit=0": "limit", "limit=1001": "limit", "taskId=": "taskId", "label=": "label", "label=a+in+(": "label", "since=1": "since"} {
+	for query, field := range map[string]string{"types=job.none": "types", "limit=0": "limit", "limit=1001": "limit", "taskId=": "taskId", "parentRunId=": "parentRunId", "label=": "label", "label=a+in+(": "label", "since=1": "since"} {
 		c.wantProblem(http.StatusBadRequest, field, http.MethodGet, "/v1/events?"+query, "")
 	}
 }

@@ -40,7 +40,9 @@ progress of the same replay.`,
 		if (in.Target.WebhookID != "") == in.Target.Bus {
 			return cli.Wrong("want --webhook or --bus")
 		}
-		in.Filter = contract.EventFilter{Types: f.types, ProjectID: f.filter.ProjectID, JobID: f.filter.JobID, TaskID: f.filter.TaskID}
+		in.Filter = contract.EventFilter{
+			Types: f.types, ProjectID: f.filter.ProjectID, JobID: f.filter.JobID, TaskID: f.filter.TaskID, ParentRunID: f.filter.ParentRunID, Label: f.label,
+		}
 		if in.Limit = &limit; key == "" {
 			key = uuid.NewString()
 		}

@@ -43,6 +43,7 @@ func (f *eventFlags) addFilter(c *cobra.Command) {
 	flags.StringSliceVar(&f.types, "type", nil, "only these types, such as job.failed or schedule.*")
 	runFlag(c, &f.filter.TaskID)
 	eventLabelFlag(flags, &f.label)
+	parentFlag(flags, &f.filter.ParentRunID)
 	flags.StringVar(&f.filter.JobID, "job", "", "only events of this stored job")
 	flags.StringVar(&f.filter.ProjectID, "project", "", "only events of this project")
 }

@@ -22,6 +22,11 @@ func eventLabelFlag(flags *pflag.FlagSet, to *string) {
 	flags.StringVarP(to, "selector", "l", "", "only events of runs with these labels, such as team=data")
 }
 
+// parentFlag adds the flag that selects the events of the children of a run.
+func parentFlag(flags *pflag.FlagSet, to *string) {
+	flags.StringVar(to, "parent", "", "only events of children of this run, or none: no events of children")
+}
+
 // labelFlag adds the flag of the labels of a new run.
 func labelFlag(flags *pflag.FlagSet, to *[]string, help string) {
 	flags.StringArrayVar(to, "label", nil, help+", KEY=VALUE (repeatable)")

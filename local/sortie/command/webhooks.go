@@ -51,6 +51,7 @@ secret that signs the deliveries; it is not shown again.`,
 	runFlag(c, &in.TaskID)
 	flags.StringVar(&in.JobID, "job", "", "only events of this stored job")
 	eventLabelFlag(flags, &in.Label)
+	parentFlag(flags, &in.ParentRunID)
 	flags.StringVar(&in.BatchID, "batch", "", "only events of runs of this batch")
 	flags.StringVar(&in.ProjectID, "project", "", "only events of this project")
 	flags.StringVar(&in.Description, "description", "", "a text for people")

@@ -79,7 +79,7 @@ func (s *Webhooks) check(in WebhookSettings) error {
 		return fault.Invalid("label", "label: malformed selector: %v", err)
 	}
 	for field, value := range map[string]string{
-		"projectId": in.Filter.ProjectID, "jobId": in.Filter.JobID, "taskId": in.Filter.TaskID, "batchId": in.Filter.BatchID,
+		"projectId": in.Filter.ProjectID, "jobId": in.Filter.JobID, "taskId": in.Filter.TaskID, "batchId": in.Filter.BatchID, "parentRunId": in.Filter.ParentRunID,
 	} {
 		if utf8.RuneCountInString(value) > limit.FileName || !limit.Printable(value) {
 			return fault.Invalid(field, "malformed %s, want at most %d printable characters", field, limit.FileName)

@@ -57,6 +57,7 @@ type routing struct {
 		RunID        string            `json:"runId"`
 		DefinitionID string            `json:"definitionId"`
 		BatchID      string            `json:"batchId"`
+		ParentRunID  string            `json:"parentRunId"`
 		Labels       map[string]string `json:"labels"`
 	} `json:"job"`
 	Schedule *struct {
@@ -73,7 +74,7 @@ func (r routing) labels() events.Envelope {
 	l := events.Envelope{EventType: r.EventType, ProjectID: r.ProjectID}
 	switch {
 	case r.Job != nil:
-		l.Job = &events.Job{ID: r.Job.ID, RunID: r.Job.RunID, DefinitionID: r.Job.DefinitionID, BatchID: r.Job.BatchID, Labels: r.Job.Labels}
+		l.Job = &events.Job{ID: r.Job.ID, RunID: r.Job.RunID, DefinitionID: r.Job.DefinitionID, BatchID: r.Job.BatchID, ParentRunID: r.Job.ParentRunID, Labels: r.Job.Labels}
 	case r.Schedule != nil:
 		l.Schedule = &events.Schedule{DefinitionID: r.Schedule.DefinitionID}
 	case r.Policy != nil:

@@ -158,6 +158,9 @@ func eventJob(r run.Run, e run.Event) *events.Job {
 			job.TaskRunnerID = "tr_" + runner
 		}
 	}
+	if r.Child != nil {
+		job.ParentRunID = r.Child.Parent
+	}
 	if by := r.TriggeredBy(); by.RunID != "" {
 		job.TriggeredBy = &events.JobRun{JobID: by.JobID, RunID: by.RunID}
 	}

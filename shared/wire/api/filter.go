@@ -21,12 +21,12 @@ const (
 
 // filterIDs maps the other query parameters of an event filter to its fields.
 func filterIDs(f *events.Filter) map[string]*string {
-	return map[string]*string{"projectId": &f.ProjectID, "jobId": &f.JobID, "taskId": &f.TaskID, "batchId": &f.BatchID}
+	return map[string]*string{"projectId": &f.ProjectID, "jobId": &f.JobID, "taskId": &f.TaskID, "batchId": &f.BatchID, "parentRunId": &f.ParentRunID}
 }
 
 // FilterParameters lists the query parameters of an event filter.
 func FilterParameters() []string {
-	return []string{parameterTypes, "projectId", "jobId", "taskId", "batchId", parameterLabel}
+	return []string{parameterTypes, "projectId", "jobId", "taskId", "batchId", "parentRunId", parameterLabel}
 }
 
 // QueryFilter parses the event filter in a query. The fault is InvalidRequest with the
@@ -49,7 +49,7 @@ func QueryFilter(query url.Values) (f events.Filter, err error) {
 // BodyFilter converts the event filter in a request body. The fault is InvalidRequest with the
 // field.
 func BodyFilter(body contract.EventFilter) (events.Filter, error) {
-	f := events.Filter{Types: body.Types, ProjectID: body.ProjectID, JobID: body.JobID, TaskID: body.TaskID, BatchID: body.BatchID, Label: label.QueryOf(body.Label)}
+	f := events.Filter{Types: body.Types, ProjectID: body.ProjectID, JobID: body.JobID, TaskID: body.TaskID, BatchID: body.BatchID, ParentRunID: body.ParentRunID, Label: label.QueryOf(body.Label)}
 	return f, checkFilter(f)
 }
 

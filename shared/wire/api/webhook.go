@@ -16,7 +16,7 @@ import (
 func WebhookSettings(in contract.WebhookSettings) delivery.WebhookSettings {
 	return delivery.WebhookSettings{
 		URL:         in.URL,
-		Filter:      events.Filter{Types: in.EventTypes, ProjectID: in.ProjectID, JobID: in.JobID, TaskID: in.TaskID, BatchID: in.BatchID, Label: label.QueryOf(in.Label)},
+		Filter:      events.Filter{Types: in.EventTypes, ProjectID: in.ProjectID, JobID: in.JobID, TaskID: in.TaskID, BatchID: in.BatchID, ParentRunID: in.ParentRunID, Label: label.QueryOf(in.Label)},
 		Description: in.Description, Paused: in.Paused, Ordered: in.Ordered, RateLimit: in.RateLimit,
 	}
 }
@@ -24,7 +24,7 @@ func WebhookSettings(in contract.WebhookSettings) delivery.WebhookSettings {
 func webhookSettings(in delivery.WebhookSettings) contract.WebhookSettings {
 	f := in.Filter
 	return contract.WebhookSettings{
-		URL: in.URL, EventTypes: f.Types, ProjectID: f.ProjectID, JobID: f.JobID, TaskID: f.TaskID, BatchID: f.BatchID, Label: f.Label.String(),
+		URL: in.URL, EventTypes: f.Types, ProjectID: f.ProjectID, JobID: f.JobID, TaskID: f.TaskID, BatchID: f.BatchID, ParentRunID: f.ParentRunID, Label: f.Label.String(),
 		Description: in.Description, Paused: in.Paused, Ordered: in.Ordered, RateLimit: in.RateLimit,
 	}
 }

@@ -16,12 +16,13 @@ type EventPage struct {
 
 // EventFilter is the body of POST /v1/events/tickets. An absent field matches all events.
 type EventFilter struct {
-	Types     []string `json:"types,omitempty"`
-	ProjectID string   `json:"projectId,omitempty"`
-	JobID     string   `json:"jobId,omitempty"`
-	TaskID    string   `json:"taskId,omitempty"`
-	BatchID   string   `json:"batchId,omitempty"`
-	Label     string   `json:"label,omitempty"`
+	Types       []string `json:"types,omitempty"`
+	ProjectID   string   `json:"projectId,omitempty"`
+	JobID       string   `json:"jobId,omitempty"`
+	TaskID      string   `json:"taskId,omitempty"`
+	BatchID     string   `json:"batchId,omitempty"`
+	ParentRunID string   `json:"parentRunId,omitempty"`
+	Label       string   `json:"label,omitempty"`
 }
 
 // Ticket is the response of POST /v1/events/tickets.

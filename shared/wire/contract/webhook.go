@@ -13,6 +13,7 @@ type WebhookSettings struct {
 	JobID       string   `json:"jobId,omitempty"`
 	TaskID      string   `json:"taskId,omitempty"`
 	BatchID     string   `json:"batchId,omitempty"`
+	ParentRunID string   `json:"parentRunId,omitempty"`
 	Label       string   `json:"label,omitempty"`
 	Description string   `json:"description,omitempty"`
 	Paused      bool     `json:"paused"`

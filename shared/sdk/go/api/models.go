@@ -14,6 +14,8 @@ type EventFilter struct {
 	// The task id or run id of a run.
 	TaskID  string `json:"taskId,omitzero"`
 	BatchID string `json:"batchId,omitzero"`
+	// Events of the children of the run with this run id, or none: no events of children.
+	ParentRunID string `json:"parentRunId,omitzero"`
 	// Events of the runs whose labels after the event meet these requirements: team=data,env!=dev.
 	Label string `json:"label,omitzero"`
 }
@@ -3894,6 +3896,8 @@ type WebhookSettings struct {
 	TaskID string `json:"taskId,omitzero"`
 	// Only events of runs of this batch.
 	BatchID string `json:"batchId,omitzero"`
+	// Only events of children of the run with this run id, or none: no events of children.
+	ParentRunID string `json:"parentRunId,omitzero"`
 	// Only events of runs whose labels after the event meet these requirements:
 	// team=data,env!=dev.
 	Label       string `json:"label,omitzero"`
@@ -3922,6 +3926,8 @@ type Webhook struct {
 	TaskID string `json:"taskId,omitzero"`
 	// Only events of runs of this batch.
 	BatchID string `json:"batchId,omitzero"`
+	// Only events of children of the run with this run id, or none: no events of children.
+	ParentRunID string `json:"parentRunId,omitzero"`
 	// Only events of runs whose labels after the event meet these requirements:
 	// team=data,env!=dev.
 	Label       string `json:"label,omitzero"`
@@ -3967,6 +3973,8 @@ type WebhookDetail struct {
 	TaskID string `json:"taskId,omitzero"`
 	// Only events of runs of this batch.
 	BatchID string `json:"batchId,omitzero"`
+	// Only events of children of the run with this run id, or none: no events of children.
+	ParentRunID string `json:"parentRunId,omitzero"`
 	// Only events of runs whose labels after the event meet these requirements:
 	// team=data,env!=dev.
 	Label       string `json:"label,omitzero"`

@@ -1492,6 +1492,8 @@ type EventsListQuery struct {
 	TaskID string
 	// Events of the runs of this batch.
 	BatchID string
+	// Events of the children of the run with this run id, or none: no events of children.
+	ParentRunID string
 	// Events of the runs whose labels after the event meet these requirements, as for lists of
 	// runs: team=data,env!=dev.
 	Label string
@@ -1506,6 +1508,7 @@ func (q EventsListQuery) values() url.Values {
 	setText(v, "jobId", q.JobID)
 	setText(v, "taskId", q.TaskID)
 	setText(v, "batchId", q.BatchID)
+	setText(v, "parentRunId", q.ParentRunID)
 	setText(v, "label", q.Label)
 	return v
 }

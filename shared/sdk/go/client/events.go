@@ -18,6 +18,8 @@ type EventStreamQuery struct {
 	// Types are types of events, or patterns such as job.*.
 	Types                             []string
 	ProjectID, JobID, TaskID, BatchID string
+	// ParentRunID selects the events of the children of a run; "none" leaves out those of children.
+	ParentRunID string
 	// Label selects by the labels of runs, such as team=data,env!=dev.
 	Label string
 	// OnGap is called if events behind the cursor were deleted. The stream continues with the
@@ -33,6 +35,7 @@ func (q EventStreamQuery) values() url.Values {
 	setText(v, "jobId", q.JobID)
 	setText(v, "taskId", q.TaskID)
 	setText(v, "batchId", q.BatchID)
+	setText(v, "parentRunId", q.ParentRunID)
 	setText(v, "label", q.Label)
 	if q.OnGap == nil {
 		v.Set("gap", "fail")

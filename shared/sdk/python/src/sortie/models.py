@@ -518,7 +518,13 @@ class EventFilter(Object):
     An absent field selects all.
     """
 
-    _names = {"project_id": "projectId", "job_id": "jobId", "task_id": "taskId", "batch_id": "batchId"}
+    _names = {
+        "project_id": "projectId",
+        "job_id": "jobId",
+        "task_id": "taskId",
+        "batch_id": "batchId",
+        "parent_run_id": "parentRunId",
+    }
 
     types: list[EventTypePattern] | None = None
     project_id: str | None = None
@@ -527,6 +533,8 @@ class EventFilter(Object):
     #: The task id or run id of a run.
     task_id: str | None = None
     batch_id: str | None = None
+    #: Events of the children of the run with this run id, or `none`: no events of children.
+    parent_run_id: str | None = None
     #: Events of the runs whose labels after the event meet these requirements:
     #: `team=data,env!=dev`.
     label: str | None = None
@@ -5352,6 +5360,7 @@ class WebhookSettings(Object):
         "job_id": "jobId",
         "task_id": "taskId",
         "batch_id": "batchId",
+        "parent_run_id": "parentRunId",
         "rate_limit": "rateLimit",
     }
 
@@ -5368,6 +5377,8 @@ class WebhookSettings(Object):
     task_id: str | None = None
     #: Only events of runs of this batch.
     batch_id: str | None = None
+    #: Only events of children of the run with this run id, or `none`: no events of children.
+    parent_run_id: str | None = None
     #: Only events of runs whose labels after the event meet these requirements:
     #: `team=data,env!=dev`.
     label: str | None = None
@@ -5391,6 +5402,7 @@ class Webhook(Object):
         "job_id": "jobId",
         "task_id": "taskId",
         "batch_id": "batchId",
+        "parent_run_id": "parentRunId",
         "rate_limit": "rateLimit",
         "of_task": "ofTask",
         "disabled_at": "disabledAt",
@@ -5428,6 +5440,8 @@ class Webhook(Object):
     task_id: str | None = None
     #: Only events of runs of this batch.
     batch_id: str | None = None
+    #: Only events of children of the run with this run id, or `none`: no events of children.
+    parent_run_id: str | None = None
     #: Only events of runs whose labels after the event meet these requirements:
     #: `team=data,env!=dev`.
     label: str | None = None
@@ -5454,6 +5468,7 @@ class WebhookDetail(Object):
         "job_id": "jobId",
         "task_id": "taskId",
         "batch_id": "batchId",
+        "parent_run_id": "parentRunId",
         "rate_limit": "rateLimit",
         "of_task": "ofTask",
         "disabled_at": "disabledAt",
@@ -5494,6 +5509,8 @@ class WebhookDetail(Object):
     task_id: str | None = None
     #: Only events of runs of this batch.
     batch_id: str | None = None
+    #: Only events of children of the run with this run id, or `none`: no events of children.
+    parent_run_id: str | None = None
     #: Only events of runs whose labels after the event meet these requirements:
     #: `team=data,env!=dev`.
     label: str | None = None

@@ -40,6 +40,8 @@ pub struct EventQuery {
     pub task_id: Option<String>,
     /// Events of the runs of this batch.
     pub batch_id: Option<String>,
+    /// Events of the children of the run with this run id, or `none`: no events of children.
+    pub parent_run_id: Option<String>,
     /// Events of runs whose labels this selector selects, such as `team=data,env!=dev`.
     pub label: Option<String>,
     /// The number of events on a page of a list.
@@ -61,6 +63,7 @@ impl EventQuery {
             .query("jobId", self.job_id.as_deref())
             .query("taskId", self.task_id.as_deref())
             .query("batchId", self.batch_id.as_deref())
+            .query("parentRunId", self.parent_run_id.as_deref())
             .query("label", self.label.as_deref())
     }
 }

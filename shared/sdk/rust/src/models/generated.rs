@@ -390,6 +390,9 @@ pub struct EventFilter {
     /// `team=data,env!=dev`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Events of the children of the run with this run id, or `none`: no events of children.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_run_id: Option<String>,
     /// The member `projectId`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,

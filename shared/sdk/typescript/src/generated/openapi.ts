@@ -15,6 +15,8 @@ export interface components {
             /** @description The task id or run id of a run. */
             taskId?: string;
             batchId?: string;
+            /** @description Events of the children of the run with this run id, or `none`: no events of children. */
+            parentRunId?: string;
             /** @description Events of the runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
             label?: string;
         };
@@ -3304,6 +3306,8 @@ export interface components {
             taskId?: string;
             /** @description Only events of runs of this batch. */
             batchId?: string;
+            /** @description Only events of children of the run with this run id, or `none`: no events of children. */
+            parentRunId?: string;
             /** @description Only events of runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
             label?: string;
             description?: string;
@@ -3338,6 +3342,8 @@ export interface components {
             taskId?: string;
             /** @description Only events of runs of this batch. */
             batchId?: string;
+            /** @description Only events of children of the run with this run id, or `none`: no events of children. */
+            parentRunId?: string;
             /** @description Only events of runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
             label?: string;
             description?: string;
@@ -3391,6 +3397,8 @@ export interface components {
             taskId?: string;
             /** @description Only events of runs of this batch. */
             batchId?: string;
+            /** @description Only events of children of the run with this run id, or `none`: no events of children. */
+            parentRunId?: string;
             /** @description Only events of runs whose labels after the event meet these requirements: `team=data,env!=dev`. */
             label?: string;
             description?: string;
@@ -3963,6 +3971,8 @@ export interface components {
             definitionVersion?: number;
             /** @description The batch that the client gave the run. */
             batchId?: string;
+            /** @description The run whose child the run is. */
+            parentRunId?: string;
             /** @description The labels of the run after the event. */
             labels?: {
                 [key: string]: string;
@@ -4070,6 +4080,8 @@ export interface components {
         EventTask: string;
         /** @description Events of the runs of this batch. */
         EventBatch: string;
+        /** @description Events of the children of the run with this run id, or `none`: no events of children. */
+        EventParent: string;
         /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
         EventLabel: string;
         /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
@@ -6735,6 +6747,8 @@ export interface operations {
                 taskId?: components["parameters"]["EventTask"];
                 /** @description Events of the runs of this batch. */
                 batchId?: components["parameters"]["EventBatch"];
+                /** @description Events of the children of the run with this run id, or `none`: no events of children. */
+                parentRunId?: components["parameters"]["EventParent"];
                 /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
                 label?: components["parameters"]["EventLabel"];
             };
@@ -6852,6 +6866,8 @@ export interface operations {
                 taskId?: components["parameters"]["EventTask"];
                 /** @description Events of the runs of this batch. */
                 batchId?: components["parameters"]["EventBatch"];
+                /** @description Events of the children of the run with this run id, or `none`: no events of children. */
+                parentRunId?: components["parameters"]["EventParent"];
                 /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
                 label?: components["parameters"]["EventLabel"];
             };
@@ -6897,6 +6913,8 @@ export interface operations {
                 taskId?: components["parameters"]["EventTask"];
                 /** @description Events of the runs of this batch. */
                 batchId?: components["parameters"]["EventBatch"];
+                /** @description Events of the children of the run with this run id, or `none`: no events of children. */
+                parentRunId?: components["parameters"]["EventParent"];
                 /** @description Events of the runs whose labels after the event meet these requirements, as for lists of runs: `team=data,env!=dev`. */
                 label?: components["parameters"]["EventLabel"];
             };

@@ -151,6 +151,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        parent_run_id: str | None = None,
         label: str | None = None,
         skip_gaps: bool = False,
         most_outage: float = MOST_OUTAGE,
@@ -167,6 +168,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
             "jobId": job_id,
             "taskId": task_id,
             "batchId": batch_id,
+            "parentRunId": parent_run_id,
             "label": label,
         }
         settings = self._transport.settings
@@ -186,6 +188,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        parent_run_id: str | None = None,
         label: str | None = None,
     ) -> WebSocketAddress:
         """Return the address of the events for a library of WebSockets.
@@ -199,6 +202,7 @@ class AsyncEvents(calls.AsyncEventsCalls):
             "jobId": job_id,
             "taskId": task_id,
             "batchId": batch_id,
+            "parentRunId": parent_run_id,
             "label": label,
         }
         return websocket_of(call_of(self._transport.settings, "GET", "/v1/events/ws", query=query))

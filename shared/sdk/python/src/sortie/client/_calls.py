@@ -757,6 +757,7 @@ class EventsCalls(Resource):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        parent_run_id: str | None = None,
         label: str | None = None,
         timeout: float | None = None,
     ) -> Pages[m.Event, m.EventPage]:
@@ -787,6 +788,7 @@ class EventsCalls(Resource):
                 "jobId": job_id,
                 "taskId": task_id,
                 "batchId": batch_id,
+                "parentRunId": parent_run_id,
                 "label": label,
             },
             timeout=timeout,
@@ -2614,6 +2616,7 @@ class AsyncEventsCalls(AsyncResource):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        parent_run_id: str | None = None,
         label: str | None = None,
         timeout: float | None = None,
     ) -> AsyncPages[m.Event, m.EventPage]:
@@ -2644,6 +2647,7 @@ class AsyncEventsCalls(AsyncResource):
                 "jobId": job_id,
                 "taskId": task_id,
                 "batchId": batch_id,
+                "parentRunId": parent_run_id,
                 "label": label,
             },
             timeout=timeout,

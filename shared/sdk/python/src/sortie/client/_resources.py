@@ -146,6 +146,7 @@ class Events(calls.EventsCalls):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        parent_run_id: str | None = None,
         label: str | None = None,
         skip_gaps: bool = False,
         most_outage: float = MOST_OUTAGE,
@@ -162,6 +163,7 @@ class Events(calls.EventsCalls):
             "jobId": job_id,
             "taskId": task_id,
             "batchId": batch_id,
+            "parentRunId": parent_run_id,
             "label": label,
         }
         settings = self._transport.settings
@@ -181,6 +183,7 @@ class Events(calls.EventsCalls):
         job_id: str | None = None,
         task_id: str | None = None,
         batch_id: str | None = None,
+        parent_run_id: str | None = None,
         label: str | None = None,
     ) -> WebSocketAddress:
         """Return the address of the events for a library of WebSockets.
@@ -194,6 +197,7 @@ class Events(calls.EventsCalls):
             "jobId": job_id,
             "taskId": task_id,
             "batchId": batch_id,
+            "parentRunId": parent_run_id,
             "label": label,
         }
         return websocket_of(call_of(self._transport.settings, "GET", "/v1/events/ws", query=query))
