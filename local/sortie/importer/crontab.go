@@ -15,7 +15,7 @@ import (
 
 var (
 	cronAssignment = regexp.MustCompile(`^(?:"([^"]+)"|'([^']+)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*)$`)
-	cronTime       = regexp.MustCompile(`^(@[A-Za-z_]+|-?[0-9*?~,/-]+(?:\s+[A-Za-z0-9*?~,/#-]+){4})\s+(\S.*)$`)
+	cronTime       = regexp.MustCompile(`^(@every\s+\S+|@[A-Za-z_]+|-?[0-9*?~,/-]+(?:\s+[A-Za-z0-9*?~,/#-]+){4})\s+(\S.*)$`)
 	cronHeading    = regexp.MustCompile(`(?i)\bdom\b.*\bdow\b|^[-=\s.*|+]*$`)
 	singleStep     = regexp.MustCompile(`(?:^|[\s,])\w+/`)
 	userName       = regexp.MustCompile(`^([a-z_][a-z0-9_.-]*\$?)\s+(\S.*)$`)
@@ -66,9 +66,10 @@ func crontab(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	return jobs, nil, nil
 }
 
+// crontabLines returns the lines with commands. The problem names all malformed lines, up to 20.
 func crontabLines(text []byte) (lines []crontabLine, problem *Error) {
 	env := map[string]string{}
-	var comments []string
+	var comments, others []string
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
@@ -89,12 +90,20 @@ func crontabLines(text []byte) (lines []crontabLine, problem *Error) {
 		}
 		found := cronAssignment.FindStringSubmatch(line)
 		if found == nil {
-			return nil, wrong(number, "%q: want five fields of a time or a name such as @daily, and a command", shown(line))
+			if problem == nil {
+				problem = wrong(number, "%q: want five fields of a time or a name such as @daily, and a command", shown(line))
+			} else if others = append(others, strconv.Itoa(number)); len(others) > 20 {
+				break
+			}
+			continue
 		}
 		env = maps.Clone(env) // earlier lines keep theirs
 		env[found[1]+found[2]+found[3]] = unquoted(found[4])
 	}
-	return lines, nil
+	if len(others) > 0 {
+		problem.Problem += "; the same of line " + strings.Join(others, ", ")
+	}
+	return lines, problem
 }
 
 // unquoted removes a pair of quotes around the value of a variable.

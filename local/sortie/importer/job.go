@@ -55,6 +55,11 @@ func (j *Job) settle() *Error {
 		v.Value = literal(v.Value)
 		d.Env[name] = v
 	}
+	if len(d.Schedules) == 1 && strings.HasPrefix(d.Schedules[0], "@every ") { // a list has none
+		if _, err := job.ParseSchedule(d.Schedules[0], ""); err == nil {
+			d.Schedule, d.Schedules, d.TimeZone = d.Schedules[0], nil, ""
+		}
+	}
 	for problems := d.Validate(nil); len(problems) > 0; problems = d.Validate(nil) {
 		p, number := problems[0], 0
 		if _, err := fmt.Sscanf(p.Field, "schedules.%d", &number); err == nil {
