@@ -190,13 +190,13 @@ func (j *Job) after(n *node, ids map[string]string, possible bool) {
 		return
 	}
 	when, condition := run.When(""), n.get("if")
-	switch {
-	case condition == nil || condition.is("success()"):
-	case condition.is("failure()"):
+	switch meaning := status(condition); {
+	case condition == nil || meaning == "success()":
+	case meaning == "failure()":
 		if when = run.WhenFailure; len(names) > 1 {
 			j.lose("%s: the failure of one of these jobs is enough; here all must fail", condition.path)
 		}
-	case condition.is("always()"):
+	case meaning == "always()" || meaning == "!cancelled()":
 		when = run.WhenAlways
 	default:
 		condition.seen = false
@@ -204,6 +204,18 @@ func (j *Job) after(n *node, ids map[string]string, possible bool) {
 	for _, name := range names {
 		j.Definition.After = append(j.Definition.After, job.Dependency{Job: ids[name], When: when})
 	}
+}
+
+// status returns a condition without the braces and spaces of an expression.
+func status(condition *node) string {
+	if condition == nil || condition.kind != kindScalar {
+		return ""
+	}
+	text := strings.TrimSpace(condition.text)
+	if inner, ok := strings.CutPrefix(text, "${{"); ok && strings.HasSuffix(inner, "}}") {
+		text = strings.TrimSuffix(inner, "}}")
+	}
+	return strings.ReplaceAll(strings.TrimSpace(text), " ", "")
 }
 
 // environment adds variables. Those with inputs are exports of the script, by name; those with
@@ -278,12 +290,12 @@ func (j *Job) step(w *workflow, n *node, shell, folder string) (body string, ok 
 	switch {
 	case script == nil:
 		return "# not converted: the action " + shown(n.get("uses").str()) + "\n", false
-	case condition != nil && !condition.is("always()") && !condition.is("success()"):
+	case condition != nil && status(condition) != "always()" && status(condition) != "success()":
 		return "# not converted: a step with a condition\n", false
 	case name != "bash" && name != "sh":
 		return "# not converted: a step in " + shown(name) + "\n", false
 	}
-	if condition.is("always()") { // not after a failure
+	if status(condition) == "always()" { // not after a failure
 		condition.seen = false
 	}
 	text := w.fill(script.str(), j.Definition.Matrix)
