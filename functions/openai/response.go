@@ -57,6 +57,9 @@ func (s responses) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return inBody{err}
 	}
+	if err := s.continued(r, &asked, options); err != nil {
+		return err
+	}
 	task, err := newTask(r, asked)
 	if err != nil {
 		return err
@@ -176,23 +179,7 @@ func (s responses) follow(w http.ResponseWriter, r *http.Request, of run.Run, af
 
 // task returns the task of the response in the path.
 func (s responses) task(r *http.Request) (run.Run, openai.ResponseOptions, error) {
-	none := fault.New(fault.NotFound, "no such response, or it has expired")
-	taskID, ok := openai.TaskOf(r.PathValue("response_id"))
-	if !ok {
-		return run.Run{}, openai.ResponseOptions{}, none
-	}
-	of, err := s.svc.Task(r.Context(), httpkit.CallerOf(r.Context()), taskID)
-	if err != nil {
-		if fault.Is(err, fault.NotFound) {
-			err = none
-		}
-		return run.Run{}, openai.ResponseOptions{}, err
-	}
-	options, _, ok := openai.OptionsOf(of)
-	if !ok || options.Unstored {
-		return run.Run{}, openai.ResponseOptions{}, none
-	}
-	return of, options, nil
+	return s.stored(r, r.PathValue("response_id"))
 }
 
 func (s responses) get(w http.ResponseWriter, r *http.Request) error {
@@ -250,6 +237,19 @@ var errNoEnd = errors.New("no event while the connection was idle")
 // showEnd sends a response when it has ended. If no event arrives while it waits, it sends the
 // current state.
 func (s responses) showEnd(w http.ResponseWriter, r *http.Request, of run.Run) error {
+	answer, err := s.answerOf(r, of)
+	if errors.Is(err, errNoEnd) {
+		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(of))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read the answer: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, openai.Ended(of, answer))
+}
+
+// answerOf returns the answer of a task that has ended or ends soon. It returns errNoEnd if no event
+// arrives while it waits.
+func (s responses) answerOf(r *http.Request, of run.Run) (*openai.Answer, error) {
 	answer := &openai.Answer{}
 	ctx, who := r.Context(), httpkit.CallerOf(r.Context())
 	err := s.svc.Follow(ctx, who, of.TaskID, inference.EventID{}, func(run.Run) error { return nil }, func(events []inference.Event) error {
@@ -258,19 +258,13 @@ func (s responses) showEnd(w http.ResponseWriter, r *http.Request, of run.Run) e
 		}
 		return answer.AddAll(events)
 	})
-	if errors.Is(err, errNoEnd) {
-		return httpkit.WriteJSON(w, http.StatusOK, openai.Waiting(of))
-	}
 	if fault.Is(err, fault.CursorExpired) {
 		var stored []inference.Event
 		if stored, err = s.svc.Stored(ctx, who, of); err == nil {
 			err = answer.AddAll(stored)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("cannot read the answer: %w", err)
-	}
-	return httpkit.WriteJSON(w, http.StatusOK, openai.Ended(of, answer))
+	return answer, err
 }
 
 func (s responses) cancel(w http.ResponseWriter, r *http.Request) error {

@@ -90,6 +90,7 @@ REASONS = {
     ("createResponse", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createResponse", "input"): "items of reasoning alone are no message",
     ("createResponse", "store"): "a response in the background is stored",
+    ("createResponse", "previous_response_id"): "only a stored response that is complete can be continued",
     ("createResponse", "truncation"): UNSUPPORTED,
     ("createResponse", "metadata"): "its limits are in bytes",
     ("getResponse", "starting_after"): "only a stream begins behind a number",

@@ -75,6 +75,10 @@ func codeOf(code fault.Code, param string) string {
 		return "invalid_api_key"
 	case fault.AdmissionReject, fault.Throttled:
 		return "rate_limit_exceeded"
+	case fault.NotFound:
+		if param == FieldPrevious {
+			return "previous_response_not_found"
+		}
 	case fault.InvalidParams:
 		if param == port.FieldPrompt {
 			return "context_length_exceeded"

@@ -80,11 +80,17 @@ func (c choosing) apply(q *Request, o *port.GenerationOptions) (err error) {
 		return err
 	}
 	q.Ask.Seed = c.Seed
-	q.Ask.Stop, err = texts("stop", c.Stop)
-	if slices.Contains(q.Ask.Stop, "") {
-		return fault.Invalid("stop", "empty text, want at least one character")
-	}
+	q.Ask.Stop, err = stopTexts(c.Stop)
 	return err
+}
+
+// stopTexts decodes the member stop. Fault: InvalidRequest with the field.
+func stopTexts(value json.RawMessage) ([]string, error) {
+	found, err := texts("stop", value)
+	if slices.Contains(found, "") {
+		return nil, fault.Invalid("stop", "empty text, want at least one character")
+	}
+	return found, err
 }
 
 // mostTokens returns the value of a limit of tokens; 0 if it is not set. Fault: InvalidParams with

@@ -34,6 +34,7 @@ type Response struct {
 	Model             string             `json:"model"`
 	Output            []OutputItem       `json:"output"`
 	ParallelToolCalls bool               `json:"parallel_tool_calls"`
+	PreviousID        *string            `json:"previous_response_id"`
 	Store             bool               `json:"store"`
 	Temperature       *float64           `json:"temperature"`
 	Text              ResponseForm       `json:"text"`
@@ -151,6 +152,9 @@ func newResponse(r run.Run, status string) Response {
 		Instructions: o.Instructions, MaxOutputTokens: o.MaxTokens, Metadata: metadata, Model: r.Work.Inference.Model, Output: []OutputItem{},
 		Store: !o.Unstored, Temperature: q.Temperature, TopP: q.TopP,
 		Truncation: "disabled",
+	}
+	if o.PreviousID != "" {
+		is.PreviousID = &o.PreviousID
 	}
 	is.withOptions(q.Options)
 	return is

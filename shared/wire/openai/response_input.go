@@ -43,16 +43,15 @@ type responseTool struct {
 // flatFunction is a function whose members are those of its tool.
 type flatFunction = function
 
-// responseOptions returns the options of a response; nil for none.
-func responseOptions(t tools, f *responseFormat, effort json.RawMessage) (*port.GenerationOptions, error) {
-	var o port.GenerationOptions
+// responseOptions returns the options of a response about tools, its format and its reasoning.
+func responseOptions(t tools, f *responseFormat, effort json.RawMessage) (o port.GenerationOptions, err error) {
 	list, err := decodeEach[responseTool]("tools", "tool", t.Tools)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	for i, each := range list {
 		if each.Type != typeFunction {
-			return nil, unsupported(fmt.Sprintf("tools.%d.type", i), typeFunction)
+			return o, unsupported(fmt.Sprintf("tools.%d.type", i), typeFunction)
 		}
 		o.Tools = append(o.Tools, each.tool())
 	}
@@ -65,15 +64,15 @@ func responseOptions(t tools, f *responseFormat, effort json.RawMessage) (*port.
 		return choice.Name, err == nil && choice.Type == typeFunction
 	})
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	if o.Format, err = f.format(); err != nil {
-		return nil, err
+		return o, err
 	}
 	if given(effort) && json.Unmarshal(effort, &o.ReasoningEffort) != nil {
-		return nil, fault.Invalid("reasoning.effort", "malformed effort, want a text")
+		return o, fault.Invalid("reasoning.effort", "malformed effort, want a text")
 	}
-	return optionsOrNil(o), nil
+	return o, nil
 }
 
 // inputItem is an item of the member input: a message, a call of a function, or its output.

@@ -20,6 +20,8 @@ type ResponseOptions struct {
 	MaxTokens *int `json:"maxTokens,omitempty"`
 	// Unstored: only the caller can read the response, while it is generated.
 	Unstored bool `json:"unstored,omitempty"`
+	// PreviousID is the id of the response that this one continues; empty for none.
+	PreviousID string `json:"previousId,omitempty"`
 }
 
 // The limits of the metadata of a response.
@@ -36,65 +38,103 @@ var ignoredInResponses = []string{
 	"max_tool_calls", "stream_options",
 }
 
-// ParseResponse decodes the body of POST /v1/responses. Faults: InvalidRequest and InvalidParams
-// with the field.
-func ParseResponse(body []byte) (Request, ResponseOptions, error) {
-	var in struct {
-		tools
+// responseMembers contains the members of a request.
+type responseMembers struct {
+	tools
+	tuning
 
-		Model              string                     `json:"model"`
-		Temperature        *float64                   `json:"temperature"`
-		TopP               *float64                   `json:"top_p"`
-		Stream             bool                       `json:"stream"`
-		DeadlineMS         *int64                     `json:"deadline_ms"`
-		Input              json.RawMessage            `json:"input"`
-		Instructions       *string                    `json:"instructions"`
-		MaxOutputTokens    *int                       `json:"max_output_tokens"`
-		Background         bool                       `json:"background"`
-		Metadata           map[string]string          `json:"metadata"`
-		Store              *bool                      `json:"store"`
-		Text               responseText               `json:"text"`
-		Truncation         *string                    `json:"truncation"`
-		TopLogprobs        json.RawMessage            `json:"top_logprobs"`
-		PreviousResponseID json.RawMessage            `json:"previous_response_id"`
-		Conversation       json.RawMessage            `json:"conversation"`
-		Prompt             json.RawMessage            `json:"prompt"`
-		ContextManagement  json.RawMessage            `json:"context_management"`
-		Include            json.RawMessage            `json:"include"`
-		Reasoning          map[string]json.RawMessage `json:"reasoning"`
+	Model              string                     `json:"model"`
+	Temperature        *float64                   `json:"temperature"`
+	TopP               *float64                   `json:"top_p"`
+	Stream             bool                       `json:"stream"`
+	DeadlineMS         *int64                     `json:"deadline_ms"`
+	Input              json.RawMessage            `json:"input"`
+	Instructions       *string                    `json:"instructions"`
+	MaxOutputTokens    *int                       `json:"max_output_tokens"`
+	Background         bool                       `json:"background"`
+	Metadata           map[string]string          `json:"metadata"`
+	Store              *bool                      `json:"store"`
+	Text               responseText               `json:"text"`
+	Truncation         *string                    `json:"truncation"`
+	TopLogprobs        json.RawMessage            `json:"top_logprobs"`
+	PreviousResponseID *string                    `json:"previous_response_id"`
+	Conversation       json.RawMessage            `json:"conversation"`
+	Prompt             json.RawMessage            `json:"prompt"`
+	ContextManagement  json.RawMessage            `json:"context_management"`
+	Include            json.RawMessage            `json:"include"`
+	Reasoning          map[string]json.RawMessage `json:"reasoning"`
+	Seed               *int64                     `json:"seed"`
+	Stop               json.RawMessage            `json:"stop"`
+	TemplateKwargs     json.RawMessage            `json:"chat_template_kwargs"`
+}
+
+// refused returns the fault of the first member that is not supported.
+func (in *responseMembers) refused() error {
+	switch {
+	case in.Store != nil && !*in.Store && in.Background:
+		return unsupported("store", "true for a response in the background, because it is read later")
+	case in.Truncation != nil && *in.Truncation != "disabled":
+		return unsupported("truncation", "disabled")
 	}
-	if err := parse(body, &in, ignoredInResponses...); err != nil {
-		return Request{}, ResponseOptions{}, err
-	}
-	within, err := deadline(in.DeadlineMS)
-	q := Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream, Within: within}
-	q.Ask.Temperature, q.Ask.TopP = in.Temperature, in.TopP
-	o := ResponseOptions{Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens, Unstored: in.Store != nil && !*in.Store}
-	if err != nil {
-		return q, o, err
-	}
-	err = refuse(
-		member{"top_logprobs", in.TopLogprobs}, member{"previous_response_id", in.PreviousResponseID},
-		member{"conversation", in.Conversation}, member{"prompt", in.Prompt}, member{"context_management", in.ContextManagement},
-		member{"include", in.Include}, member{"reasoning.summary", in.Reasoning["summary"]},
+	return refuse(
+		member{"top_logprobs", in.TopLogprobs}, member{"conversation", in.Conversation}, member{"prompt", in.Prompt},
+		member{"context_management", in.ContextManagement}, member{"include", in.Include}, member{"reasoning.summary", in.Reasoning["summary"]},
 		member{"reasoning.generate_summary", in.Reasoning["generate_summary"]},
 	)
+}
+
+// options returns the options that the response object repeats.
+func (in *responseMembers) options() ResponseOptions {
+	o := ResponseOptions{
+		Background: in.Background, Instructions: in.Instructions, Metadata: in.Metadata, MaxTokens: in.MaxOutputTokens, Unstored: in.Store != nil && !*in.Store,
+	}
+	if in.PreviousResponseID != nil {
+		o.PreviousID = *in.PreviousResponseID
+	}
+	return o
+}
+
+// generation sets the options of the generation.
+func (in *responseMembers) generation(q *Request, extra map[string]json.RawMessage) (err error) {
+	q.Ask.Temperature, q.Ask.TopP, q.Ask.Seed = in.Temperature, in.TopP, in.Seed
+	if q.Ask.Stop, err = stopTexts(in.Stop); err != nil {
+		return err
+	}
+	options, err := responseOptions(in.tools, in.Text.Format, in.Reasoning["effort"])
+	if err != nil {
+		return err
+	}
+	options.Sampling, options.Extra = in.tuning.sampling(), extra
+	chatOptions{TemplateKwargs: in.TemplateKwargs}.apply(&options)
+	q.Ask.Options = optionsOrNil(options)
+	q.MaxTokens, err = mostTokens("max_output_tokens", in.MaxOutputTokens)
+	return err
+}
+
+// ParseResponse decodes the body of POST /v1/responses. The caller adds the messages of the previous
+// response with Continue. Faults: InvalidRequest and InvalidParams with the field.
+func ParseResponse(body []byte) (q Request, o ResponseOptions, err error) {
+	members, err := membersIn(body)
 	if err != nil {
 		return q, o, err
 	}
-	if q.Ask.Options, err = responseOptions(in.tools, in.Text.Format, in.Reasoning["effort"]); err != nil {
+	extra := takeExtras(members)
+	var in responseMembers
+	if err := parseMembers(members, &in, ignoredInResponses...); err != nil {
 		return q, o, err
 	}
-	switch {
-	case o.Unstored && o.Background:
-		return q, o, unsupported("store", "true for a response in the background, because it is read later")
-	case in.Truncation != nil && *in.Truncation != "disabled":
-		return q, o, unsupported("truncation", "disabled")
+	within, err := deadline(in.DeadlineMS)
+	q, o = Request{Model: in.Model, Workload: port.WorkloadCompletion, Stream: in.Stream, Within: within}, in.options()
+	if err != nil {
+		return q, o, err
+	}
+	if err := in.refused(); err != nil {
+		return q, o, err
+	}
+	if err := in.generation(&q, extra); err != nil {
+		return q, o, err
 	}
 	if err := checkMetadata(in.Metadata); err != nil {
-		return q, o, err
-	}
-	if q.MaxTokens, err = mostTokens("max_output_tokens", in.MaxOutputTokens); err != nil {
 		return q, o, err
 	}
 	if q.Ask.Messages, err = inputOf(in.Input); err != nil {

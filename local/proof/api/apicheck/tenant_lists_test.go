@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -30,7 +31,7 @@ var withoutTask = map[string]func(t *testing.T, stage *apitest.Stage, op apichec
 		}
 	},
 	"POST /v1/chat/completions": separateModels, "POST /v1/completions": separateModels, "POST /v1/embeddings": separateModels, "POST /v1/rerank": separateModels,
-	"POST /v1/responses": separateModels,
+	"POST /v1/responses": separateResponses,
 	"GET /v1/models/{model}": func(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _ string) {
 		t.Helper()
 		for token, want := range map[string]int{owner: http.StatusOK, stranger: http.StatusNotFound} {
@@ -318,6 +319,30 @@ func separateModels(t *testing.T, stage *apitest.Stage, op apicheck.Operation, _
 	t.Helper()
 	for token, want := range map[string]string{owner: `"pool_unready"`, stranger: `"model_not_found"`} {
 		if answer := call(t, stage, op, "", token); !strings.Contains(answer.Body, want) {
+			t.Errorf("%s: got %d %s, want %s", token, answer.Status, answer.Body, want)
+		}
+	}
+}
+
+// separateResponses is separateModels, and continues a response of the owner with the token of each
+// tenant. The response has not ended.
+func separateResponses(t *testing.T, stage *apitest.Stage, op apicheck.Operation, task string) {
+	t.Helper()
+	separateModels(t, stage, op, task)
+	pool, err := stage.Store.LoadPool(t.Context(), platform.PoolRef{Tenant: apitest.Tenant, ID: ownEngine})
+	if err == nil {
+		pool.Draining = false
+		err = stage.Store.SavePool(t.Context(), pool)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(token, members string) apitest.Answer {
+		return stage.Call(t, http.MethodPost, op.Path, `{"model":"`+servedModel+`","input":"a","background":true`+members+`}`, "Authorization", "Bearer "+token)
+	}
+	first := decode[struct{ ID string }](t, ask(owner, ""))
+	for token, want := range map[string]string{owner: "has not ended", stranger: `"previous_response_not_found"`, alone(access.RunsWrite): "runs:read"} {
+		if answer := ask(token, `,"previous_response_id":"`+first.ID+`"`); !strings.Contains(answer.Body, want) {
 			t.Errorf("%s: got %d %s, want %s", token, answer.Status, answer.Body, want)
 		}
 	}

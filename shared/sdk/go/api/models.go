@@ -3461,8 +3461,56 @@ type ResponseRequest struct {
 	Tools []ResponseTool `json:"tools,omitzero"`
 	// Not supported.
 	TopLogprobs *int64 `json:"top_logprobs,omitzero"`
-	// Not supported.
+	// A stored response that is complete. Its messages and its answer come before input; its
+	// instructions do not apply. Needs the scope runs:read.
 	PreviousResponseID *string `json:"previous_response_id,omitzero"`
+	// Texts that end the answer.
+	Stop             any      `json:"stop,omitzero"`
+	Seed             *int64   `json:"seed,omitzero"`
+	FrequencyPenalty *float64 `json:"frequency_penalty,omitzero"`
+	PresencePenalty  *float64 `json:"presence_penalty,omitzero"`
+	// As of vLLM, llama-server and TGI.
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitzero"`
+	// As of vLLM and llama-server.
+	MinP *float64 `json:"min_p,omitzero"`
+	// As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+	TopK      *int64             `json:"top_k,omitzero"`
+	LogitBias map[string]float64 `json:"logit_bias,omitzero"`
+	// Arguments of the model's template, such as enable_thinking.
+	ChatTemplateKwargs         map[string]any `json:"chat_template_kwargs,omitzero"`
+	AddGenerationPrompt        any            `json:"add_generation_prompt,omitzero"`
+	AddSpecialTokens           any            `json:"add_special_tokens,omitzero"`
+	AllowedTokenIDs            any            `json:"allowed_token_ids,omitzero"`
+	BadWords                   any            `json:"bad_words,omitzero"`
+	CachePrompt                any            `json:"cache_prompt,omitzero"`
+	ContinueFinalMessage       any            `json:"continue_final_message,omitzero"`
+	DryAllowedLength           any            `json:"dry_allowed_length,omitzero"`
+	DryBase                    any            `json:"dry_base,omitzero"`
+	DryMultiplier              any            `json:"dry_multiplier,omitzero"`
+	DryPenaltyLastN            any            `json:"dry_penalty_last_n,omitzero"`
+	DrySequenceBreakers        any            `json:"dry_sequence_breakers,omitzero"`
+	DynatempExponent           any            `json:"dynatemp_exponent,omitzero"`
+	DynatempRange              any            `json:"dynatemp_range,omitzero"`
+	Grammar                    any            `json:"grammar,omitzero"`
+	IgnoreEos                  any            `json:"ignore_eos,omitzero"`
+	IncludeStopStrInOutput     any            `json:"include_stop_str_in_output,omitzero"`
+	LengthPenalty              any            `json:"length_penalty,omitzero"`
+	MinTokens                  any            `json:"min_tokens,omitzero"`
+	Mirostat                   any            `json:"mirostat,omitzero"`
+	MirostatEta                any            `json:"mirostat_eta,omitzero"`
+	MirostatTau                any            `json:"mirostat_tau,omitzero"`
+	RepeatLastN                any            `json:"repeat_last_n,omitzero"`
+	Samplers                   any            `json:"samplers,omitzero"`
+	SkipSpecialTokens          any            `json:"skip_special_tokens,omitzero"`
+	SpacesBetweenSpecialTokens any            `json:"spaces_between_special_tokens,omitzero"`
+	StopTokenIDs               any            `json:"stop_token_ids,omitzero"`
+	StructuredOutputs          any            `json:"structured_outputs,omitzero"`
+	TopNSigma                  any            `json:"top_n_sigma,omitzero"`
+	Truncate                   any            `json:"truncate,omitzero"`
+	TypicalP                   any            `json:"typical_p,omitzero"`
+	Watermark                  any            `json:"watermark,omitzero"`
+	XtcProbability             any            `json:"xtc_probability,omitzero"`
+	XtcThreshold               any            `json:"xtc_threshold,omitzero"`
 	// Not supported.
 	Conversation map[string]any `json:"conversation,omitzero"`
 	// Not supported.
@@ -3560,14 +3608,16 @@ type Response struct {
 	Metadata          map[string]string          `json:"metadata"`
 	Model             string                     `json:"model"`
 	// The reasoning, if the engine separates it, the message, and calls of functions.
-	Output            []any          `json:"output"`
-	ParallelToolCalls bool           `json:"parallel_tool_calls"`
-	Store             bool           `json:"store"`
-	Temperature       *float64       `json:"temperature"`
-	Text              ResponseText   `json:"text"`
-	ToolChoice        any            `json:"tool_choice"`
-	Tools             []ResponseTool `json:"tools"`
-	TopP              *float64       `json:"top_p"`
+	Output            []any `json:"output"`
+	ParallelToolCalls bool  `json:"parallel_tool_calls"`
+	// The response that this one continues.
+	PreviousResponseID *string        `json:"previous_response_id,omitzero"`
+	Store              bool           `json:"store"`
+	Temperature        *float64       `json:"temperature"`
+	Text               ResponseText   `json:"text"`
+	ToolChoice         any            `json:"tool_choice"`
+	Tools              []ResponseTool `json:"tools"`
+	TopP               *float64       `json:"top_p"`
 	// Always disabled.
 	Truncation string `json:"truncation"`
 	// Tokens of the request and of the answer; null before the end.

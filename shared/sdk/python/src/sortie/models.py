@@ -4901,8 +4901,56 @@ class ResponseRequest(Object):
     tools: list[ResponseTool] | None = None
     #: Not supported.
     top_logprobs: int | None = None
-    #: Not supported.
+    #: A stored response that is complete. Its messages and its answer come before `input`; its
+    #: `instructions` do not apply. Needs the scope `runs:read`.
     previous_response_id: str | None = None
+    #: Texts that end the answer.
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    #: As of vLLM, llama-server and TGI.
+    repetition_penalty: float | None = None
+    #: As of vLLM and llama-server.
+    min_p: float | None = None
+    #: As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
+    top_k: int | None = None
+    logit_bias: LogitBias | None = None
+    #: Arguments of the model's template, such as `enable_thinking`.
+    chat_template_kwargs: dict[str, Any] | None = None
+    add_generation_prompt: EngineOption | None = None
+    add_special_tokens: EngineOption | None = None
+    allowed_token_ids: EngineOption | None = None
+    bad_words: EngineOption | None = None
+    cache_prompt: EngineOption | None = None
+    continue_final_message: EngineOption | None = None
+    dry_allowed_length: EngineOption | None = None
+    dry_base: EngineOption | None = None
+    dry_multiplier: EngineOption | None = None
+    dry_penalty_last_n: EngineOption | None = None
+    dry_sequence_breakers: EngineOption | None = None
+    dynatemp_exponent: EngineOption | None = None
+    dynatemp_range: EngineOption | None = None
+    grammar: EngineOption | None = None
+    ignore_eos: EngineOption | None = None
+    include_stop_str_in_output: EngineOption | None = None
+    length_penalty: EngineOption | None = None
+    min_tokens: EngineOption | None = None
+    mirostat: EngineOption | None = None
+    mirostat_eta: EngineOption | None = None
+    mirostat_tau: EngineOption | None = None
+    repeat_last_n: EngineOption | None = None
+    samplers: EngineOption | None = None
+    skip_special_tokens: EngineOption | None = None
+    spaces_between_special_tokens: EngineOption | None = None
+    stop_token_ids: EngineOption | None = None
+    structured_outputs: EngineOption | None = None
+    top_n_sigma: EngineOption | None = None
+    truncate: EngineOption | None = None
+    typical_p: EngineOption | None = None
+    watermark: EngineOption | None = None
+    xtc_probability: EngineOption | None = None
+    xtc_threshold: EngineOption | None = None
     #: Not supported.
     conversation: dict[str, Any] | None = None
     #: Not supported.
@@ -5030,6 +5078,8 @@ class Response(Object):
     #: Tokens of the request and of the answer; null before the end.
     usage: ResponseUsage | None
     object: Literal["response"] = "response"
+    #: The response that this one continues.
+    previous_response_id: str | None = None
     truncation: Literal["disabled"] = "disabled"
 
 

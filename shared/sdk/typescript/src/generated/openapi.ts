@@ -2892,8 +2892,55 @@ export interface components {
             tools?: components["schemas"]["ResponseTool"][] | null;
             /** @description Not supported. */
             top_logprobs?: number | null;
-            /** @description Not supported. */
+            /** @description A stored response that is complete. Its messages and its answer come before `input`; its `instructions` do not apply. Needs the scope `runs:read`. */
             previous_response_id?: string | null;
+            /** @description Texts that end the answer. */
+            stop?: null | string | string[];
+            seed?: number | null;
+            frequency_penalty?: number | null;
+            presence_penalty?: number | null;
+            /** @description As of vLLM, llama-server and TGI. */
+            repetition_penalty?: number | null;
+            /** @description As of vLLM and llama-server. */
+            min_p?: number | null;
+            /** @description As of vLLM, llama-server and TGI; -1 and 0 are all tokens. */
+            top_k?: number | null;
+            logit_bias?: components["schemas"]["LogitBias"];
+            /** @description Arguments of the model's template, such as `enable_thinking`. */
+            chat_template_kwargs?: Record<string, unknown> | null;
+            add_generation_prompt?: components["schemas"]["EngineOption"];
+            add_special_tokens?: components["schemas"]["EngineOption"];
+            allowed_token_ids?: components["schemas"]["EngineOption"];
+            bad_words?: components["schemas"]["EngineOption"];
+            cache_prompt?: components["schemas"]["EngineOption"];
+            continue_final_message?: components["schemas"]["EngineOption"];
+            dry_allowed_length?: components["schemas"]["EngineOption"];
+            dry_base?: components["schemas"]["EngineOption"];
+            dry_multiplier?: components["schemas"]["EngineOption"];
+            dry_penalty_last_n?: components["schemas"]["EngineOption"];
+            dry_sequence_breakers?: components["schemas"]["EngineOption"];
+            dynatemp_exponent?: components["schemas"]["EngineOption"];
+            dynatemp_range?: components["schemas"]["EngineOption"];
+            grammar?: components["schemas"]["EngineOption"];
+            ignore_eos?: components["schemas"]["EngineOption"];
+            include_stop_str_in_output?: components["schemas"]["EngineOption"];
+            length_penalty?: components["schemas"]["EngineOption"];
+            min_tokens?: components["schemas"]["EngineOption"];
+            mirostat?: components["schemas"]["EngineOption"];
+            mirostat_eta?: components["schemas"]["EngineOption"];
+            mirostat_tau?: components["schemas"]["EngineOption"];
+            repeat_last_n?: components["schemas"]["EngineOption"];
+            samplers?: components["schemas"]["EngineOption"];
+            skip_special_tokens?: components["schemas"]["EngineOption"];
+            spaces_between_special_tokens?: components["schemas"]["EngineOption"];
+            stop_token_ids?: components["schemas"]["EngineOption"];
+            structured_outputs?: components["schemas"]["EngineOption"];
+            top_n_sigma?: components["schemas"]["EngineOption"];
+            truncate?: components["schemas"]["EngineOption"];
+            typical_p?: components["schemas"]["EngineOption"];
+            watermark?: components["schemas"]["EngineOption"];
+            xtc_probability?: components["schemas"]["EngineOption"];
+            xtc_threshold?: components["schemas"]["EngineOption"];
             /** @description Not supported. */
             conversation?: Record<string, unknown> | null;
             /** @description Not supported. */
@@ -2972,6 +3019,8 @@ export interface components {
             /** @description The reasoning, if the engine separates it, the message, and calls of functions. */
             output: (components["schemas"]["ResponseReasoning"] | components["schemas"]["ResponseOutput"] | components["schemas"]["ResponseCall"])[];
             parallel_tool_calls: boolean;
+            /** @description The response that this one continues. */
+            previous_response_id?: string | null;
             store: boolean;
             temperature: number | null;
             text: {
