@@ -39,14 +39,20 @@ func refusal(t *testing.T, err error) *sdk.Error {
 	return refused
 }
 
-// retry retries the first task as a caller.
-func (s *served) retry(t *testing.T, who port.Identity) error {
+// task returns the id of a task.
+func (s *served) task(t *testing.T) string {
 	t.Helper()
 	list, _, err := s.Store.List(t.Context(), apitest.Tenant, port.Page{Limit: 1})
 	if err != nil || len(list) != 1 {
 		t.Fatalf("got %d tasks, %v", len(list), err)
 	}
-	_, _, err = s.System.Runs.Retry(t.Context(), runs.RetryRequest{Identity: who, TaskID: list[0].TaskID})
+	return list[0].TaskID
+}
+
+// retry retries a task as a caller.
+func (s *served) retry(t *testing.T, who port.Identity) error {
+	t.Helper()
+	_, _, err := s.System.Runs.Retry(t.Context(), runs.RetryRequest{Identity: who, TaskID: s.task(t)})
 	return err
 }
 

@@ -77,8 +77,8 @@ func TestModelIsCreatedChangedAndRemoved(t *testing.T) {
 		t.Errorf("got %+v, want MODEL_EXISTS", p)
 	}
 	tag := header.Get("ETag")
-	patched, changed := apitest.Decoded[contract.Model](t, stage, "PATCH", at, `{"source": null, "tags": ["b"], "price": {"input_nanodollars": 100}}`, 200, "If-Match", tag)
-	if patched.Source != "" || patched.ContextTokens != 8192 || patched.Price.Input != 100 || *patched.Price.Output != 2000 || !slices.Equal(patched.Tags, []string{"b"}) {
+	patched, changed := apitest.Decoded[contract.Model](t, stage, "PATCH", at, `{"source": null, "tags": ["b"], "price": {"input_nanodollars": 100, "cached_nanodollars": 10}}`, 200, "If-Match", tag)
+	if patched.Source != "" || patched.ContextTokens != 8192 || patched.Price.Input != 100 || *patched.Price.Cached != 10 || *patched.Price.Output != 2000 || !slices.Equal(patched.Tags, []string{"b"}) {
 		t.Errorf("got %+v, want the patched fields and no other", patched)
 	}
 	for _, change := range [][2]string{{"PATCH", at}, {"DELETE", at}, {"POST", at + "/state"}, {"POST", at + "/verify"}} {
@@ -220,6 +220,8 @@ func TestMalformedModelNamesTheField(t *testing.T) {
 		`{"id": "m", "engines": ["vllm"], "context_tokens": -1}`:                                               "context_tokens",
 		`{"id": "m", "engines": ["vllm"], "price": {"input_nanodollars": -1}}`:                                 "price.input_nanodollars",
 		`{"id": "m", "engines": ["vllm"], "price": {"output_nanodollars": 1000000001}}`:                        "price.output_nanodollars",
+		`{"id": "m", "engines": ["vllm"], "price": {"cached_nanodollars": 1}}`:                                 "price.cached_nanodollars",
+		`{"id": "m", "engines": ["vllm"], "price": {"input_nanodollars": 3, "cached_nanodollars": 4}}`:         "price.cached_nanodollars",
 		`{"id": "m", "engines": ["vllm"], "tags": ["a b"]}`:                                                    "tags.0",
 		`{"id": "m", "engines": ["vllm"], "signed": true}`:                                                     "signature",
 		`{"id": "m", "engines": ["vllm"], "signature": {}}`:                                                    "signature",

@@ -66,7 +66,7 @@ func (a *app) modelsAdd() *cobra.Command {
 	var in contract.ModelRequest
 	var signature string
 	var strict bool
-	var input, output int64
+	var input, cached, output int64
 	c := &cobra.Command{
 		Use: "add MODEL", Short: "Add a model to the catalog",
 		Long: `Add a model to the catalog. A signature is a DSSE envelope with a statement of in-toto
@@ -83,11 +83,15 @@ about the digest of the model; the server verifies it with the keys that it trus
 	flags.StringVar(&signature, "signature", "", "file with the signature")
 	flags.StringVar(&in.Tokenizer, "tokenizer", "", "name of the tokenizer, for people")
 	flags.Int64Var(&input, "input-price", 0, "nano-dollars for a token of the prompt")
+	flags.Int64Var(&cached, "cached-price", 0, "nano-dollars for a token of the prompt that the engine has read from its cache; by default those of --input-price")
 	flags.Int64Var(&output, "output-price", catalog.DefaultOutputPrice, "nano-dollars for a generated token")
 	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
 	flags.BoolVar(&strict, "strict", false, "refuse a model that no trusted key has signed")
 	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.ID, in.Price = args[0], &contract.ModelPrice{Input: input, Output: &output}
+		if flags.Changed("cached-price") {
+			in.Price.Cached = &cached
+		}
 		if signature != "" {
 			document, err := a.ReadFile(signature)
 			if err != nil {

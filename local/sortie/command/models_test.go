@@ -24,12 +24,12 @@ func TestModelsFromTheCommandLine(t *testing.T) {
 		code int
 		want string // in the output, or in the error message
 	}{
-		{"add llama --engine vllm,tgi --context 8192 --tag a --source hf:a/b --output-price 5", 0, "llama: Active, unsigned, for vllm, tgi\n"},
+		{"add llama --engine vllm,tgi --context 8192 --tag a --source hf:a/b --input-price 4 --cached-price 1 --output-price 5", 0, "llama: Active, unsigned, for vllm, tgi\n"},
 		{"add gemma --engine vllm --strict", 2, "the model is not signed"},
 		{"add gemma", 2, "missing engines, want at least one of"},
 		{"add gemma --engine vllm --signature " + file, 2, "payload type"},
 		{"list --engine tgi", 0, "MODEL  STATE   TRUST     ENGINES   CONTEXT  TAGS\nllama  Active  unsigned  vllm,tgi  8192     a\n"},
-		{"show llama", 0, "context: 8192\nprice: 0 nano-dollars for a token of the prompt, 5 for a generated one\nsource: hf:a/b\ntags: a\nchanged: 2026-01-02 03:04:05 UTC, by "},
+		{"show llama", 0, "context: 8192\nprice: 4 nano-dollars for a token of the prompt, 1 for a cached one, 5 for a generated one\nsource: hf:a/b\ntags: a\nchanged: 2026-01-02 03:04:05 UTC, by "},
 		{"retire llama", 0, "llama: Retired, "},
 		{"list --state Active", 0, "MODEL  STATE"},
 		{"activate llama", 0, "llama: Active, "},

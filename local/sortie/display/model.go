@@ -29,10 +29,18 @@ func Context(m contract.Model) string {
 	return strconv.Itoa(m.ContextTokens)
 }
 
+func inputPrice(p contract.ModelPrice) string {
+	text := fmt.Sprintf("%d nano-dollars for a token of the prompt", p.Input)
+	if p.Cached != nil {
+		text += fmt.Sprintf(", %d for a cached one", *p.Cached)
+	}
+	return text
+}
+
 // Model says what the catalog has about a model.
 func (z Times) Model(m contract.Model) string {
-	text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %d nano-dollars for a token of the prompt, %d for a generated one\n",
-		strings.Join(m.Workloads, ", "), Context(m), m.Price.Input, *m.Price.Output)
+	text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %s, %d for a generated one\n",
+		strings.Join(m.Workloads, ", "), Context(m), inputPrice(*m.Price), *m.Price.Output)
 	if v := m.Verified; v != nil {
 		text += fmt.Sprintf("verified: %s, by the key %s\n", z.Moment(time.UnixMilli(v.AtMS)), v.Key)
 	}

@@ -24,6 +24,8 @@ type Course struct {
 	// Reasons is the number of first tokens that are reasoning. For a prompt with the text
 	// Reasoning it is half of the tokens.
 	Reasons int
+	// Cached is the number of tokens of the prompt that the engine has read from its cache.
+	Cached int
 	// Finish is the finish reason; empty means the one that follows from the tokens.
 	Finish port.FinishReason
 	// Keeps is how long the engine keeps the slot of a request after its caller has closed it.

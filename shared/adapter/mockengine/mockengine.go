@@ -248,7 +248,7 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 		}
 		limits.piece()
 	}
-	ended, end.ReasoningTokens, end.Finish = true, min(course.Reasons, end.TokensOut), cmp.Or(course.Finish, end.Finish)
+	ended, end.CachedTokens, end.ReasoningTokens, end.Finish = true, min(course.Cached, end.TokensIn), min(course.Reasons, end.TokensOut), cmp.Or(course.Finish, end.Finish)
 	return end, ctx.Err()
 }
 

@@ -13,7 +13,9 @@ import (
 
 // EndRecord returns the record that ends a successful stream, with the usage of the engine.
 func EndRecord(g *run.Generation) *inference.End {
-	return &inference.End{TokensOut: g.TokensOut, DecodeMS: g.DecodeMS, TokensIn: g.TokensIn, Finish: g.Finish, ReasoningTokens: g.ReasoningTokens}
+	return &inference.End{
+		TokensOut: g.TokensOut, DecodeMS: g.DecodeMS, TokensIn: g.TokensIn, Finish: g.Finish, CachedTokens: g.CachedTokens, ReasoningTokens: g.ReasoningTokens,
+	}
 }
 
 // StreamEnd converts the last record of a stream to the end of its run and the usage of the
@@ -21,7 +23,7 @@ func EndRecord(g *run.Generation) *inference.End {
 func StreamEnd(last inference.Record) (run.StreamEnd, run.Generation) {
 	if e := last.End; e != nil {
 		return run.StreamEnd{Outcome: run.OutcomeSucceeded}, run.Generation{
-			TokensIn: e.TokensIn, TokensOut: e.TokensOut, ReasoningTokens: e.ReasoningTokens, DecodeMS: e.DecodeMS, Finish: e.Finish,
+			TokensIn: e.TokensIn, CachedTokens: e.CachedTokens, TokensOut: e.TokensOut, ReasoningTokens: e.ReasoningTokens, DecodeMS: e.DecodeMS, Finish: e.Finish,
 		}
 	}
 	e := last.Error

@@ -113,6 +113,9 @@ func (s *Inference) runIn(ctx context.Context, in NewTask, pool platform.Pool) (
 	}
 	asked := in
 	asked.Model = pool.Engine.Model
+	if err := in.Identity.NeedModel(asked.Model); err != nil {
+		return run.Run{}, err
+	}
 	model, err := s.model(ctx, asked)
 	if err != nil {
 		return run.Run{}, err

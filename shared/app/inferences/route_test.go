@@ -7,6 +7,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -185,5 +186,19 @@ func TestLongPromptUsesTheFallback(t *testing.T) {
 	}
 	if f := h.refused(3, func(in *inferences.NewTask) { in.Request.Prompt = strings.Repeat("word ", 9000) }); f.Code != fault.InvalidParams || f.Field != port.FieldPrompt {
 		t.Errorf("got %v of a prompt that is too long for both, want INVALID_PARAMS of the prompt", f)
+	}
+}
+
+// TestFallbackOfAKeyHasItsModels has a key that may use the model of the pool, not that of the
+// fallback.
+func TestFallbackOfAKeyHasItsModels(t *testing.T) {
+	t.Parallel()
+	h := newInferring(t, 1, 1, falls(platform.FallbackError))
+	h.engines["r1"].FailNext(mockengine.FailStart, 0)
+	task := h.ask(3, byKey("alice", access.Grant{Models: []string{"mock"}}))
+	h.read(task, inference.EventID{})
+	r := h.ended(task)
+	if r.Slot.Pool != "pool0" || len(r.Routes) != 2 || !strings.Contains(r.Routes[1].Unfit, `may not use the model "big"`) {
+		t.Errorf("got pool %s with the routes %+v, want no fallback", r.Slot.Pool, r.Routes)
 	}
 }

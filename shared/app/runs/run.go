@@ -105,6 +105,7 @@ func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.R
 	}
 	r.CorrelationID, r.CreatedBy = in.CorrelationID, in.Identity.Actor()
 	r.TraceParent, r.Exec = in.TraceParent, in.Identity.May(access.Exec)
+	r.Routes = r.Routes.Limited(in.Identity.Grant.Allows)
 	if r.Reservation, err = s.reserve(ctx, r, in.Identity); err != nil {
 		return r, false, err
 	}

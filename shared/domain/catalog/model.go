@@ -55,8 +55,11 @@ func States() []State { return []State{Active, Retired} }
 
 // Price is the price of an input token and of a generated token, in nano-dollars.
 type Price struct {
-	Input  int64 `json:"input"`
-	Output int64 `json:"output"`
+	Input int64 `json:"input"`
+	// Cached is that of an input token that the engine has read from its cache, at most Input; nil is
+	// Input.
+	Cached *int64 `json:"cached,omitempty"`
+	Output int64  `json:"output"`
 }
 
 // Definition is the part of a model that an operator sets.
@@ -145,6 +148,9 @@ func (d Definition) Check() (found []*fault.Fault) {
 		if p.price < 0 || p.price > MaxPrice {
 			invalid(p.field, "%d is out of range, want 0 to %d nano-dollars a token", p.price, MaxPrice)
 		}
+	}
+	if cached := d.Price.Cached; cached != nil && (*cached < 0 || *cached > d.Price.Input) {
+		invalid("price.cached_nanodollars", "%d is out of range, want 0 to %d, the price of an input token", *cached, d.Price.Input)
 	}
 	if len(d.Tags) > MaxTags {
 		invalid("tags", "%d tags, want at most %d", len(d.Tags), MaxTags)

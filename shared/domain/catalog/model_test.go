@@ -124,13 +124,13 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 	}
 	wrong := catalog.Definition{
 		Digest: "sha256:A", Source: "a b", Signature: json.RawMessage(`{}`), EngineModel: "a\nb", Tokenizer: strings.Repeat("a", 256),
-		ContextTokens: -1, Price: catalog.Price{Input: -1, Output: catalog.MaxPrice + 1}, Tags: []string{"a", "a"},
+		ContextTokens: -1, Price: catalog.Price{Input: -1, Cached: new(int64(0)), Output: catalog.MaxPrice + 1}, Tags: []string{"a", "a"},
 	}
 	var fields []string
 	for _, f := range wrong.Check() {
 		fields = append(fields, f.Field)
 	}
-	want := []string{"digest", "source", "signature", "engines", "workloads", "engine_model", "tokenizer", "context_tokens", "price.input_nanodollars", "price.output_nanodollars", "tags.1"}
+	want := []string{"digest", "source", "signature", "engines", "workloads", "engine_model", "tokenizer", "context_tokens", "price.input_nanodollars", "price.output_nanodollars", "price.cached_nanodollars", "tags.1"}
 	if !reflect.DeepEqual(fields, want) {
 		t.Errorf("got the faults of %v, want those of %v", fields, want)
 	}

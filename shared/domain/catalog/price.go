@@ -18,7 +18,7 @@ func DefaultPrice() Price { return Price{Output: DefaultOutputPrice} }
 func (p Price) Reserve(r run.Run, defaults *budget.Defaults) *run.Reservation {
 	work := r.Work.Inference
 	of := run.Reservation{Defaults: defaults}
-	of.InputPrice, of.OutputPrice = p.Input, p.Output
+	of.InputPrice, of.CachedPrice, of.OutputPrice = p.Input, p.Cached, p.Output
 	if work.SessionID != "" {
 		of.Scopes = append(of.Scopes, budget.SessionScope(work.SessionID))
 	}

@@ -95,8 +95,9 @@ type End struct {
 	// The following fields are additions to the contract.
 	TokensIn int    `json:"tokens_in"`
 	Finish   string `json:"finish_reason,omitempty"`
-	// ReasoningTokens is the number of reasoning tokens in TokensOut, if the engine counts
-	// them.
+	// CachedTokens is the number of tokens in TokensIn that the engine has read from its cache,
+	// ReasoningTokens that of reasoning tokens in TokensOut, if the engine counts them.
+	CachedTokens    int `json:"cached_tokens,omitempty"`
 	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
 }
 

@@ -62,6 +62,17 @@ func (all Routes) Next(current string, reason platform.FallbackReason, tried fun
 // fieldPrompt is the field of a fault for a prompt that is too long for its model.
 const fieldPrompt = "prompt"
 
+// Limited returns a copy of the routes in which those to other models than the allowed ones are unfit.
+func (all Routes) Limited(allows func(model string) bool) Routes {
+	limited := slices.Clone(all)
+	for i := range limited {
+		if to := &limited[i]; to.Unfit == "" && !allows(to.Model) {
+			to.Unfit = "the token may not use the model " + to.Model
+		}
+	}
+	return limited
+}
+
 // ReasonOf returns the reason for a fallback in the failure of an attempt that has sent nothing to
 // its client; empty if another pool would fail in the same way.
 func ReasonOf(f *fault.Fault) platform.FallbackReason {

@@ -39,7 +39,7 @@ func ModelDefinition(in contract.ModelSettings) (d catalog.Definition, err error
 		d.Workloads = append(d.Workloads, port.Workload(w))
 	}
 	if p := in.Price; p != nil {
-		d.Price.Input = p.Input
+		d.Price.Input, d.Price.Cached = p.Input, p.Cached
 		if p.Output != nil {
 			d.Price.Output = *p.Output
 		}
@@ -102,7 +102,7 @@ func mergePatch(before, patch []byte, decode func(document []byte, into any) err
 func modelSettings(d catalog.Definition) contract.ModelSettings {
 	in := contract.ModelSettings{
 		Digest: d.Digest, Source: d.Source, Signed: new(d.Signed()), Signature: d.Signature, EngineModel: d.EngineModel, Tokenizer: d.Tokenizer,
-		ContextTokens: d.ContextTokens, Price: &contract.ModelPrice{Input: d.Price.Input, Output: &d.Price.Output}, Tags: d.Tags,
+		ContextTokens: d.ContextTokens, Price: &contract.ModelPrice{Input: d.Price.Input, Cached: d.Price.Cached, Output: &d.Price.Output}, Tags: d.Tags,
 	}
 	for _, e := range d.Engines {
 		in.Engines = append(in.Engines, string(e))

@@ -110,7 +110,7 @@ func inferenceDetails(r run.Run) *contract.InferenceDetails {
 	if g := r.Generation; g != nil {
 		details.Replica, details.EngineVersion, details.FinishReason, details.TraceID = g.Replica, g.EngineVersion, g.Finish, g.Trace
 		details.TokensIn, details.TokensOut, details.DecodeMS = &g.TokensIn, &g.TokensOut, &g.DecodeMS
-		details.ReasoningTokens = g.ReasoningTokens
+		details.CachedTokens, details.ReasoningTokens = g.CachedTokens, g.ReasoningTokens
 	}
 	return details
 }

@@ -26,6 +26,8 @@ type ModelSettings struct {
 // ModelPrice is the price of a token in nano-dollars.
 type ModelPrice struct {
 	Input int64 `json:"input_nanodollars"`
+	// Cached is the price of an input token that the engine has read from its cache; nil is Input.
+	Cached *int64 `json:"cached_nanodollars,omitempty"`
 	// Output is 2000 by default.
 	Output *int64 `json:"output_nanodollars,omitempty"`
 }

@@ -85,8 +85,9 @@ type InferenceDetails struct {
 	TokensIn      *int   `json:"tokensIn,omitempty"`
 	TokensOut     *int   `json:"tokensOut,omitempty"`
 	DecodeMS      *int64 `json:"decodeMs,omitempty"`
-	// ReasoningTokens is the number of reasoning tokens in TokensOut, if the engine counts
-	// them.
+	// CachedTokens is the number of tokens in TokensIn that the engine has read from its cache,
+	// ReasoningTokens that of reasoning tokens in TokensOut, if the engine counts them.
+	CachedTokens    int    `json:"cachedTokens,omitempty"`
 	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
 	FinishReason    string `json:"finishReason,omitempty"`
 	// TraceID is the id of the artifact with the transcript.

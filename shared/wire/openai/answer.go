@@ -77,6 +77,8 @@ type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
+	// PromptDetails is nil without cached tokens.
+	PromptDetails *InputDetails `json:"prompt_tokens_details,omitempty"`
 	// Details is nil if the engine does not count the tokens of the reasoning.
 	Details *OutputDetails `json:"completion_tokens_details,omitempty"`
 }
@@ -86,6 +88,9 @@ func usageOf(e *inference.End) *Usage {
 		return nil
 	}
 	u := &Usage{PromptTokens: e.TokensIn, CompletionTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut}
+	if e.CachedTokens > 0 {
+		u.PromptDetails = &InputDetails{CachedTokens: e.CachedTokens}
+	}
 	if e.ReasoningTokens > 0 {
 		u.Details = &OutputDetails{ReasoningTokens: e.ReasoningTokens}
 	}

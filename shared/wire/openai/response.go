@@ -111,7 +111,8 @@ type ResponseUsage struct {
 	TotalTokens         int           `json:"total_tokens"`
 }
 
-// InputDetails is always 0, because the engines report cached tokens in different ways.
+// InputDetails has the number of tokens that the engine has read from its cache; 0 if it does not count
+// them.
 type InputDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
@@ -185,7 +186,7 @@ func Ended(r run.Run, a *Answer) Response {
 	if e := a.End; e != nil {
 		is.Usage = &ResponseUsage{
 			InputTokens: e.TokensIn, OutputTokens: e.TokensOut, TotalTokens: e.TokensIn + e.TokensOut,
-			OutputTokensDetails: OutputDetails{ReasoningTokens: e.ReasoningTokens},
+			InputTokensDetails: InputDetails{CachedTokens: e.CachedTokens}, OutputTokensDetails: OutputDetails{ReasoningTokens: e.ReasoningTokens},
 		}
 	}
 	is.Output = a.items(r.TaskID, item)

@@ -111,10 +111,10 @@ func (w *world) checkStream(ctx context.Context, r run.Run) (used budget.Amount)
 
 // checkLast compares the last record of a stream with its run.
 func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int) (used budget.Amount) {
-	in, out, answered := 0, 0, false
+	in, cached, out, answered := 0, 0, 0, false
 	switch {
 	case last.End != nil:
-		in, out, answered = last.End.TokensIn, last.End.TokensOut, true
+		in, cached, out, answered = last.End.TokensIn, last.End.CachedTokens, last.End.TokensOut, true
 		if r.State != run.Completed {
 			w.fail("the stream of %s ends with an end, and the run is %s", r.ID, r.State)
 		}
@@ -141,6 +141,9 @@ func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int)
 	}
 	price := w.priceOf(r)
 	used = budget.Amount{Turns: 1, Tokens: int64(out), CostNano: int64(in)*price.Input + int64(out)*price.Output}
+	if price.Cached != nil {
+		used.CostNano -= int64(cached) * (price.Input - *price.Cached)
+	}
 	if price.Input > 0 {
 		used.Tokens += int64(in)
 	}

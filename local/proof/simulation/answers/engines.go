@@ -46,6 +46,7 @@ func (r *replica) course(g port.Generation) mockengine.Course {
 	if chance(draw, p.repeat) {
 		c.Repeats = 1 + draw.IntN(10)
 	}
+	c.Cached = w.roll("cached " + r.id + " " + g.Prompt).IntN(20)
 	if chance(draw, p.keep) {
 		c.Keeps = upTo(draw, longestKeep)
 	}

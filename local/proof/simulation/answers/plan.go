@@ -85,6 +85,9 @@ func (w *world) draw() {
 		w.limits[budget.ProjectScope("project-0")] = limits{budget.Limit{CostNano: new(int64(r.IntN(1_000_000))), Turns: new(int64(r.IntN(10)))}}
 	}
 	w.drawGrants()
+	if w.roll("cached price").IntN(2) == 0 {
+		w.price.Cached = new(w.price.Input / 10)
+	}
 }
 
 // drawGrants draws the limits of keys.

@@ -55,7 +55,8 @@ func (w *world) begin(ctx context.Context) (err error) {
 		}
 	}
 	w.note("plan %+v, faults for %s", w.plan, w.faultsEnd.Sub(w.start))
-	w.note("%d hosts; %d replicas with %d slots, a queue of %d; price %+v", len(w.hosts), len(w.place.Replicas), w.place.Slots, queue, w.price)
+	w.note("%d hosts; %d replicas with %d slots, a queue of %d; price %d and %d, cached %t", len(w.hosts), len(w.place.Replicas), w.place.Slots, queue,
+		w.price.Input, w.price.Output, w.price.Cached != nil)
 	return nil
 }
 

@@ -2941,6 +2941,8 @@ type InferenceDetails struct {
 	EngineVersion string `json:"engineVersion,omitzero"`
 	TokensIn      *int64 `json:"tokensIn,omitzero"`
 	TokensOut     *int64 `json:"tokensOut,omitzero"`
+	// Those of tokensIn that the engine has read from its cache, if it counts them.
+	CachedTokens *int64 `json:"cachedTokens,omitzero"`
 	// Those of tokensOut that are reasoning, if the engine counts them.
 	ReasoningTokens *int64 `json:"reasoningTokens,omitzero"`
 	// Milliseconds from the request to the engine to its end.
@@ -3328,6 +3330,12 @@ type TextCompletion struct {
 	Usage   CompletionUsage             `json:"usage"`
 }
 
+// CompletionUsagePromptTokensDetails is an object of the API. Of the prompt, if the engine has
+// read a part of it from its cache.
+type CompletionUsagePromptTokensDetails struct {
+	CachedTokens int64 `json:"cached_tokens"`
+}
+
 // CompletionUsageCompletionTokensDetails is an object of the API. Of the completion, if the
 // engine counts them.
 type CompletionUsageCompletionTokensDetails struct {
@@ -3339,6 +3347,8 @@ type CompletionUsage struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 	TotalTokens      int64 `json:"total_tokens"`
+	// Of the prompt, if the engine has read a part of it from its cache.
+	PromptTokensDetails *CompletionUsagePromptTokensDetails `json:"prompt_tokens_details,omitzero"`
 	// Of the completion, if the engine counts them.
 	CompletionTokensDetails *CompletionUsageCompletionTokensDetails `json:"completion_tokens_details,omitzero"`
 }
@@ -3841,6 +3851,9 @@ const (
 type ModelPrice struct {
 	// A token of the prompt.
 	InputNanodollars *int64 `json:"input_nanodollars,omitzero"`
+	// A token of the prompt that the engine has read from its cache, at most input_nanodollars.
+	// Default: the same.
+	CachedNanodollars *int64 `json:"cached_nanodollars,omitzero"`
 	// A token that was generated.
 	OutputNanodollars *int64 `json:"output_nanodollars,omitzero"`
 }

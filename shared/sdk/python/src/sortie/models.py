@@ -64,6 +64,7 @@ __all__ = [
     "CompletionRequestStreamOptions",
     "CompletionUsage",
     "CompletionUsageCompletionTokensDetails",
+    "CompletionUsagePromptTokensDetails",
     "DeletedResponse",
     "EmbeddingList",
     "EmbeddingListDataItem",
@@ -4297,6 +4298,7 @@ class InferenceDetails(Object):
         "engine_version": "engineVersion",
         "tokens_in": "tokensIn",
         "tokens_out": "tokensOut",
+        "cached_tokens": "cachedTokens",
         "reasoning_tokens": "reasoningTokens",
         "decode_ms": "decodeMs",
         "finish_reason": "finishReason",
@@ -4313,6 +4315,8 @@ class InferenceDetails(Object):
     engine_version: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    #: Those of `tokensIn` that the engine has read from its cache, if it counts them.
+    cached_tokens: int | None = None
     #: Those of `tokensOut` that are reasoning, if the engine counts them.
     reasoning_tokens: int | None = None
     #: Milliseconds from the request to the engine to its end.
@@ -4747,6 +4751,13 @@ class TextCompletion(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompletionUsagePromptTokensDetails(Object):
+    """Of the prompt, if the engine has read a part of it from its cache."""
+
+    cached_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompletionUsageCompletionTokensDetails(Object):
     """Of the completion, if the engine counts them."""
 
@@ -4760,6 +4771,8 @@ class CompletionUsage(Object):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    #: Of the prompt, if the engine has read a part of it from its cache.
+    prompt_tokens_details: CompletionUsagePromptTokensDetails | None = None
     #: Of the completion, if the engine counts them.
     completion_tokens_details: CompletionUsageCompletionTokensDetails | None = None
 
@@ -5295,6 +5308,9 @@ class ModelPrice(Object):
 
     #: A token of the prompt.
     input_nanodollars: int | None = None
+    #: A token of the prompt that the engine has read from its cache, at most `input_nanodollars`.
+    #: Default: the same.
+    cached_nanodollars: int | None = None
     #: A token that was generated.
     output_nanodollars: int | None = None
 

@@ -795,6 +795,9 @@ pub struct Holder {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct InferenceDetails {
+    /// Those of `tokensIn` that the engine has read from its cache, if it counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<i64>,
     /// Milliseconds from the request to the engine to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decode_ms: Option<i64>,

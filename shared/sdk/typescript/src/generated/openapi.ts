@@ -2432,6 +2432,8 @@ export interface components {
             engineVersion?: string;
             tokensIn?: number;
             tokensOut?: number;
+            /** @description Those of `tokensIn` that the engine has read from its cache, if it counts them. */
+            cachedTokens?: number;
             /** @description Those of `tokensOut` that are reasoning, if the engine counts them. */
             reasoningTokens?: number;
             /** @description Milliseconds from the request to the engine to its end. */
@@ -2797,6 +2799,10 @@ export interface components {
             prompt_tokens: number;
             completion_tokens: number;
             total_tokens: number;
+            /** @description Of the prompt, if the engine has read a part of it from its cache. */
+            prompt_tokens_details?: {
+                cached_tokens: number;
+            };
             /** @description Of the completion, if the engine counts them. */
             completion_tokens_details?: {
                 reasoning_tokens: number;
@@ -3225,6 +3231,8 @@ export interface components {
              * @default 0
              */
             input_nanodollars?: number;
+            /** @description A token of the prompt that the engine has read from its cache, at most `input_nanodollars`. Default: the same. */
+            cached_nanodollars?: number;
             /**
              * @description A token that was generated.
              * @default 2000
