@@ -102,6 +102,7 @@ const (
 	offers      use = "offers"      // validates the runners that pools name
 	outputs     use = "outputs"     // reads and writes the object store
 	valued      use = "valued"      // reads the named secrets of tenants
+	warnsOf     use = "warnsOf"     // asks whether tenants have named secrets
 	addressed   use = "addressed"   // needs the API's own URL
 	publishes   use = "publishes"   // publishes to the bus
 	consumes    use = "consumes"    // reads the table's stream
@@ -140,7 +141,7 @@ var functions = map[string]function{
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, ofJobs, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.ReadyRoutes(nil, ""))},
-	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, dues, ofJobs, starts, completes, outputs, wakes, clients}, routes: slices.Concat(jobs.Routes(nil, nil, nil), runs.Routes(nil, nil), runs.ChildRoutes(nil))},
+	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, dues, ofJobs, starts, completes, outputs, wakes, warnsOf, clients}, routes: slices.Concat(jobs.Routes(nil, nil, nil), runs.Routes(nil, nil), runs.ChildRoutes(nil))},
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, completes, offers, dispatches, clients}, routes: control.Routes(nil)},
 	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: slices.Concat(registry.Routes(nil), registry.CatalogRoutes(nil), download.Routes(nil))},
 	"metrics":   {kind: front, uses: []use{configured, shares, reads, lists, dues, clients}, routes: metrics.Routes(nil)},

@@ -22,6 +22,7 @@ var reasons = []struct{ resource, action, why string }{
 	{":execution:sortie-dev-run:*", "states:", "executions are named after runs"},
 	{":schedule/${JobSchedules}/*", "scheduler:", "schedules are named after jobs"},
 	{":secret:sortie/dev/jobs/*", "secretsmanager:GetSecretValue", "the named secrets of all tenants"},
+	{":secret:sortie/dev/jobs/*", "secretsmanager:DescribeSecret", "warnings of jobs whose secrets no tenant has"},
 	{"/stream/*", "dynamodb:ListStreams", "the permission is for all streams of a table"},
 	{"/@connections/*", "execute-api:ManageConnections", "connections are named by the gateway"},
 	{".Arn}/exports/*", "s3:", "the objects of all tasks"},
@@ -219,7 +220,7 @@ func TestPermissionsMatchTheAdapters(t *testing.T) {
 	// A transaction needs the permissions of its parts. The command line stores secrets, not a
 	// function. Lambda reads the stream for the function.
 	apart := map[string][]string{"dynamodb:TransactWriteItems": {"dynamodb:ConditionCheckItem"}}
-	for _, operation := range []string{"CreateSecret", "DeleteSecret", "DescribeSecret", "ListSecrets", "PutSecretValue"} {
+	for _, operation := range []string{"CreateSecret", "DeleteSecret", "ListSecrets", "PutSecretValue"} {
 		apart["secretsmanager:"+operation] = nil
 	}
 	wanted := map[string]bool{}

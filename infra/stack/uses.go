@@ -74,6 +74,7 @@ func (b *builder) grants() map[use]grant {
 			"SORTIE_OUTPUTS_ENDPOINT": b.buckets.endpoint,
 		}),
 		valued:    {nil, []statement{{actions: []string{"secretsmanager:GetSecretValue"}, resources: []string{b.namedSecrets()}}}},
+		warnsOf:   {nil, []statement{{actions: []string{"secretsmanager:DescribeSecret"}, resources: []string{b.namedSecrets()}}}},
 		addressed: {map[string]string{"SORTIE_PUBLIC_URL": b.url}, nil},
 		publishes: {map[string]string{"SORTIE_BUS": b.bus.name}, []statement{{actions: []string{"events:PutEvents"}, resources: []string{b.bus.arn}}}},
 		consumes: {nil, []statement{

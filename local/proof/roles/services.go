@@ -93,6 +93,12 @@ func (s *services) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 			return
 		}
 		out = map[string]any{"SecretString": value}
+	case "secretsmanager.DescribeSecret":
+		if _, ok := s.secrets[secretName(in.SecretID)]; !ok {
+			refuse(w, "ResourceNotFoundException", "there is no secret "+in.SecretID)
+			return
+		}
+		out = map[string]any{"Name": in.SecretID}
 	case "AmazonSSM.GetParameter":
 		value, ok := s.parameters[in.Name]
 		if !ok {

@@ -170,7 +170,10 @@ func secretIsMasked(c *Case) {
 			c.T.Errorf("GET %s: got %d with the secret in %s", shown, answer.Status, answer.Body)
 		}
 	}
-	send[api.JobAnswer](c, http.MethodPatch, path, `{"env": {"PASSWORD": {"secretRef": "unknown-name"}}}`, http.StatusOK)
+	_, header := send[api.JobAnswer](c, http.MethodPatch, path, `{"env": {"PASSWORD": {"secretRef": "unknown-name"}}}`, http.StatusOK)
+	if warned := header.Get("Warning"); !strings.Contains(warned, "env.PASSWORD.secretRef: no secret") {
+		c.T.Errorf("got the warning %q, want one of the unknown secret", warned)
+	}
 	if run := c.endOf(path, nil); run.State != "Failed" || run.Fault == nil || run.Fault.Code != "SECRET_MISSING" || strings.Contains(c.log(run.TaskID), secret) {
 		c.T.Errorf("got %s with %+v, want Failed with SECRET_MISSING", run.State, run.Fault)
 	}

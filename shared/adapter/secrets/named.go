@@ -77,6 +77,18 @@ func (n *Named) Secret(ctx context.Context, tenant, name string) (string, error)
 	return *answer.SecretString, nil
 }
 
+// Has reports whether a tenant has a named secret, without reading its value. One that cannot be
+// looked up now counts as present.
+func (n *Named) Has(ctx context.Context, tenant, name string) bool {
+	id, err := jobSecret(n.stage, tenant, name)
+	if err != nil {
+		return false
+	}
+	found, err := n.client.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &id})
+	_, absent := errors.AsType[*types.ResourceNotFoundException](err)
+	return !absent && (err != nil || found.DeletedDate == nil)
+}
+
 // jobSecret returns the name of a named secret in Secrets Manager.
 func jobSecret(stage, tenant, name string) (string, error) {
 	for _, part := range []string{tenant, name} {

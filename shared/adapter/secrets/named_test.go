@@ -59,7 +59,12 @@ func newManager(t *testing.T) (*manager, aws.Config) {
 			m.values[in.SecretId] = in.SecretString
 			return struct{}{}
 		}),
-		"DescribeSecret": existing(func(secretInput) any { return struct{}{} }),
+		"DescribeSecret": existing(func(in secretInput) any {
+			if strings.HasSuffix(in.SecretId, "/deleted") {
+				return map[string]any{"Name": in.SecretId, "DeletedDate": 1}
+			}
+			return map[string]any{"Name": in.SecretId}
+		}),
 		"DeleteSecret": existing(func(in secretInput) any {
 			if in.ForceDeleteWithoutRecovery {
 				delete(m.values, in.SecretId)
@@ -160,6 +165,27 @@ func TestUnreadableNamedSecretIsUnavailable(t *testing.T) {
 		if value != "" || !fault.Is(err, fault.Unavailable) || errors.Is(err, port.ErrNotFound) || strings.Contains(fault.Of(err).Message, "s3cret") {
 			t.Errorf("down %v: got %q, %v, want Unavailable without the value", down, value, err)
 		}
+	}
+}
+
+// TestNamedSecretIsLookedUp checks that a secret is found without a read of its value.
+func TestNamedSecretIsLookedUp(t *testing.T) {
+	t.Parallel()
+	m, cfg := newManager(t)
+	n := secrets.OpenNamed(cfg, "prod", clock.NewVirtual(time.Unix(0, 0)))
+	for _, name := range []string{"known", "deleted"} {
+		m.values["sortie/prod/jobs/default/"+name] = "s3cret"
+	}
+	for row, want := range map[[2]string]bool{
+		{"default", "known"}: true, {"default", "deleted"}: false, {"default", "unknown"}: false, {"other", "known"}: false, {"default", "../clients"}: false,
+	} {
+		if got := n.Has(t.Context(), row[0], row[1]); got != want {
+			t.Errorf("%v: got %v, want %v", row, got, want)
+		}
+	}
+	m.down = true
+	if !n.Has(t.Context(), "default", "unknown") || m.reads > 0 {
+		t.Errorf("got an unknown secret, or %d reads, want one that may exist", m.reads)
 	}
 }
 

@@ -1,6 +1,8 @@
 package deployed
 
 import (
+	"context"
+
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/app/runs"
@@ -13,6 +15,11 @@ import (
 // Secrets returns the named secrets of the stage.
 func Secrets(p *process.Process) port.Secrets {
 	return secrets.OpenNamed(p.AWS(), p.Stage, p.Clock())
+}
+
+// HasSecret returns a function that reports whether a tenant has a named secret of the stage.
+func HasSecret(p *process.Process) func(ctx context.Context, tenant, name string) bool {
+	return secrets.OpenNamed(p.AWS(), p.Stage, p.Clock()).Has
 }
 
 // Hooks returns a caller of the hooks of jobs. It signs with the named secrets of the stage.
