@@ -88,7 +88,7 @@ func TestPoolOfAnEngineIsStored(t *testing.T) {
 		{400, `{"limit": 9, ` + llamaPool[1:], "limit"},
 		{400, `{"runner": "fly", ` + llamaPool[1:], "runner"},
 		{400, `{"warm": {"max": 1}, ` + llamaPool[1:], "warm"},
-		{400, `{"fallback": [{"pool": "default", "on": ["image"]}], ` + llamaPool[1:], "fallback"},
+		{400, `{"fallback": [{"pool": "default", "on": ["image"]}], ` + llamaPool[1:], "fallback.0.on.0"},
 		{422, strings.Replace(llamaPool, `"llama"`, `"none"`, 1), "engine.model"},
 		{422, `{"engine": {"kind": "mock", "model": "llama", "replicas": [{}]}}`, "engine.kind"},
 		{422, `{"engine": {"kind": "tgi", "model": "llama", "replicas": [{"url": "https://a.example"}]}}`, "engine.kind"},

@@ -17,8 +17,7 @@ import (
 
 func main() {
 	p := process.Start("jobs")
-	config := p.Settings()
-	config.HasSecret = deployed.HasSecret(p)
+	config := deployed.JobSettings(p)
 	programs := deployed.Runs(p, config)
 	definitions := app.Definitions(programs, config)
 	explanations := stored.NewExplanations(definitions)

@@ -1,8 +1,6 @@
 package deployed
 
 import (
-	"context"
-
 	"github.com/sortie-dev/sortie/shared/adapter/secrets"
 	"github.com/sortie-dev/sortie/shared/app/hooks"
 	"github.com/sortie-dev/sortie/shared/app/runs"
@@ -17,9 +15,12 @@ func Secrets(p *process.Process) port.Secrets {
 	return secrets.OpenNamed(p.AWS(), p.Stage, p.Clock())
 }
 
-// HasSecret returns a function that reports whether a tenant has a named secret of the stage.
-func HasSecret(p *process.Process) func(ctx context.Context, tenant, name string) bool {
-	return secrets.OpenNamed(p.AWS(), p.Stage, p.Clock()).Has
+// JobSettings returns the settings of a process that stores jobs: it warns of named secrets that
+// the stage does not have.
+func JobSettings(p *process.Process) runs.Config {
+	config := p.Settings()
+	config.HasSecret = secrets.OpenNamed(p.AWS(), p.Stage, p.Clock()).Has
+	return config
 }
 
 // Hooks returns a caller of the hooks of jobs. It signs with the named secrets of the stage.
