@@ -10,7 +10,10 @@ import (
 )
 
 func routes() []Test {
-	return []Test{{Name: "inference task falls back to a pool of another model", Requires: []Capability{MockEngine}, Run: taskFallsBack}}
+	return []Test{
+		{Name: "inference task falls back to a pool of another model", Requires: []Capability{MockEngine}, Run: taskFallsBack},
+		{Name: "model sends a share of its tasks to another model", Requires: []Capability{MockEngine}, Run: modelIsSplit},
+	}
 }
 
 // taskFallsBack sends tasks to a pool whose engine does not answer, and to one whose context is too
@@ -60,5 +63,30 @@ func taskFallsBack(c *Case) {
 		if !strings.Contains(string(answer.Body), field) || answer.Status/100 != 4 {
 			c.T.Errorf("got %d %s of %v, want a refusal of %s", answer.Status, answer.Body, fallback, field)
 		}
+	}
+}
+
+// modelIsSplit sends all tasks for a model to another model. A split with an unknown model is refused.
+func modelIsSplit(c *Case) {
+	mock := served{kind: "mock", replica: document{}, context: 4096}
+	old, done := c.serve(mock, "split-old", 2)
+	defer done()
+	fresh, doneFresh := c.serve(mock, "split-new", 2)
+	defer doneFresh()
+	path := "/v1/catalog/models/" + old
+	p, _ := send[contract.Problem](c, http.MethodPatch, path, `{"split":[{"model":"no-such-model","percent":5}]}`, http.StatusBadRequest)
+	if p.Field != "split.0.model" {
+		c.T.Errorf("got %+v of an unknown model, want the field split.0.model", p)
+	}
+	m, _ := send[contract.Model](c, http.MethodPatch, path, fmt.Sprintf(`{"split":[{"model":%q,"percent":100}]}`, fresh), http.StatusOK)
+	if len(m.Split) != 1 || m.Split[0].Percent != 100 {
+		c.T.Errorf("got %+v, want the split in the model", m)
+	}
+	task := c.ask(old, `,"max_tokens":3`)
+	c.streamed(task, "")
+	found := c.inState(task, "Completed")
+	x := outside.Get[contract.Explanation](c.Client, "/v1/runs/"+found.RunID+"/explain")
+	if !strings.HasSuffix(c.poolPath("mock-split-new"), found.Pool) || !strings.Contains(x.Message, "100 % for model "+old) {
+		c.T.Errorf("got pool %s and %q, want the pool of the new model and the share in the explanation", found.Pool, x.Message)
 	}
 }

@@ -41,6 +41,9 @@ func inputPrice(p contract.ModelPrice) string {
 func (z Times) Model(m contract.Model) string {
 	text := fmt.Sprintf("workloads: %s\ncontext: %s\nprice: %s, %d for a generated one\n",
 		strings.Join(m.Workloads, ", "), Context(m), inputPrice(*m.Price), *m.Price.Output)
+	for _, s := range m.Split {
+		text += fmt.Sprintf("split: %d %% of the tasks for model %s\n", s.Percent, s.Model)
+	}
 	if v := m.Verified; v != nil {
 		text += fmt.Sprintf("verified: %s, by the key %s\n", z.Moment(time.UnixMilli(v.AtMS)), v.Key)
 	}

@@ -59,6 +59,9 @@ func (s *Models) Create(ctx context.Context, who port.Identity, id string, d cat
 	if len(found) > 0 {
 		return v, false, job.ProblemsOf(found)
 	}
+	if err := s.checkSplit(ctx, who.Tenant, id, d); err != nil {
+		return v, false, err
+	}
 	now := s.now()
 	v.Model = catalog.Model{
 		Tenant: who.Tenant, ID: id, State: catalog.Active, Definition: d, CreatedAt: now, CreatedBy: who.Subject, UpdatedAt: now, UpdatedBy: who.Subject,
@@ -80,6 +83,23 @@ func (s *Models) Create(ctx context.Context, who port.Identity, id string, d cat
 	v.Version = 1
 	s.log.InfoContext(ctx, "model created", "tenant", v.Tenant, "model", id, "signed", d.Signed(), "verified", v.Verified != nil, "by", who.Subject)
 	return v, false, nil
+}
+
+// checkSplit returns the fault of a split that names the model itself, or a model that the catalog
+// does not have: InvalidRequest with the field.
+func (s *Models) checkSplit(ctx context.Context, tenant, id string, d catalog.Definition) error {
+	for i, share := range d.Split {
+		f := fault.Invalid(fmt.Sprintf("split.%d.model", i), "unknown model %q, want another model of GET /v1/catalog/models", share.Model)
+		if share.Model == id {
+			return f
+		}
+		if _, err := s.view(ctx, tenant, share.Model); fault.Is(err, fault.ModelUnknown) {
+			return f
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verified verifies the signature of a definition. It returns nil and the fault
@@ -168,6 +188,9 @@ func (s *Models) Change(
 		}
 		if found := d.Check(); len(found) > 0 {
 			return v, job.ProblemsOf(found)
+		}
+		if err := s.checkSplit(ctx, who.Tenant, id, d); err != nil {
+			return v, err
 		}
 		same := d.Digest == v.Digest && string(d.Signature) == string(v.Signature) && v.Verified != nil
 		v.Definition = d

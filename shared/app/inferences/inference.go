@@ -45,6 +45,8 @@ type Inference struct {
 	config      Config
 	// stopped reports whether the process stops.
 	stopped func() bool
+	// hex returns n random bytes in hexadecimal.
+	hex func(n int) string
 }
 
 // New returns the use cases of inference tasks, whose streams are in feed. hex returns n random
@@ -57,7 +59,7 @@ func New(
 	return &Inference{
 		offers: &offers{runs, store, models}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
 		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, record: record, config: config,
-		stopped: func() bool { return false },
+		stopped: func() bool { return false }, hex: hex,
 	}
 }
 
@@ -160,6 +162,14 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
+	if len(model.Split) > 0 {
+		return s.splitRun(ctx, in, model)
+	}
+	return s.runOf(ctx, in, model)
+}
+
+// runOf returns the run of a request in a pool that serves a model.
+func (s *Inference) runOf(ctx context.Context, in NewTask, model catalog.Model) (run.Run, error) {
 	pool, err := s.poolFor(ctx, in, model)
 	if err != nil {
 		return run.Run{}, err

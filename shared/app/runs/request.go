@@ -143,7 +143,8 @@ func cancelRequest(who port.Identity, reason string) run.CancelRequested {
 	return run.CancelRequested{By: by.Subject, Scopes: by.Scopes, Reason: limit.Cut(reason, limit.Message)}
 }
 
-// create assigns the ids of a new run, except the run id of a firing, and stores the run.
+// create assigns the ids of a new run, except the run id of a firing and a task id that the run
+// has, and stores the run.
 // existing reports that the idempotency key was used; created is then the run of its first use.
 // Every run except that of a schedule is created here. A run of a host program needs Run.Exec.
 // Slot.Pool names its pool; empty is the default pool. prepare, if it is not nil, changes the
@@ -159,7 +160,7 @@ func (s *Requests) create(
 	if r.ID != "" {
 		r.TaskID = run.FiringTaskID(r.Ref(), r.FiringAt(now))
 	} else {
-		r.TaskID = s.newTaskID(r.Work, now)
+		r.TaskID = cmp.Or(r.TaskID, s.newTaskID(r.Work, now))
 		r.ID = r.TaskID
 	}
 	var pool platform.Pool

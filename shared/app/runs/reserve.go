@@ -19,7 +19,7 @@ func (s *Requests) reserve(ctx context.Context, r run.Run, who port.Identity) (*
 	if err := who.NeedModel(r.Work.Inference.Model); err != nil {
 		return nil, err
 	}
-	found, err := s.store.LoadResource(ctx, catalog.Ref(r.Tenant, r.Work.Inference.Model))
+	found, err := s.store.LoadResource(ctx, catalog.Ref(r.Tenant, r.Work.Inference.ServedModel()))
 	if errors.Is(err, port.ErrNotFound) {
 		return catalog.ForKey(catalog.DefaultPrice().Reserve(r, s.budgets), who, s.now()), nil
 	}

@@ -82,7 +82,9 @@ type Definition struct {
 	ContextTokens int             `json:"contextTokens,omitempty"`
 	Workloads     []port.Workload `json:"workloads"`
 	Price         Price           `json:"price"`
-	Tags          []string        `json:"tags,omitempty"`
+	// Split sends shares of the tasks for the model to other models.
+	Split []Share  `json:"split,omitempty"`
+	Tags  []string `json:"tags,omitempty"`
 }
 
 // Signed reports whether the model has a signature. It does not verify the signature.
@@ -152,6 +154,7 @@ func (d Definition) Check() (found []*fault.Fault) {
 	if cached := d.Price.Cached; cached != nil && (*cached < 0 || *cached > d.Price.Input) {
 		invalid("price.cached_nanodollars", "%d is out of range, want 0 to %d, the price of an input token", *cached, d.Price.Input)
 	}
+	found = append(found, d.checkSplit()...)
 	if len(d.Tags) > MaxTags {
 		invalid("tags", "%d tags, want at most %d", len(d.Tags), MaxTags)
 	}

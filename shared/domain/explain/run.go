@@ -88,6 +88,7 @@ func Run(r run.Run, f Facts) Explanation {
 	}
 	if r.State.Terminal() {
 		x.ended(r)
+		x.split(r)
 		return x
 	}
 	x.limits(r, f)
@@ -115,9 +116,17 @@ func Run(r run.Run, f Facts) Explanation {
 	if by := r.EndBy(); !by.IsZero() {
 		x.Message += "; the deadline of the run is " + stamp(by)
 	}
+	x.split(r)
 	x.fallbacks(r, f)
 	x.expect(r, f)
 	return x
+}
+
+// split says that an inference task belongs to a share of its model.
+func (x *Explanation) split(r run.Run) {
+	if work := r.Work.Inference; work != nil && work.SplitPercent > 0 {
+		x.Message += fmt.Sprintf("; the task is one of the %d %% for model %s that model %s serves", work.SplitPercent, work.Model, work.ServedModel())
+	}
 }
 
 // fallbacks lists the fallbacks that the run can still use. A running attempt cannot use any.

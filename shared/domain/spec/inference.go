@@ -15,6 +15,9 @@ type Inference struct {
 	Engine string `json:"engine,omitempty"`
 	// Served is the model of the task's pool, if it is another one.
 	Served string `json:"served,omitempty"`
+	// SplitPercent is the share of the tasks for Model that its split sends to Served, this one too;
+	// 0 for a task without a split.
+	SplitPercent int `json:"splitPercent,omitempty"`
 	// EngineModel is the engine's name of the model; empty if the engine serves only one.
 	EngineModel string `json:"engineModel,omitempty"`
 	// Workload is a value of port.Workload.

@@ -29,6 +29,9 @@ func ModelDefinition(in contract.ModelSettings) (d catalog.Definition, err error
 	case signed != nil && !*signed && d.Signed():
 		return d, fault.Invalid("signed", "a model with a signature is signed, want true or none")
 	}
+	for _, s := range in.Split {
+		d.Split = append(d.Split, catalog.Share(s))
+	}
 	for _, e := range in.Engines {
 		d.Engines = append(d.Engines, platform.EngineKind(e))
 	}
@@ -103,6 +106,9 @@ func modelSettings(d catalog.Definition) contract.ModelSettings {
 	in := contract.ModelSettings{
 		Digest: d.Digest, Source: d.Source, Signed: new(d.Signed()), Signature: d.Signature, EngineModel: d.EngineModel, Tokenizer: d.Tokenizer,
 		ContextTokens: d.ContextTokens, Price: &contract.ModelPrice{Input: d.Price.Input, Cached: d.Price.Cached, Output: &d.Price.Output}, Tags: d.Tags,
+	}
+	for _, s := range d.Split {
+		in.Split = append(in.Split, contract.ModelShare(s))
 	}
 	for _, e := range d.Engines {
 		in.Engines = append(in.Engines, string(e))

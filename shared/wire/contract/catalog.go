@@ -20,7 +20,15 @@ type ModelSettings struct {
 	// Workloads is ["completion"] by default.
 	Workloads []string    `json:"workloads,omitempty"`
 	Price     *ModelPrice `json:"price,omitempty"`
-	Tags      []string    `json:"tags,omitempty"`
+	// Split sends shares of the tasks for the model to other models.
+	Split []ModelShare `json:"split,omitempty"`
+	Tags  []string     `json:"tags,omitempty"`
+}
+
+// ModelShare is a share of the tasks for a model, 1 to 100 percent.
+type ModelShare struct {
+	Model   string `json:"model"`
+	Percent int    `json:"percent"`
 }
 
 // ModelPrice is the price of a token in nano-dollars.

@@ -3858,6 +3858,14 @@ type ModelPrice struct {
 	OutputNanodollars *int64 `json:"output_nanodollars,omitzero"`
 }
 
+// ModelShare is an object of the API. A share of the tasks for a model that another model
+// serves, for example a new one. They pay its price.
+type ModelShare struct {
+	// The id of the other model.
+	Model   string `json:"model"`
+	Percent int64  `json:"percent"`
+}
+
 // ModelRequest is an object of the API. A model for the catalog.
 type ModelRequest struct {
 	// The name by which tasks refer to the model.
@@ -3880,7 +3888,11 @@ type ModelRequest struct {
 	ContextTokens *int64      `json:"context_tokens,omitzero"`
 	Workloads     []Workload  `json:"workloads,omitzero"`
 	Price         *ModelPrice `json:"price,omitzero"`
-	Tags          []string    `json:"tags,omitzero"`
+	// Shares of the tasks for the model that other models of the catalog serve, at most 100
+	// percent in all. The id of a task decides. A task stays with the model while no pool serves
+	// the other one.
+	Split []ModelShare `json:"split,omitzero"`
+	Tags  []string     `json:"tags,omitzero"`
 }
 
 // Model is an object of the API. A model of the catalog.
@@ -3906,7 +3918,11 @@ type Model struct {
 	ContextTokens *int64     `json:"context_tokens,omitzero"`
 	Workloads     []Workload `json:"workloads"`
 	Price         ModelPrice `json:"price"`
-	Tags          []string   `json:"tags,omitzero"`
+	// Shares of the tasks for the model that other models of the catalog serve, at most 100
+	// percent in all. The id of a task decides. A task stays with the model while no pool serves
+	// the other one.
+	Split []ModelShare `json:"split,omitzero"`
+	Tags  []string     `json:"tags,omitzero"`
 	// The last verification that has succeeded; null without one.
 	Verified *ModelVerified `json:"verified"`
 	// When it was created, in milliseconds since 1970.

@@ -171,6 +171,7 @@ __all__ = [
     "ModelList",
     "ModelPrice",
     "ModelRequest",
+    "ModelShare",
     "ModelState",
     "ModelStateRequest",
     "ModelVerification",
@@ -5316,6 +5317,18 @@ class ModelPrice(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelShare(Object):
+    """A share of the tasks for a model that another model serves, for example a new one.
+
+    They pay its price.
+    """
+
+    #: The id of the other model.
+    model: str
+    percent: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelRequest(Object):
     """A model for the catalog."""
 
@@ -5339,6 +5352,10 @@ class ModelRequest(Object):
     context_tokens: int | None = None
     workloads: list[Workload] | None = None
     price: ModelPrice | None = None
+    #: Shares of the tasks for the model that other models of the catalog serve, at most 100
+    #: percent in all. The id of a task decides. A task stays with the model while no pool serves
+    #: the other one.
+    split: list[ModelShare] | None = None
     tags: list[str] | None = None
 
 
@@ -5372,6 +5389,10 @@ class Model(Object):
     tokenizer: str | None = None
     #: Longest prompt with its answer in tokens. Absent or 0 is that of the engine.
     context_tokens: int | None = None
+    #: Shares of the tasks for the model that other models of the catalog serve, at most 100
+    #: percent in all. The id of a task decides. A task stays with the model while no pool serves
+    #: the other one.
+    split: list[ModelShare] | None = None
     tags: list[str] | None = None
     created_by: str | None = None
     updated_by: str | None = None

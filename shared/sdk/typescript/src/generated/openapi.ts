@@ -3239,6 +3239,12 @@ export interface components {
              */
             output_nanodollars?: number;
         };
+        /** @description A share of the tasks for a model that another model serves, for example a new one. They pay its price. */
+        ModelShare: {
+            /** @description The id of the other model. */
+            model: string;
+            percent: number;
+        };
         /**
          * @description A model for the catalog.
          * @example {
@@ -3277,6 +3283,8 @@ export interface components {
              */
             workloads?: components["schemas"]["Workload"][];
             price?: components["schemas"]["ModelPrice"];
+            /** @description Shares of the tasks for the model that other models of the catalog serve, at most 100 percent in all. The id of a task decides. A task stays with the model while no pool serves the other one. */
+            split?: components["schemas"]["ModelShare"][];
             tags?: string[];
         };
         /** @description A model of the catalog. */
@@ -3307,6 +3315,8 @@ export interface components {
              */
             workloads: components["schemas"]["Workload"][];
             price: components["schemas"]["ModelPrice"];
+            /** @description Shares of the tasks for the model that other models of the catalog serve, at most 100 percent in all. The id of a task decides. A task stays with the model while no pool serves the other one. */
+            split?: components["schemas"]["ModelShare"][];
             tags?: string[];
             /** @description The last verification that has succeeded; null without one. */
             verified: null | components["schemas"]["ModelVerified"];

@@ -182,6 +182,7 @@ export type EngineKind = components["schemas"]["EngineKind"];
 export type Workload = components["schemas"]["Workload"];
 export type ModelState = components["schemas"]["ModelState"];
 export type ModelPrice = components["schemas"]["ModelPrice"];
+export type ModelShare = components["schemas"]["ModelShare"];
 export type ModelRequest = components["schemas"]["ModelRequest"];
 export type Model = components["schemas"]["Model"];
 export type ModelVerified = components["schemas"]["ModelVerified"];
