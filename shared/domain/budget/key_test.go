@@ -11,10 +11,10 @@ import (
 func TestParseAllowance(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"20/month": "20 USD/month", "20USD/month": "20 USD/month", " 0.5 USD / day": "0.5 USD/day", "1e2/week": "100 USD/week",
+		"20/month": "20 USD/month", "20USD/month": "20 USD/month", "0.5 USD / day": "0.5 USD/day", "1e2/week": "100 USD/week",
 		"0.000000001/total": "0.000000001 USD/total", "1000000/total": "1000000 USD/total",
 	} {
-		if a, err := budget.ParseAllowance(text); err != nil || a.String() != want {
+		if a, err := budget.ParseAllowance(" " + text); err != nil || a.String() != want {
 			t.Errorf("%q: got %v, %v, want %s", text, a, err, want)
 		}
 	}
