@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"html"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -27,6 +28,7 @@ import (
 	domain "github.com/sortie-dev/sortie/shared/domain/activity"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -215,4 +217,39 @@ func TestInferenceShowsTheUseOfTheBudget(t *testing.T) {
 	}
 	h.signedIn(t, ownerToken).page("/console/inference", "Use of the budget of the tenant in the last day", "$1.5</td>", "$3</td>", ">500</td>", "<polyline")
 	h.signedIn(t, otherToken).page("/console/inference")
+}
+
+// TestUsageIsReported shows the usage of three tasks, and downloads it.
+func TestUsageIsReported(t *testing.T) {
+	t.Parallel()
+	h := setupInference(t)
+	b := h.signedIn(t, ownerToken)
+	if text := b.page("/console/inference/usage"); !strings.Contains(text, "No inference task has used anything") {
+		t.Errorf("got %s, want an empty report", text)
+	}
+	g := run.Generation{TokensIn: 50, CachedTokens: 40, TokensOut: 3, DecodeMS: 20, Finish: "stop"}
+	h.Charge(t, apitest.Tenant, "m", "alice", "talk", g, h.Clock.Now())
+	h.Charge(t, apitest.Tenant, "m", "bob<b>", "", g, h.Clock.Now())
+	h.Charge(t, apitest.Tenant, "old", "alice", "", g, h.Clock.Now().Add(-20*24*time.Hour))
+	h.Charge(t, "other", "secret", "mallory", "", g, h.Clock.Now())
+	text := b.page("/console/inference/usage")
+	for _, want := range []string{"3 tasks, 150 tokens of prompts, 120 of them cached, 9 generated", "alice", "bob&lt;b&gt;", "old", "talk", "without a session"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %s, want %q", text, want)
+		}
+	}
+	if strings.Contains(text, "mallory") || strings.Contains(text, "secret") {
+		t.Errorf("got %s, want nothing of another tenant", text)
+	}
+	if text := b.page("/console/inference/usage?days=7"); strings.Contains(text, ">old<") || !strings.Contains(text, "2 tasks") {
+		t.Errorf("got %s, want seven days", text)
+	}
+	sheet := regexp.MustCompile(`href="([^"]*as=csv[^"]*)"`).FindStringSubmatch(text)
+	if sheet == nil {
+		t.Fatal("the page has no link to the CSV")
+	}
+	answer := b.get("/console/" + strings.TrimPrefix(html.UnescapeString(sheet[1]), "../"))
+	if lines := strings.Count(answer.Body, "\r\n"); lines != 4 || !strings.HasPrefix(answer.Body, "day,model,key,session,tasks") {
+		t.Errorf("got %+v, want a header and three rows", answer)
+	}
 }

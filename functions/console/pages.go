@@ -17,7 +17,7 @@ var pages = []page.Page{
 	poolsPage, poolPage,
 	eventsPage, eventPage, proofPage,
 	webhooks.ListPage, webhooks.HookPage, webhooks.RecoverPage,
-	inference.ListPage, inference.PlaygroundPage, inference.SessionPage,
+	inference.ListPage, inference.PlaygroundPage, inference.SessionPage, inference.UsagePage,
 	artifactsPage, artifactPage,
 	aboutPage, searchPage,
 }

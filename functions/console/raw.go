@@ -20,13 +20,16 @@ const sandbox = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
 // rawQuery lists the query parameters of the API's resources that pages link to.
 var rawQuery = []string{
-	"after", "as", "attempt", "before", "content", "createdAfter", "createdBefore", "cursor", "error", "faultCode", "jobId", "kind", "label", "limit",
-	"offset", "pool", "order", "parent", "results", "runId", "schedule", "skipped", "state", "stream", "tag", "taskId", "text", "trigger", "type", "types", "version",
+	"after", "as", "attempt", "before", "by", "content", "createdAfter", "createdBefore", "cursor", "error", "faultCode", "from", "jobId", "kind", "label", "limit",
+	"offset", "pool", "order", "parent", "results", "runId", "schedule", "skipped", "state", "stream", "tag", "taskId", "text", "to", "trigger", "type", "types", "version",
 }
 
 // rawPaths are the paths of the API that pages link to; one with a slash at the end means all
 // paths below it.
 var rawPaths = []string{"/v1/", "/download/", "/schemas/", "/.well-known/", "/openapi.json", "/healthz", "/readyz", "/metrics"}
+
+// usagePath has another form with as=csv, because a link has no Accept header.
+const usagePath = "/v1/usage"
 
 // raw serves a resource of the API as the API returns it: the JSON of a page, a log, an output.
 // What is neither JSON nor plain text is a download.
@@ -49,7 +52,12 @@ func (c *console) raw(w http.ResponseWriter, r *http.Request) error {
 			header[name] = values
 		}
 	}
-	response, err := v.Call(http.MethodGet, path, r.URL.Query(), nil, header)
+	query := r.URL.Query()
+	if path == usagePath && query.Get("as") == "csv" {
+		header.Set("Accept", "text/csv")
+		query.Del("as")
+	}
+	response, err := v.Call(http.MethodGet, path, query, nil, header)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ func (d inferenceData) content(l *ui.Layout) Node {
 		engines = ui.Empty("There is no engine. This one answers without a model:", "sortie dev --engine mock")
 	}
 	return Group{
-		ui.Top(Text("Inference"), ui.Actions(l.Button("artifacts", Text("Artifacts")), ui.Space(), If(l.May("runs:write"), l.Button("inference/playground", Text("Playground"))))),
+		ui.Top(Text("Inference"), ui.Actions(l.Button("inference/usage", Text("Usage")), ui.Space(), l.Button("artifacts", Text("Artifacts")), ui.Space(), If(l.May("runs:write"), l.Button("inference/playground", Text("Playground"))))),
 		ui.Block("engines", "Engines", engines), ui.Block("models", "Models", d.models()),
 		ui.Block("budgets", "Budgets", Div(Class("cards"), Map(d.Budgets, func(b BudgetView) Node { return BudgetCard(l, b) })), ui.With(d.Spending, func(s *spending) Node { return s.content(l) }), ui.With(d.Usage, func(u *usage) Node { return u.content(l, "tenant") })),
 		d.sessions(l), ui.Block("tasks", "Newest tasks", d.tasks(l)),

@@ -58,6 +58,8 @@ func (w *world) pages() []address {
 		{"inference/playground", "Prompt"},
 		{"inference/playground?task=" + w.answer, "Answer"},
 		{"inference/sessions/demo", "demo"},
+		{"inference/usage", "By session"},
+		{"inference/usage?days=7", "Tokens by day"},
 		{"artifacts", "note"},
 		{"artifacts?kind=unknown", "No artifact"},
 		{"artifacts/" + w.artifact, "1204"},
