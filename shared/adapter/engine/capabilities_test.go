@@ -24,6 +24,10 @@ func TestSlotsAndMemoryOfEngines(t *testing.T) {
 		}
 		return paths
 	}
+	triton := func(index, config string) map[string]string {
+		return map[string]string{"/v2": `{"version":"2.59.0"}`, "/v2/repository/index": index, "/v2/models/m/config": config}
+	}
+	const one, several = `[{"name":"m","state":"READY"}]`, `[{"name":"m","state":"READY"},{"name":"n","state":"READY"}]`
 	const tgi = `{"max_concurrent_requests":2,"max_total_tokens":2048,"model_id":"standin","version":"3.3.6"%s}`
 	for name, row := range map[string]struct {
 		kind           platform.EngineKind
@@ -34,13 +38,17 @@ func TestSlotsAndMemoryOfEngines(t *testing.T) {
 		"llama-server": {platform.EngineLlamaCpp, map[string]string{
 			"/props": `{"default_generation_settings":{"n_ctx":1024},"total_slots":2,"build_info":"b1"}`, "/v1/models": `{"data":[]}`,
 		}, 2, 1024, 0},
-		"vLLM":                      {platform.EngineVLLM, vllm("", `block_size="16",num_gpu_blocks="661"`), 0, 1024, 10576},
-		"vLLM with tokens":          {platform.EngineVLLM, vllm("", `block_size="16",num_gpu_blocks="661",kv_cache_size_tokens="10000"`), 0, 1024, 10000},
-		"vLLM before its profile":   {platform.EngineVLLM, vllm("", `block_size="16",num_gpu_blocks="None"`), 0, 1024, 0},
-		"vLLM in development mode":  {platform.EngineVLLM, vllm(`{"vllm_config":{"scheduler_config":{"max_num_seqs":64}}}`, ""), 64, 1024, 0},
-		"vLLM with a text about it": {platform.EngineVLLM, vllm(`{"vllm_config":"model='m'"}`, ""), 0, 1024, 0},
-		"TGI":                       {platform.EngineTGI, map[string]string{"/info": fmt.Sprintf(tgi, "")}, 2, 2048, 0},
-		"TGI with a batch":          {platform.EngineTGI, map[string]string{"/info": fmt.Sprintf(tgi, `,"max_batch_total_tokens":16000`)}, 2, 2048, 16000},
+		"vLLM":                       {platform.EngineVLLM, vllm("", `block_size="16",num_gpu_blocks="661"`), 0, 1024, 10576},
+		"vLLM with tokens":           {platform.EngineVLLM, vllm("", `block_size="16",num_gpu_blocks="661",kv_cache_size_tokens="10000"`), 0, 1024, 10000},
+		"vLLM before its profile":    {platform.EngineVLLM, vllm("", `block_size="16",num_gpu_blocks="None"`), 0, 1024, 0},
+		"vLLM in development mode":   {platform.EngineVLLM, vllm(`{"vllm_config":{"scheduler_config":{"max_num_seqs":64}}}`, ""), 64, 1024, 0},
+		"vLLM with a text about it":  {platform.EngineVLLM, vllm(`{"vllm_config":"model='m'"}`, ""), 0, 1024, 0},
+		"TGI":                        {platform.EngineTGI, map[string]string{"/info": fmt.Sprintf(tgi, "")}, 2, 2048, 0},
+		"TGI with a batch":           {platform.EngineTGI, map[string]string{"/info": fmt.Sprintf(tgi, `,"max_batch_total_tokens":16000`)}, 2, 2048, 16000},
+		"Triton":                     {platform.EngineTriton, triton(one, `{"max_batch_size":8,"instance_group":[{"count":2,"gpus":[0,1]},{"count":1}]}`), 40, 0, 0},
+		"Triton that batches itself": {platform.EngineTriton, triton(one, `{"max_batch_size":0,"instance_group":[{"count":1}],"backend":"vllm"}`), 0, 0, 0},
+		"Triton without a config":    {platform.EngineTriton, triton(one, ""), 0, 0, 0},
+		"Triton with several models": {platform.EngineTriton, triton(several, `{"max_batch_size":8}`), 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

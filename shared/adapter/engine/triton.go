@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -85,7 +87,30 @@ func (triton) capabilities(ctx context.Context, e *Engine) (port.EngineCapabilit
 			c.Models = append(c.Models, m.Name)
 		}
 	}
-	return c, nil
+	if len(c.Models) == 1 { // of several models, those that are parts of another one do not count
+		c.Slots = tritonSlots(ctx, e, c.Models[0])
+	}
+	return c, ctx.Err()
+}
+
+// tritonSlots returns the number of requests that the instances of a model take into their batches;
+// 0 for a model that batches itself, as those of the vLLM backend, and if it is unknown.
+func tritonSlots(ctx context.Context, e *Engine, model string) int {
+	var config struct {
+		Batch     int `json:"max_batch_size"`
+		Instances []struct {
+			Count int   `json:"count"` // on each of GPUs
+			GPUs  []int `json:"gpus"`
+		} `json:"instance_group"`
+	}
+	if e.get(ctx, "/v2/models/"+url.PathEscape(model)+"/config", &config) != nil || config.Batch <= 0 {
+		return 0
+	}
+	instances := 0
+	for _, group := range config.Instances {
+		instances += max(group.Count, 0) * max(len(group.GPUs), 1)
+	}
+	return min(config.Batch, platform.MaxReplicaSlots) * min(max(instances, 1), platform.MaxReplicaSlots)
 }
 
 func (triton) series() map[string]loadValue {
