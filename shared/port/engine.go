@@ -123,6 +123,8 @@ type Piece struct {
 	Reasoning bool
 	// Calls are parts of calls of tools, valid until the callback returns. Text is then empty.
 	Calls []ToolDelta
+	// Logprobs are those of the tokens of a text that is no reasoning, if the request has them.
+	Logprobs []TokenLogprob
 }
 
 // FieldPrompt is the field of an InvalidParams fault for a prompt that is too long.

@@ -32,6 +32,17 @@ type ToolDelta struct {
 	Arguments string `json:"arguments,omitempty"`
 }
 
+// TokenLogprob is the natural logarithm of the probability of a token.
+type TokenLogprob struct {
+	Token   string  `json:"token"`
+	Logprob float64 `json:"logprob"`
+	// Bytes are the bytes of a token that is no UTF-8; nil for others.
+	Bytes []int `json:"bytes,omitempty"`
+	// Top are the most likely tokens in the place of the token, the most likely first. They have no
+	// Top.
+	Top []TokenLogprob `json:"top,omitempty"`
+}
+
 // Tool is a function that a model can call.
 type Tool struct {
 	Name        string `json:"name"`
@@ -99,6 +110,9 @@ type GenerationOptions struct {
 	ReasoningEffort string `json:"reasoningEffort,omitempty"`
 	// TemplateKwargs are arguments of the model's template: a JSON object.
 	TemplateKwargs json.RawMessage `json:"templateKwargs,omitempty"`
+	// Logprobs requests the probabilities of the tokens of the text, each with this number of the
+	// most likely tokens in its place; nil requests none.
+	Logprobs *int `json:"logprobs,omitempty"`
 	// Extra are members of the engine's own request that are passed on unchanged.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
 }
@@ -123,6 +137,7 @@ const (
 	FeatureLogitBias         EngineFeature = "logit_bias"
 	FeatureReasoningEffort   EngineFeature = "reasoning_effort"
 	FeatureTemplateKwargs    EngineFeature = "chat_template_kwargs"
+	FeatureLogprobs          EngineFeature = "logprobs"
 	FeatureDimensions        EngineFeature = "dimensions"
 	FeatureTokens            EngineFeature = "input_tokens"
 )

@@ -81,7 +81,8 @@ REASONS = {
     ("replayEvents", "from"): "a range begins and ends at a cursor of this stream, a time or a name",
     ("replayEvents", "to"): "a range begins and ends at a cursor of this stream, a time or a name",
     ("listWebhooks", "cursor"): CURSOR,
-    ("createChatCompletion", "logprobs"): UNSUPPORTED,
+    ("createChatCompletion", "top_logprobs"): "needs logprobs",
+    ("createTask", "top_logprobs"): "needs logprobs",
     ("createCompletion", "echo"): UNSUPPORTED,
     ("createChatCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
     ("createCompletion", "UNTRUSTED_ARTIFACT"): "no trusted key has signed the model",
@@ -169,7 +170,7 @@ REASONS = {
 # The members of an inference request that some workloads and engines do not have.
 FEATURES = (
     "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "frequency_penalty", "presence_penalty", "repetition_penalty", "min_p",
-    "top_k", "logit_bias", "reasoning_effort", "chat_template_kwargs", "dimensions", "input_tokens",
+    "top_k", "logit_bias", "reasoning_effort", "chat_template_kwargs", "dimensions", "input_tokens", "logprobs",
 )
 for operation in ("createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createRerank", "createResponse"):
     for feature in FEATURES:

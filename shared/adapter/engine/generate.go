@@ -24,6 +24,10 @@ type answer struct {
 	text, reasoning string
 	// calls are the parts of calls of tools in that event.
 	calls []port.ToolDelta
+	// top is the number of most likely tokens to pass on with each probability; nil for no
+	// probabilities. logprobs are those since the last piece: a character can have several tokens.
+	top      *int
+	logprobs []port.TokenLogprob
 	// pieces is the number of pieces with text.
 	pieces int
 	// finish is set by the final event; usage by the event that contains it.
@@ -67,6 +71,9 @@ func (e *Engine) begin(ctx context.Context, g *port.Generation) (*generation, er
 		return nil, err
 	}
 	s := &generation{engine: e}
+	if g.Options != nil {
+		s.top = g.Options.Logprobs
+	}
 	s.ctx, s.watch = watchLimits(ctx, e.cfg.Clock, g.Limits)
 	if s.resp, err = e.send(s.ctx, e.streams, http.MethodPost, e.base.JoinPath(path), body); err != nil { //nolint:bodyclose // close does
 		s.watch.stop()
@@ -169,7 +176,7 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 	if err := e.dialect.read(data, a); err != nil {
 		return err
 	}
-	for _, p := range []port.Piece{{Text: a.reasoning, Reasoning: true}, {Text: a.text}} {
+	for _, p := range []port.Piece{{Text: a.reasoning, Reasoning: true}, {Text: a.text, Logprobs: a.logprobs}} {
 		if p.Text == "" {
 			continue
 		}
@@ -177,10 +184,12 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 		if err := each(p); err != nil {
 			return eachError{err}
 		}
+		a.logprobs = nil
 	}
 	if len(a.calls) == 0 {
 		return nil
 	}
+	a.logprobs = nil
 	a.pieces++
 	if err := each(port.Piece{Calls: a.calls}); err != nil {
 		return eachError{err}

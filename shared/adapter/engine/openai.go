@@ -57,7 +57,8 @@ type openaiEvent struct {
 			Reasoning        thought      `json:"reasoning"`
 			ToolCalls        []openaiCall `json:"tool_calls"`
 		} `json:"delta"`
-		FinishReason *string `json:"finish_reason"`
+		Logprobs     *openaiLogprobs `json:"logprobs"`
+		FinishReason *string         `json:"finish_reason"`
 	} `json:"choices"`
 	Usage *openaiUsage `json:"usage"`
 	Error *struct {
@@ -94,6 +95,9 @@ func (openai) read(data []byte, a *answer) error {
 		choice := e.Choices[0]
 		a.text = choice.Text + choice.Delta.Content
 		a.calls = deltasOf(choice.Delta.ToolCalls, a.calls)
+		if a.top != nil {
+			a.logprobs = choice.Logprobs.appendTo(a.logprobs, *a.top)
+		}
 		a.reasoning = string(cmp.Or(choice.Delta.ReasoningContent, choice.Delta.Reasoning))
 		if choice.FinishReason != nil {
 			if err := a.end(*choice.FinishReason); err != nil {

@@ -36,6 +36,10 @@ type completion struct {
 	RepeatPenalty     *float64 `json:"repeat_penalty,omitempty"`
 	// ReasoningEffort is a member of vLLM. llama-server has it in TemplateKwargs.
 	ReasoningEffort string `json:"reasoning_effort,omitempty"`
+	// Logprobs is true in a request with messages, and the number of TopLogprobs in one with a
+	// prompt.
+	Logprobs    any  `json:"logprobs,omitempty"`
+	TopLogprobs *int `json:"top_logprobs,omitempty"`
 }
 
 // openaiMessage is a message. Content is null beside calls of tools.
@@ -92,8 +96,21 @@ func completionOf(g port.Generation) (string, *completion) {
 	}
 	if o := g.Options; o != nil {
 		body.options(*o)
+		body.probabilities(o.Logprobs)
 	}
 	return path, body
+}
+
+// probabilities requests probabilities with at least one of the most likely tokens: llama-server
+// sends nothing without one.
+func (c *completion) probabilities(top *int) {
+	if top == nil {
+		return
+	}
+	n := max(*top, 1)
+	if c.Logprobs = n; len(c.Messages) > 0 {
+		c.Logprobs, c.TopLogprobs = true, &n
+	}
 }
 
 // chatMessage returns a message in the engine's format.

@@ -18,7 +18,7 @@ import (
 // that it has.
 func TestEnginesGetTheOptions(t *testing.T) {
 	t.Parallel()
-	penalty, minP, topK, parallel, strict := 0.5, 0.1, 7, false, true
+	penalty, minP, topK, parallel, strict, top := 0.5, 0.1, 7, false, true, 2
 	schema := json.RawMessage(`{"type":"object","properties":{"__proto__":{"type":"string"}}}`)
 	chat := port.Generation{
 		Model: "m", MaxTokens: 5,
@@ -34,7 +34,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 			Sampling: port.Sampling{
 				FrequencyPenalty: &penalty, PresencePenalty: &penalty, RepetitionPenalty: &penalty, MinP: &minP, TopK: &topK, LogitBias: map[string]float64{"3": -1},
 			},
-			ReasoningEffort: "none", TemplateKwargs: json.RawMessage(`{"a":1}`),
+			ReasoningEffort: "none", TemplateKwargs: json.RawMessage(`{"a":1}`), Logprobs: &top,
 			Extra: map[string]json.RawMessage{"ignore_eos": json.RawMessage(`true`), "max_tokens": json.RawMessage(`9`)},
 		},
 	}
@@ -46,7 +46,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}}],
 		"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false,
 		"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}},
-		"frequency_penalty":0.5,"presence_penalty":0.5,"min_p":0.1,"top_k":7,"logit_bias":{"3":-1}`
+		"frequency_penalty":0.5,"presence_penalty":0.5,"min_p":0.1,"top_k":7,"logit_bias":{"3":-1},"logprobs":true,"top_logprobs":2`
 	prompt := port.Generation{Prompt: "a", MaxTokens: 5, Options: &port.GenerationOptions{
 		Format:   port.Format{Type: port.FormatSchema, Schema: schema},
 		Sampling: port.Sampling{FrequencyPenalty: &penalty, RepetitionPenalty: &penalty, TopK: &topK},

@@ -229,7 +229,7 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 		if err := limits.wait(ctx, pause); err != nil {
 			return port.GenerationEnd{}, err
 		}
-		piece := answer.next()
+		piece := withLogprobs(answer.next(), g.Options)
 		text.WriteString(piece.Text)
 		end.TokensOut++
 		if stopped(text.String(), g.Stop) {
@@ -241,7 +241,9 @@ func (e *Engine) Generate(ctx context.Context, g port.Generation, each func(port
 			sent = 2
 		}
 		for range sent {
-			piece.Reasoning = piece.Calls == nil && end.TokensOut <= course.Reasons
+			if piece.Reasoning = piece.Calls == nil && end.TokensOut <= course.Reasons; piece.Reasoning {
+				piece.Logprobs = nil
+			}
 			if err := each(piece); err != nil {
 				return port.GenerationEnd{}, err
 			}

@@ -69,6 +69,23 @@ func (s *script) next() port.Piece {
 	return s.pieces[s.at-1]
 }
 
+// withLogprobs returns a text with the probability of one token, if the request has them.
+func withLogprobs(p port.Piece, o *port.GenerationOptions) port.Piece {
+	if o == nil || o.Logprobs == nil || p.Calls != nil {
+		return p
+	}
+	is := port.TokenLogprob{Token: p.Text, Logprob: -0.25}
+	for i := range *o.Logprobs {
+		other := port.TokenLogprob{Token: p.Text, Logprob: is.Logprob - float64(i)}
+		if i > 0 {
+			other.Token = vocabulary[i%len(vocabulary)]
+		}
+		is.Top = append(is.Top, other)
+	}
+	p.Logprobs = []port.TokenLogprob{is}
+	return p
+}
+
 // pieceRunes is the length of the pieces of JSON in characters.
 const pieceRunes = 4
 

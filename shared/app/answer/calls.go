@@ -58,6 +58,23 @@ func callSize(parts []port.ToolDelta) (n int) {
 	return n
 }
 
+// logprobsSize returns an upper bound of the size of the probabilities of pieces in JSON, in bytes.
+func logprobsSize(of [][]port.TokenLogprob) (n int) {
+	for _, each := range of {
+		n += logprobSize(each)
+	}
+	return n
+}
+
+// logprobSize is logprobsSize for one piece.
+func logprobSize(of []port.TokenLogprob) (n int) {
+	const perByte = 4
+	for _, p := range of {
+		n += perSection + perNumber + escaped*len(p.Token) + perByte*len(p.Bytes) + logprobSize(p.Top)
+	}
+	return n
+}
+
 // The most bytes of JSON for a byte of a text, for a number, and for the other members of a record.
 const (
 	escaped    = 6
@@ -71,6 +88,7 @@ func fitting(records []inference.Record) int {
 	room := port.MaxFeedBatch
 	for i, r := range records {
 		most := perRecord + escaped*(size(r.Tokens)+size(r.Reasoning)+callSize(r.Calls)) + perSection*(len(r.Tokens)+len(r.Reasoning)+len(r.Calls))
+		most += logprobsSize(r.Logprobs)
 		if r.Result != nil {
 			most += perNumber * len(r.Result.Embedding)
 		}

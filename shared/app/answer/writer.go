@@ -235,12 +235,19 @@ func (w *Writer) add(p port.Piece) {
 		part = func(of *inference.Record) *[]string { return &of.Reasoning }
 	}
 	if n := len(w.pending); n > 0 {
-		if last := part(&w.pending[n-1]); *last != nil && size(*last)+len(p.Text) <= pieceBatch {
-			*last = append(*last, p.Text)
+		of := &w.pending[n-1]
+		last := part(of)
+		fits := *last != nil && (of.Logprobs == nil) == (p.Logprobs == nil)
+		if fits && size(*last)+len(p.Text)+logprobsSize(of.Logprobs)+logprobSize(p.Logprobs) <= pieceBatch {
+			if *last = append(*last, p.Text); p.Logprobs != nil {
+				of.Logprobs = append(of.Logprobs, p.Logprobs)
+			}
 			return
 		}
 	}
-	*part(&r) = []string{p.Text}
+	if *part(&r) = []string{p.Text}; p.Logprobs != nil {
+		r.Logprobs = [][]port.TokenLogprob{p.Logprobs}
+	}
 	w.pending = append(w.pending, r)
 }
 

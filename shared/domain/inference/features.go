@@ -12,7 +12,7 @@ import (
 var chatFeatures = []port.EngineFeature{
 	port.FeatureMessages, port.FeatureTools, port.FeatureToolChoice, port.FeatureParallelToolCalls, port.FeatureObject, port.FeatureSchema,
 	port.FeatureFrequencyPenalty, port.FeaturePresencePenalty, port.FeatureRepetitionPenalty, port.FeatureMinP, port.FeatureTopK, port.FeatureLogitBias,
-	port.FeatureReasoningEffort, port.FeatureTemplateKwargs,
+	port.FeatureReasoningEffort, port.FeatureTemplateKwargs, port.FeatureLogprobs,
 }
 
 // engineFeatures lists the features of each engine. Tests of the adapters check it.
@@ -94,6 +94,7 @@ func Features(q Request) (used []port.EngineFeature) {
 	add(port.FeatureLogitBias, len(s.LogitBias) > 0)
 	add(port.FeatureReasoningEffort, o.ReasoningEffort != "")
 	add(port.FeatureTemplateKwargs, len(o.TemplateKwargs) > 0)
+	add(port.FeatureLogprobs, o.Logprobs != nil)
 	for _, name := range slices.Sorted(maps.Keys(o.Extra)) {
 		used = append(used, port.EngineFeature(name))
 	}

@@ -18,6 +18,8 @@ const (
 	// Tools is the maximum number of tools, Biases that of entries of logit_bias.
 	Tools  = 128
 	Biases = 1024
+	// TopLogprobs is the maximum number of the most likely tokens in the place of a token.
+	TopLogprobs = 20
 	// Nesting is the maximum nesting of a JSON value in a request. Engines handle schemas
 	// recursively.
 	Nesting = 32
@@ -99,6 +101,9 @@ func (q Request) checkOptions() error {
 	}
 	if len(o.TemplateKwargs) > 0 && (!isObject(o.TemplateKwargs) || nesting(o.TemplateKwargs) > Nesting) {
 		return invalidParams("chat_template_kwargs", "want a JSON object with at most %d levels of nesting", Nesting)
+	}
+	if n := o.Logprobs; n != nil && (*n < 0 || *n > TopLogprobs) {
+		return invalidParams("top_logprobs", "%d is out of range, want 0 to %d", *n, TopLogprobs)
 	}
 	for name, value := range o.Extra {
 		if !slices.Contains(Extras(), name) {

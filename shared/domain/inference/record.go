@@ -41,6 +41,8 @@ type Record struct {
 	Started *Started `json:"started,omitempty"`
 	// Tokens are pieces of the answer. First is the index of the first one.
 	Tokens []string `json:"tokens,omitempty"`
+	// Logprobs are the probabilities of each of Tokens; nil if the request has none.
+	Logprobs [][]port.TokenLogprob `json:"logprobs,omitempty"`
 	// Reasoning are pieces of the reasoning before the answer. They have their own indexes.
 	Reasoning []string `json:"reasoning,omitempty"`
 	First     int      `json:"first,omitempty"`
@@ -65,10 +67,15 @@ type Started struct {
 type Token struct {
 	T string `json:"t"`
 	I int    `json:"i"`
+	// Logprobs are the probabilities of the tokens of the engine, if the request has them.
+	Logprobs []port.TokenLogprob `json:"logprobs,omitempty"`
 }
 
 // Reasoning is a piece of the reasoning before the answer, with its index from 0.
-type Reasoning Token
+type Reasoning struct {
+	T string `json:"t"`
+	I int    `json:"i"`
+}
 
 // Result is the answer for one input of an embedding, or one document of a rerank.
 type Result struct {
@@ -221,7 +228,11 @@ func (r Record) Events(position int64, after EventID) []Event {
 		add(NameReasoning, Reasoning{T: t, I: r.First + i})
 	}
 	for i, t := range r.Tokens {
-		add(NameToken, Token{T: t, I: r.First + i})
+		token := Token{T: t, I: r.First + i}
+		if i < len(r.Logprobs) {
+			token.Logprobs = r.Logprobs[i]
+		}
+		add(NameToken, token)
 	}
 	for _, c := range r.Calls {
 		add(NameToolCall, c)

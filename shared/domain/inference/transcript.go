@@ -18,6 +18,8 @@ type Part struct {
 	Reasoning bool   `json:"reasoning,omitempty"`
 	// Call is nil for a text.
 	Call *CallHead `json:"call,omitempty"`
+	// Logprobs are the probabilities of the tokens of a text, if the request has them.
+	Logprobs []port.TokenLogprob `json:"logprobs,omitempty"`
 }
 
 // CallHead identifies a call of a tool. Index counts the calls of an answer from 0.
@@ -27,9 +29,9 @@ type CallHead struct {
 	Name  string `json:"name"`
 }
 
-// same reports whether two parts are equal.
+// same reports whether two parts are equal, and have no probabilities.
 func (p Part) same(as Part) bool {
-	return p.Text == as.Text && p.Reasoning == as.Reasoning && (p.Call == nil) == (as.Call == nil) && (p.Call == nil || *p.Call == *as.Call)
+	return len(p.Logprobs)+len(as.Logprobs) == 0 && p.Text == as.Text && p.Reasoning == as.Reasoning && (p.Call == nil) == (as.Call == nil) && (p.Call == nil || *p.Call == *as.Call)
 }
 
 // Parts are the parts of an answer, in order. The zero value is empty.
@@ -40,6 +42,7 @@ type growing struct {
 	text      strings.Builder
 	reasoning bool
 	call      *CallHead
+	logprobs  []port.TokenLogprob
 }
 
 // Add appends a piece to the last part, or starts a new part if the last one is of another
@@ -55,6 +58,21 @@ func (s *Parts) Add(piece string, reasoning bool) (opens bool) {
 	}
 	s.list[len(s.list)-1].text.WriteString(piece)
 	return opens
+}
+
+// AddLogprobs appends the probabilities of the piece that was added last.
+func (s *Parts) AddLogprobs(of []port.TokenLogprob) {
+	if n := len(s.list); n > 0 {
+		s.list[n-1].logprobs = append(s.list[n-1].logprobs, of...)
+	}
+}
+
+// Logprobs returns the probabilities of the tokens of the text.
+func (s *Parts) Logprobs() (found []port.TokenLogprob) {
+	for _, p := range s.list {
+		found = append(found, p.logprobs...)
+	}
+	return found
 }
 
 // AddCall appends a part of a call to its call, or starts a new part. It returns the index of the
@@ -75,7 +93,7 @@ func (s *Parts) AddCall(d port.ToolDelta) (at int) {
 func (s *Parts) List() []Part {
 	found := make([]Part, len(s.list))
 	for i, p := range s.list {
-		found[i] = Part{Text: p.text.String(), Reasoning: p.reasoning}
+		found[i] = Part{Text: p.text.String(), Reasoning: p.reasoning, Logprobs: p.logprobs}
 		if p.call != nil {
 			found[i].Call = new(*p.call)
 		}
@@ -112,8 +130,11 @@ func (t *Transcript) Add(r Record) {
 	for _, piece := range r.Reasoning {
 		t.parts.Add(piece, true)
 	}
-	for _, piece := range r.Tokens {
+	for i, piece := range r.Tokens {
 		t.parts.Add(piece, false)
+		if i < len(r.Logprobs) {
+			t.parts.AddLogprobs(r.Logprobs[i])
+		}
 	}
 	for _, d := range r.Calls {
 		t.parts.AddCall(d)
@@ -137,13 +158,28 @@ func (t transcript) ordered() []Part {
 	return slices.DeleteFunc([]Part{{Text: t.Reasoning, Reasoning: true}, {Text: t.Text}}, func(p Part) bool { return p.Text == "" })
 }
 
-// Content returns the content of the artifact.
+// mostLogprobs is the size of a content above which it has no probabilities, in bytes.
+const mostLogprobs = 1 << 20
+
+// Content returns the content of the artifact. A content above 1 MiB has no probabilities.
 func (t *Transcript) Content() json.RawMessage {
+	parts := t.parts.List()
+	content := t.content(parts)
+	if len(content) <= mostLogprobs || len(t.parts.Logprobs()) == 0 {
+		return content
+	}
+	for i := range parts {
+		parts[i].Logprobs = nil
+	}
+	return t.content(parts)
+}
+
+func (t *Transcript) content(parts []Part) json.RawMessage {
 	is := transcript{Text: t.parts.Joined(false), Reasoning: t.parts.Joined(true)}
-	if parts := t.parts.List(); !slices.EqualFunc(is.ordered(), parts, Part.same) {
+	if !slices.EqualFunc(is.ordered(), parts, Part.same) {
 		is.Parts = parts
 	}
-	content, _ := json.Marshal(is) //nolint:errchkjson // strings never fail
+	content, _ := json.Marshal(is) //nolint:errchkjson // texts and finite numbers
 	return content
 }
 
@@ -162,7 +198,11 @@ func ReadTranscript(from io.Reader, attempt int) (records []Record, err error) {
 		case p.Reasoning:
 			records = append(records, Record{Attempt: attempt, Reasoning: []string{p.Text}})
 		default:
-			records = append(records, Record{Attempt: attempt, Tokens: []string{p.Text}})
+			r := Record{Attempt: attempt, Tokens: []string{p.Text}}
+			if len(p.Logprobs) > 0 {
+				r.Logprobs = [][]port.TokenLogprob{p.Logprobs}
+			}
+			records = append(records, r)
 		}
 	}
 	return records, nil

@@ -17,6 +17,9 @@ func TestTranscriptKeepsTheOrder(t *testing.T) {
 	call := func(index int, id, name, arguments string) inference.Record {
 		return inference.Record{Attempt: 1, Calls: []port.ToolDelta{{Index: index, ID: id, Name: name, Arguments: arguments}}}
 	}
+	likely := func(text string) inference.Record {
+		return inference.Record{Attempt: 1, Tokens: []string{text}, Logprobs: [][]port.TokenLogprob{{{Token: text, Logprob: -1}}}}
+	}
 	for name, row := range map[string]struct {
 		records, want []inference.Record
 		content       string
@@ -34,6 +37,11 @@ func TestTranscriptKeepsTheOrder(t *testing.T) {
 			[]inference.Record{say("b"), think("c")},
 			[]inference.Record{say("b"), think("c")},
 			`{"transcript":"b","reasoning":"c","parts":[{"text":"b"},{"text":"c","reasoning":true}]}`,
+		},
+		"probabilities": {
+			[]inference.Record{likely("a"), likely("b"), say("c")},
+			[]inference.Record{{Attempt: 1, Tokens: []string{"abc"}, Logprobs: [][]port.TokenLogprob{{{Token: "a", Logprob: -1}, {Token: "b", Logprob: -1}}}}},
+			`{"transcript":"abc","parts":[{"text":"abc","logprobs":[{"token":"a","logprob":-1},{"token":"b","logprob":-1}]}]}`,
 		},
 		"calls": {
 			[]inference.Record{say("a"), call(0, "c1", "f", "{"), call(1, "c2", "g", "{}"), call(0, "", "", "}")},

@@ -42,6 +42,8 @@ type TaskRequest struct {
 	LogitBias          map[string]float64 `json:"logit_bias,omitempty"`
 	ReasoningEffort    string             `json:"reasoning_effort,omitempty"`
 	ChatTemplateKwargs json.RawMessage    `json:"chat_template_kwargs,omitempty"`
+	Logprobs           *bool              `json:"logprobs,omitempty"`
+	TopLogprobs        *int               `json:"top_logprobs,omitempty"`
 	// EngineOptions are members of the engine's own request.
 	EngineOptions         map[string]json.RawMessage `json:"engine_options,omitempty"`
 	SamplerProfileVersion string                     `json:"sampler_profile_version,omitempty"`

@@ -42,6 +42,7 @@ func (a *Answer) Add(e inference.Event) {
 	switch data := e.Data.(type) {
 	case inference.Token:
 		a.parts.Add(data.T, false)
+		a.parts.AddLogprobs(data.Logprobs)
 	case inference.Reasoning:
 		a.parts.Add(data.T, true)
 	case port.ToolDelta:

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"unicode/utf8"
+
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -22,8 +24,8 @@ type Choice struct {
 	Message *Message `json:"message,omitempty"`
 	Delta   *Delta   `json:"delta,omitempty"`
 	Text    *string  `json:"text,omitempty"`
-	// Logprobs is always null.
-	Logprobs *struct{} `json:"logprobs"`
+	// Logprobs is null unless the request has probabilities.
+	Logprobs *Logprobs `json:"logprobs"`
 	// FinishReason is null in all chunks before the end of the answer.
 	FinishReason *string `json:"finish_reason"`
 }
@@ -90,7 +92,7 @@ func (f Form) completion(h Head, object string) Completion {
 // Completion returns the completion of an answer that has ended.
 func (f Form) Completion(h Head, a *Answer) Completion {
 	c := f.completion(h, f.object)
-	choice := Choice{FinishReason: finish(a.End)}
+	choice := Choice{FinishReason: finish(a.End), Logprobs: f.logprobs(a.parts.Logprobs(), 0)}
 	if text := a.Text(); f.chat() {
 		reasoning := a.Reasoning()
 		choice.Message = &Message{Role: "assistant", Content: &text, thoughts: thoughts{reasoning, reasoning}}
@@ -113,6 +115,8 @@ type Chunks struct {
 	head  Head
 	usage bool
 	begun bool
+	// offset is the length of the text so far, in characters.
+	offset int
 }
 
 // NewChunks returns a Chunks for one answer. With usage, the last chunk has the usage.
@@ -123,7 +127,10 @@ func NewChunks(f Form, h Head, usage bool) *Chunks { return &Chunks{form: f, hea
 func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 	switch data := e.Data.(type) {
 	case inference.Token:
-		parts = append(c.begin(), c.part(data.T, nil))
+		part := c.part(data.T, nil)
+		part.Choices[0].Logprobs = c.form.logprobs(data.Logprobs, c.offset)
+		c.offset += utf8.RuneCountInString(data.T)
+		parts = append(c.begin(), part)
 	case inference.Reasoning:
 		if c.form.chat() { // a text completion has no member for it
 			parts = append(c.begin(), c.thought(data.T))

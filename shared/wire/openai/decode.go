@@ -52,7 +52,7 @@ func parseMembers(members map[string]json.RawMessage, v any, ignored ...string) 
 	err = json.Unmarshal(plain, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		field := wrong.Field
-		for _, embedded := range []string{"sampling.", "choosing.", "tuning.", "tools.", "chatOptions."} {
+		for _, embedded := range []string{"sampling.", "choosing.", "tuning.", "tools.", "chatOptions.", "probabilities."} {
 			if rest, ok := strings.CutPrefix(field, embedded); ok {
 				field = rest
 				break

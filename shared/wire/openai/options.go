@@ -87,6 +87,7 @@ func Options(body []byte, extra map[string]json.RawMessage) (*port.GenerationOpt
 		tuning
 		tools
 		chatOptions
+		probabilities
 
 		ResponseFormat *format `json:"response_format"`
 	}
@@ -107,6 +108,9 @@ func Options(body []byte, extra map[string]json.RawMessage) (*port.GenerationOpt
 		return nil, err
 	}
 	in.chatOptions.apply(&o)
+	if err := in.probabilities.apply(&o); err != nil {
+		return nil, err
+	}
 	o.Sampling = in.tuning.sampling()
 	for name, value := range extra {
 		if !given(value) {

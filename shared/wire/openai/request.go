@@ -52,7 +52,6 @@ type choosing struct {
 	N              *int            `json:"n"`
 	Stop           json.RawMessage `json:"stop"`
 	Seed           *int64          `json:"seed"`
-	Logprobs       json.RawMessage `json:"logprobs"`
 	ResponseFormat *format         `json:"response_format"`
 }
 
@@ -69,9 +68,6 @@ func (s sampling) request() (Request, error) {
 func (c choosing) apply(q *Request, o *port.GenerationOptions) (err error) {
 	if c.N != nil && *c.N != 1 {
 		return unsupported("n", "1")
-	}
-	if err := refuse(member{"logprobs", c.Logprobs}); err != nil {
-		return err
 	}
 	if q.MaxTokens, err = mostTokens("max_tokens", c.MaxTokens); err != nil {
 		return err
@@ -123,10 +119,10 @@ func ParseChat(body []byte) (Request, error) {
 		tuning
 		tools
 		chatOptions
+		probabilities
 
 		Messages            json.RawMessage `json:"messages"`
 		MaxCompletionTokens *int            `json:"max_completion_tokens"`
-		TopLogprobs         json.RawMessage `json:"top_logprobs"`
 		Functions           json.RawMessage `json:"functions"`
 		Audio               json.RawMessage `json:"audio"`
 		WebSearchOptions    json.RawMessage `json:"web_search_options"`
@@ -149,7 +145,7 @@ func ParseChat(body []byte) (Request, error) {
 		return q, err
 	}
 	err = refuse(
-		member{"top_logprobs", in.TopLogprobs}, member{"functions", in.Functions}, member{"audio", in.Audio}, member{"web_search_options", in.WebSearchOptions},
+		member{"functions", in.Functions}, member{"audio", in.Audio}, member{"web_search_options", in.WebSearchOptions},
 	)
 	if err != nil {
 		return q, err
@@ -170,6 +166,9 @@ func ParseChat(body []byte) (Request, error) {
 		q.MaxTokensField = "max_completion_tokens"
 	}
 	in.chatOptions.apply(&options)
+	if err := in.probabilities.apply(&options); err != nil {
+		return q, err
+	}
 	options.Sampling = in.tuning.sampling()
 	q.Ask.Options = optionsOrNil(options)
 	q.Ask.Messages, err = messagesOf(in.Messages)
@@ -203,6 +202,8 @@ func ParseCompletion(body []byte) (Request, error) {
 		BestOf *int            `json:"best_of"`
 		Echo   json.RawMessage `json:"echo"`
 		Suffix json.RawMessage `json:"suffix"`
+		// Logprobs is the number of the most likely tokens beside each token.
+		Logprobs *int `json:"logprobs"`
 	}
 	members, err := membersIn(body)
 	if err != nil {
@@ -219,8 +220,11 @@ func ParseCompletion(body []byte) (Request, error) {
 	if err := in.apply(&q, &options); err != nil {
 		return q, err
 	}
-	options.Sampling = in.tuning.sampling()
+	options.Sampling, options.Logprobs = in.tuning.sampling(), in.Logprobs
 	q.Ask.Options = optionsOrNil(options)
+	if n := in.Logprobs; n != nil && (*n < 0 || *n > inference.TopLogprobs) {
+		return q, fault.Invalid("logprobs", "%d is out of range, want 0 to %d", *n, inference.TopLogprobs)
+	}
 	if in.BestOf != nil && *in.BestOf != 1 {
 		return q, unsupported("best_of", "1")
 	}

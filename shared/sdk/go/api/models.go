@@ -2793,6 +2793,10 @@ type TaskRequest struct {
 	// As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
 	TopK      *int64             `json:"top_k,omitzero"`
 	LogitBias map[string]float64 `json:"logit_bias,omitzero"`
+	// Tokens of the stream have logprobs: the probabilities of the engine's tokens.
+	Logprobs *bool `json:"logprobs,omitzero"`
+	// The most likely tokens in the place of each token. Needs logprobs.
+	TopLogprobs *int64 `json:"top_logprobs,omitzero"`
 	// How much the model reasons. One of none, minimal, low, medium, high, xhigh; later servers
 	// may add values.
 	ReasoningEffort string `json:"reasoning_effort,omitzero"`
@@ -3027,9 +3031,9 @@ type ChatRequest struct {
 	// Overrides max_tokens.
 	MaxCompletionTokens *int64        `json:"max_completion_tokens,omitzero"`
 	Messages            []ChatMessage `json:"messages"`
-	// Not supported.
+	// Return the probabilities of the tokens of the text.
 	Logprobs *bool `json:"logprobs,omitzero"`
-	// Not supported.
+	// The most likely tokens in the place of each token. Needs logprobs.
 	TopLogprobs *int64 `json:"top_logprobs,omitzero"`
 	// Functions that the model can call.
 	Tools      []ChatTool `json:"tools,omitzero"`
@@ -3227,7 +3231,8 @@ type CompletionRequest struct {
 	Echo *bool `json:"echo,omitzero"`
 	// Not supported.
 	Suffix *string `json:"suffix,omitzero"`
-	// Not supported.
+	// Return the probabilities of the tokens, with this number of the most likely tokens in the
+	// place of each.
 	Logprobs *int64 `json:"logprobs,omitzero"`
 }
 
@@ -3291,7 +3296,7 @@ type ChatCompletionChoicesItem struct {
 	// Always 0.
 	Index    int64                            `json:"index"`
 	Message  ChatCompletionChoicesItemMessage `json:"message"`
-	Logprobs map[string]any                   `json:"logprobs"`
+	Logprobs *ChatLogprobs                    `json:"logprobs"`
 	// One of stop, length, content_filter, tool_calls; later servers may add values.
 	FinishReason string `json:"finish_reason"`
 }
@@ -3311,9 +3316,9 @@ type ChatCompletion struct {
 // TextCompletionChoicesItem is an object of the API.
 type TextCompletionChoicesItem struct {
 	// Always 0.
-	Index    int64          `json:"index"`
-	Text     string         `json:"text"`
-	Logprobs map[string]any `json:"logprobs"`
+	Index    int64         `json:"index"`
+	Text     string        `json:"text"`
+	Logprobs *TextLogprobs `json:"logprobs"`
 	// One of stop, length, content_filter; later servers may add values.
 	FinishReason string `json:"finish_reason"`
 }
@@ -3328,6 +3333,36 @@ type TextCompletion struct {
 	Model   string                      `json:"model"`
 	Choices []TextCompletionChoicesItem `json:"choices"`
 	Usage   CompletionUsage             `json:"usage"`
+}
+
+// ChatLogprobs is an object of the API. The probabilities of the tokens of a text.
+type ChatLogprobs struct {
+	Content []TokenLogprob `json:"content"`
+}
+
+// TokenLogprobTopLogprobsItem is an object of the API.
+type TokenLogprobTopLogprobsItem struct {
+	Token   string  `json:"token"`
+	Logprob float64 `json:"logprob"`
+	Bytes   []int64 `json:"bytes"`
+}
+
+// TokenLogprob is an object of the API. The natural logarithm of the probability of a token.
+type TokenLogprob struct {
+	Token   string  `json:"token"`
+	Logprob float64 `json:"logprob"`
+	Bytes   []int64 `json:"bytes"`
+	// The most likely tokens in its place.
+	TopLogprobs []TokenLogprobTopLogprobsItem `json:"top_logprobs,omitzero"`
+}
+
+// TextLogprobs is an object of the API. The probabilities of the tokens of a text. Each array
+// has an element for each token.
+type TextLogprobs struct {
+	Tokens        []string             `json:"tokens"`
+	TokenLogprobs []float64            `json:"token_logprobs"`
+	TopLogprobs   []map[string]float64 `json:"top_logprobs"`
+	TextOffset    []int64              `json:"text_offset"`
 }
 
 // CompletionUsagePromptTokensDetails is an object of the API. Of the prompt, if the engine has

@@ -45,6 +45,7 @@ __all__ = [
     "ChatCompletion",
     "ChatCompletionChoicesItem",
     "ChatCompletionChoicesItemMessage",
+    "ChatLogprobs",
     "ChatMessage",
     "ChatMessageContentItem",
     "ChatRequest",
@@ -307,8 +308,11 @@ __all__ = [
     "TaskWorkerReportError",
     "TextCompletion",
     "TextCompletionChoicesItem",
+    "TextLogprobs",
     "Time",
     "TokenKey",
+    "TokenLogprob",
+    "TokenLogprobTopLogprobsItem",
     "TriggeringEvent",
     "UnknownPath",
     "UnknownPathError",
@@ -4115,6 +4119,10 @@ class TaskRequest(Object):
     #: As of vLLM, llama-server and TGI; -1 and 0 are all tokens.
     top_k: int | None = None
     logit_bias: LogitBias | None = None
+    #: Tokens of the stream have `logprobs`: the probabilities of the engine's tokens.
+    logprobs: bool | None = None
+    #: The most likely tokens in the place of each token. Needs `logprobs`.
+    top_logprobs: int | None = None
     #: How much the model reasons.
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | str | None = None
     #: Arguments of the model's template, such as `enable_thinking`.
@@ -4408,9 +4416,9 @@ class ChatRequest(Object):
     user: Any = None
     #: Overrides `max_tokens`.
     max_completion_tokens: int | None = None
-    #: Not supported.
+    #: Return the probabilities of the tokens of the text.
     logprobs: bool | None = None
-    #: Not supported.
+    #: The most likely tokens in the place of each token. Needs `logprobs`.
     top_logprobs: int | None = None
     #: Functions that the model can call.
     tools: list[ChatTool] | None = None
@@ -4639,7 +4647,8 @@ class CompletionRequest(Object):
     echo: bool | None = None
     #: Not supported.
     suffix: str | None = None
-    #: Not supported.
+    #: Return the probabilities of the tokens, with this number of the most likely tokens in the
+    #: place of each.
     logprobs: int | None = None
 
 
@@ -4710,7 +4719,7 @@ class ChatCompletionChoicesItem(Object):
     """ChatCompletionChoicesItem."""
 
     message: ChatCompletionChoicesItemMessage
-    logprobs: dict[str, Any] | None
+    logprobs: ChatLogprobs | None
     finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | str
     index: Literal[0] = 0
 
@@ -4733,7 +4742,7 @@ class TextCompletionChoicesItem(Object):
     """TextCompletionChoicesItem."""
 
     text: str
-    logprobs: dict[str, Any] | None
+    logprobs: TextLogprobs | None
     finish_reason: Literal["stop", "length", "content_filter"] | str
     index: Literal[0] = 0
 
@@ -4749,6 +4758,46 @@ class TextCompletion(Object):
     choices: list[TextCompletionChoicesItem]
     usage: CompletionUsage
     object: Literal["text_completion"] = "text_completion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatLogprobs(Object):
+    """The probabilities of the tokens of a text."""
+
+    content: list[TokenLogprob]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenLogprobTopLogprobsItem(Object):
+    """TokenLogprobTopLogprobsItem."""
+
+    token: str = field(repr=False)
+    logprob: float
+    bytes: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenLogprob(Object):
+    """The natural logarithm of the probability of a token."""
+
+    token: str = field(repr=False)
+    logprob: float
+    bytes: list[int]
+    #: The most likely tokens in its place.
+    top_logprobs: list[TokenLogprobTopLogprobsItem] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextLogprobs(Object):
+    """The probabilities of the tokens of a text.
+
+    Each array has an element for each token.
+    """
+
+    tokens: list[str]
+    token_logprobs: list[float]
+    top_logprobs: list[dict[str, float]]
+    text_offset: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)

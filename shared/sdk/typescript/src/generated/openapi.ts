@@ -2288,6 +2288,10 @@ export interface components {
             /** @description As of vLLM, llama-server and TGI; -1 and 0 are all tokens. */
             top_k?: number;
             logit_bias?: components["schemas"]["LogitBias"];
+            /** @description Tokens of the stream have `logprobs`: the probabilities of the engine's tokens. */
+            logprobs?: boolean;
+            /** @description The most likely tokens in the place of each token. Needs `logprobs`. */
+            top_logprobs?: number;
             /**
              * @description How much the model reasons.
              * @enum {string}
@@ -2512,9 +2516,9 @@ export interface components {
             /** @description Overrides `max_tokens`. */
             max_completion_tokens?: number | null;
             messages: components["schemas"]["ChatMessage"][];
-            /** @description Not supported. */
+            /** @description Return the probabilities of the tokens of the text. */
             logprobs?: boolean | null;
-            /** @description Not supported. */
+            /** @description The most likely tokens in the place of each token. Needs `logprobs`. */
             top_logprobs?: number | null;
             /** @description Functions that the model can call. */
             tools?: components["schemas"]["ChatTool"][] | null;
@@ -2708,7 +2712,7 @@ export interface components {
             echo?: boolean | null;
             /** @description Not supported. */
             suffix?: string | null;
-            /** @description Not supported. */
+            /** @description Return the probabilities of the tokens, with this number of the most likely tokens in the place of each. */
             logprobs?: number | null;
         };
         /** @description Texts to embed. */
@@ -2770,7 +2774,7 @@ export interface components {
                     reasoning?: string;
                     refusal: string | null;
                 };
-                logprobs: Record<string, unknown> | null;
+                logprobs: null | components["schemas"]["ChatLogprobs"];
                 /** @enum {string} */
                 finish_reason: "stop" | "length" | "content_filter" | "tool_calls";
             }[];
@@ -2788,11 +2792,36 @@ export interface components {
                 /** @constant */
                 index: 0;
                 text: string;
-                logprobs: Record<string, unknown> | null;
+                logprobs: null | components["schemas"]["TextLogprobs"];
                 /** @enum {string} */
                 finish_reason: "stop" | "length" | "content_filter";
             }[];
             usage: components["schemas"]["CompletionUsage"];
+        };
+        /** @description The probabilities of the tokens of a text. */
+        ChatLogprobs: {
+            content: components["schemas"]["TokenLogprob"][];
+        };
+        /** @description The natural logarithm of the probability of a token. */
+        TokenLogprob: {
+            token: string;
+            logprob: number;
+            bytes: number[];
+            /** @description The most likely tokens in its place. */
+            top_logprobs?: {
+                token: string;
+                logprob: number;
+                bytes: number[];
+            }[];
+        };
+        /** @description The probabilities of the tokens of a text. Each array has an element for each token. */
+        TextLogprobs: {
+            tokens: string[];
+            token_logprobs: number[];
+            top_logprobs: {
+                [key: string]: number;
+            }[];
+            text_offset: number[];
         };
         /** @description How many tokens an answer took. */
         CompletionUsage: {
