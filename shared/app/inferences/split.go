@@ -36,8 +36,12 @@ func (s *Inference) splitRun(ctx context.Context, in NewTask, model catalog.Mode
 	return r, err
 }
 
-// sharedRun returns the run of a request for the model of a share.
+// sharedRun returns the run of a request for the model of a share, which the caller's token must
+// allow too.
 func (s *Inference) sharedRun(ctx context.Context, in NewTask) (run.Run, error) {
+	if err := in.Identity.NeedModel(in.Model); err != nil {
+		return run.Run{}, err
+	}
 	model, err := s.model(ctx, in)
 	if err != nil {
 		return run.Run{}, err

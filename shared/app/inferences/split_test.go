@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -47,11 +48,16 @@ func TestShareOfTheTasksGoesToTheNewModel(t *testing.T) {
 	if in["cloud"] < 10 || in["pool0"] < 20 {
 		t.Errorf("got %v, want about 40 percent in pool cloud", in)
 	}
+	split(catalog.Share{Model: "big", Percent: 100})
+	for models, want := range map[string]string{"mock": "pool0", "mock big": "cloud"} {
+		if r := h.ended(h.ask(2, byKey("alice", access.Grant{Models: strings.Fields(models)}))); r.Slot.Pool != want {
+			t.Errorf("got pool %s for a key with the models %s, want %s", r.Slot.Pool, models, want)
+		}
+	}
 	spare, err := h.store.LoadPool(t.Context(), platform.PoolRef{Tenant: client.Tenant, ID: "cloud"})
 	h.ok(err)
 	spare.Draining = true
 	h.ok(h.store.SavePool(t.Context(), spare))
-	split(catalog.Share{Model: "big", Percent: 100})
 	if r := h.ended(h.ask(2)); r.Slot.Pool != "pool0" || r.Work.Inference.SplitPercent != 0 {
 		t.Errorf("got pool %s while the other pool drains, want pool0", r.Slot.Pool)
 	}
