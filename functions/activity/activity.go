@@ -69,6 +69,6 @@ func document(f figures.Figures) contract.Activity {
 func counts(c activity.Counts) contract.ActivityCounts {
 	return contract.ActivityCounts{
 		Created: c.Created, UnderWay: max(c.Created-c.Completed-c.Skipped-c.Cancelled-c.Failed, 0),
-		Completed: c.Completed, Skipped: c.Skipped, Cancelled: c.Cancelled, Failed: c.Failed,
+		Completed: c.Completed, Skipped: c.Skipped, Cancelled: c.Cancelled, Failed: c.Failed, Children: c.Children,
 	}
 }

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"fmt"
+
 	. "maragu.dev/gomponents"
 	. "maragu.dev/gomponents/html"
 
@@ -33,7 +35,7 @@ func (d overviewData) banner(l *ui.Layout) Node {
 		))
 	case d.Activity.Runs.Created > 0:
 		return P(Class("banner good"), ui.Icon("check"), Span(
-			B(Text("Healthy")), ui.Texts(": no failure among ", d.Activity.Runs.Created, " runs since "), l.Time(d.Activity.Since),
+			B(Text("Healthy")), ui.Texts(": no failure among ", d.Activity.Runs.Created, " runs", childrenOf(d.Activity.Runs), " since "), l.Time(d.Activity.Since),
 		))
 	}
 	return P(
@@ -179,4 +181,15 @@ func (d overviewData) events(l *ui.Layout) Node {
 			Td(l.Time(e.Event.OccurredAt)),
 		)
 	})
+}
+
+// childrenOf says how many children the runs have.
+func childrenOf(runs contract.ActivityCounts) string {
+	switch runs.Children {
+	case 0:
+		return ""
+	case 1:
+		return " and a child"
+	}
+	return fmt.Sprintf(" and %d children", runs.Children)
 }

@@ -63,7 +63,7 @@ func Routes(svc *jobs.Jobs, queries *runs.Queries, explanations *jobs.Explanatio
 		route(http.MethodPost, "/v1/jobs/{job_id}/events", access.RunsWrite, func(w http.ResponseWriter, r *http.Request) error { return received(events, w, r) }),
 		route(http.MethodGet, "/v1/jobs/{job_id}/runs", access.RunsRead, func(w http.ResponseWriter, r *http.Request) error {
 			return runsOf(svc, queries, w, r)
-		}, "cursor", "limit", "label"),
+		}, "cursor", "limit", "label", "children"),
 		{
 			Method: http.MethodGet, Pattern: "/schemas/job.json", Access: httpkit.ForAll,
 			Handle: func(w http.ResponseWriter, _ *http.Request) error {

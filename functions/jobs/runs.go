@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/job"
+	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/api"
@@ -67,8 +68,15 @@ func runsOf(svc *jobs.Jobs, queries *runs.Queries, w http.ResponseWriter, r *htt
 	if err != nil {
 		return err
 	}
-	who, page := httpkit.CallerOf(r.Context()), port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}
-	list, err := queries.Tasks(r.Context(), who, page, runs.Filter{JobID: idOf(r), Labels: selector})
+	children, err := httpkit.BoolQuery(r, "children")
+	if err != nil {
+		return err
+	}
+	who, page, filter := httpkit.CallerOf(r.Context()), port.Page{Cursor: r.URL.Query().Get("cursor"), Limit: most}, runs.Filter{JobID: idOf(r), Labels: selector}
+	if children {
+		filter.Trigger = run.TriggerFan
+	}
+	list, err := queries.Tasks(r.Context(), who, page, filter)
 	if err == nil && len(list.Views) == 0 && page.Cursor == "" {
 		_, err = svc.Job(r.Context(), who, idOf(r)) // the runs of a deleted job are shown
 	}

@@ -258,10 +258,11 @@ func (c *Conflict) Unwrap() error { return ErrConflict }
 
 // Page selects a page of a list.
 type Page struct {
-	// State selects runs in that state; empty means all. JobID selects the runs of a job; empty
-	// means all.
-	State run.State
-	JobID string
+	// State selects runs in that state; empty means all. JobID selects the runs of a job without
+	// those that are children of others, or with Children only those; empty means all runs.
+	State    run.State
+	JobID    string
+	Children bool
 	// Before starts the first page at the runs that were created before it; zero starts it at the
 	// newest run.
 	Before time.Time

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -81,6 +82,16 @@ func matrixRun(c *Case) {
 			c.T.Errorf("got an event of %s, want none of children", e.Job.RunID)
 		}
 	}
+	if runs := c.runs(path); len(runs) != 1 || runs[0].RunID != parent.RunID {
+		c.T.Errorf("got %d runs of the job, want the parent", len(runs))
+	}
+	listed := outside.Get[contract.TaskList](c.Client, "/v1/runs?trigger=fan_out&jobId="+jobID(path)).Tasks
+	for _, runs := range [][]contract.Task{listed, outside.Get[contract.JobRuns](c.Client, path+"/runs?children=true").Runs} {
+		if len(runs) != 4 || runs[0].Child == nil {
+			c.T.Errorf("got %d children, want 4", len(runs))
+		}
+	}
+	c.wantProblem(http.StatusBadRequest, "children", http.MethodGet, path+"/runs?children=some", "")
 	messages := c.messages(parent.TaskID, "job.children_progressed")
 	if len(messages) == 0 || messages[len(messages)-1] != "4 of 4 succeeded" {
 		c.T.Errorf("got events %q, want the counts", messages)

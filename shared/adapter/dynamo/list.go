@@ -89,7 +89,7 @@ func (s *Store) listQueries(tenant string, page port.Page, from []byte) (queries
 		queries = append(queries, q)
 	}
 	if page.JobID != "" {
-		add(s.indexQuery(schema.IndexJobs, attrJob, pkJob(tenant, page.JobID)), page.Limit+1)
+		add(s.indexQuery(schema.IndexJobs, attrJob, pkJob(tenant, run.Listed(page.JobID, page.Children))), page.Limit+1)
 		return queries
 	}
 	size := page.Limit/listShards + 8
@@ -127,7 +127,7 @@ type listing struct {
 // listingOf returns the listing of runs to which the page belongs.
 func listingOf(tenant string, page port.Page) listing {
 	if page.JobID != "" {
-		return listing{"runs of a job 1", pkJob(tenant, page.JobID), page.State}
+		return listing{"runs of a job 1", pkJob(tenant, run.Listed(page.JobID, page.Children)), page.State}
 	}
 	return listing{"runs 2", tenant, page.State}
 }

@@ -97,7 +97,7 @@ func (s *Store) indexed(r run.Run, ttl bool) item {
 		at[attrEnd] = text(marks)
 	}
 	if r.JobID != "" {
-		at[attrJob] = text(pkJob(r.Tenant, r.JobID))
+		at[attrJob] = text(pkJob(r.Tenant, run.Listed(r.JobID, r.HasParent())))
 	}
 	at[attrList] = text(listKey(r.Tenant, half, shard(r.Ref(), listShards)))
 	actBy, purgeAt := r.Execution.ActBy, r.PurgeAt()

@@ -21,7 +21,7 @@ type list struct {
 // listOf returns the list of runs to which the page belongs.
 func listOf(tenant string, page port.Page) list {
 	if page.JobID != "" {
-		return list{"runs of a job 1", tenant + "/" + page.JobID, page.State}
+		return list{"runs of a job 1", tenant + "/" + run.Listed(page.JobID, page.Children), page.State}
 	}
 	return list{"runs 1", tenant, page.State}
 }

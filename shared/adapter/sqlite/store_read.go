@@ -106,7 +106,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 	args := []any{tenant}
 	if page.JobID != "" {
 		query += " AND job = ? || ''"
-		args = append(args, page.JobID)
+		args = append(args, run.Listed(page.JobID, page.Children))
 	}
 	if page.State != "" {
 		query += " AND state = ? || ''"

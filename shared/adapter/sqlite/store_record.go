@@ -80,7 +80,7 @@ func columnsOf(r *run.Run) columns {
 	}
 	c.pool, c.place = slotColumns(r.Slot, r.PoolState())
 	if r.JobID != "" {
-		c.job = r.JobID
+		c.job = run.Listed(r.JobID, r.HasParent())
 	}
 	if r.JobSlot.Pool != "" || r.KeySlot.Pool != "" {
 		c.side = map[string]sideSlot{}

@@ -169,47 +169,20 @@ func (s *Jobs) Upcoming(ctx context.Context, who port.Identity, limit int) (foun
 // newestReaders is the number of jobs whose runs Newest reads at the same time.
 const newestReaders = 8
 
-// Newest reads the newest runs of each job, at most limit of them, the newest first.
+// Newest reads the newest runs of each job, at most limit of them, the newest first, without the
+// children of runs.
 func (s *Jobs) Newest(ctx context.Context, jobs []job.Job, limit int) ([][]run.Run, error) {
 	found := make([][]run.Run, len(jobs))
 	reading, ctx := errgroup.WithContext(ctx)
 	reading.SetLimit(newestReaders)
 	for i, j := range jobs {
 		reading.Go(func() (err error) {
-			found[i], err = s.newest(ctx, j, limit)
+			found[i], _, err = s.store.List(ctx, j.Tenant, port.Page{JobID: j.ID, Limit: limit})
 			return err
 		})
 	}
 	if err := reading.Wait(); err != nil {
 		return nil, fmt.Errorf("cannot list the runs of the jobs: %w", err)
-	}
-	return found, nil
-}
-
-// childrenPages limits the pages that newest reads for one job. childrenPage is the number of runs
-// of the later ones.
-const (
-	childrenPages = 4
-	childrenPage  = 250
-)
-
-// newest returns the newest runs of a job, without the children of runs.
-func (s *Jobs) newest(ctx context.Context, j job.Job, limit int) (found []run.Run, err error) {
-	page := port.Page{JobID: j.ID, Limit: limit}
-	for range childrenPages {
-		var runs []run.Run
-		if runs, page.Cursor, err = s.store.List(ctx, j.Tenant, page); err != nil {
-			return nil, err
-		}
-		for _, r := range runs {
-			if !r.HasParent() && len(found) < limit {
-				found = append(found, r)
-			}
-		}
-		if page.Cursor == "" || len(found) >= limit {
-			break
-		}
-		page.Limit = childrenPage
 	}
 	return found, nil
 }

@@ -234,19 +234,8 @@ func (s *constraints) previous(ctx context.Context, r run.Run, newest *job.Job, 
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the runs of job %s: %w", r.JobID, err)
 	}
-	parents := map[string]bool{}
 	for _, other := range runs {
 		consider(other)
-		if !other.HasParent() || parents[other.Child.Parent] {
-			continue
-		}
-		parents[other.Child.Parent] = true // the list may have only children
-		parent, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: other.Child.Parent})
-		if err == nil {
-			consider(parent)
-		} else if !isNotFound(err) {
-			return nil, fmt.Errorf("cannot read run %s: %w", other.Child.Parent, err)
-		}
 	}
 	return best, nil
 }

@@ -21,8 +21,10 @@ type Filter struct {
 	IDs []string
 	// Kind is a kind of spec.Work, or spec.KindProgram.
 	JobID, Kind, Pool string
-	Trigger           run.Trigger
-	States            []run.State
+	// Trigger selects the children of the job, if JobID is set and it is run.TriggerFan. Otherwise
+	// JobID selects none of them.
+	Trigger run.Trigger
+	States  []run.State
 	// Skipped selects the runs that were skipped, or the others.
 	Skipped *bool
 	// Fault is the code of the run's failure.
@@ -73,7 +75,7 @@ type selection struct {
 // selected reads a page of the runs that a filter selects, newest first. The page may
 // be short although more runs follow: next is then not empty.
 func (s *Records) selected(ctx context.Context, tenant string, page port.Page, f Filter) (found selection, err error) {
-	page.JobID, page.Before = f.JobID, f.CreatedBefore
+	page.JobID, page.Children, page.Before = f.JobID, f.JobID != "" && f.Trigger == run.TriggerFan, f.CreatedBefore
 	switch {
 	case len(f.States) == 1:
 		page.State = f.States[0]

@@ -15,13 +15,6 @@ import (
 // reruns do not count.
 const rerunsRead = 20
 
-// Children are listed between the runs of a job. At most childPages pages are read, each of
-// childPage runs but the first: the children of two runs.
-const (
-	childPages = 41
-	childPage  = 500
-)
-
 // downstream places again, a rerun of old, at the begin of a graph of the jobs that come after it.
 // The list of runs may lag, so two concurrent requests can begin two graphs. Faults: those of
 // rerun.Plan, rerun.NoJob and rerun.NoParent.
@@ -58,25 +51,14 @@ func (s *Runs) downstream(ctx context.Context, old run.Run, again *run.Run) erro
 // newestIn returns the newest run of a job in the original graph of r; nil without one.
 func (s *Records) newestIn(ctx context.Context, r run.Run, jobID string) (*run.Run, error) {
 	origin := r.OriginalGraph()
-	page := port.Page{JobID: jobID, Limit: rerunsRead}
-	for read, pages := 0, 0; read < rerunsRead && pages < childPages; pages++ {
-		newest, next, err := s.store.List(ctx, r.Tenant, page)
-		if err != nil {
-			return nil, fmt.Errorf("cannot list the runs of job %s: %w", jobID, err)
+	newest, _, err := s.store.List(ctx, r.Tenant, port.Page{JobID: jobID, Limit: rerunsRead})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the runs of job %s: %w", jobID, err)
+	}
+	for _, found := range newest {
+		if found.Child == nil && found.OriginalGraph() == origin { // a child is in the graph of its parent
+			return &found, nil
 		}
-		for _, found := range newest {
-			switch {
-			case found.Child != nil: // it is in the graph of its parent
-			case found.OriginalGraph() == origin:
-				return &found, nil
-			default:
-				read++
-			}
-		}
-		if next == "" {
-			break
-		}
-		page.Cursor, page.Limit = next, childPage
 	}
 	for _, id := range []string{run.Graph{Key: origin}.RunID(jobID), origin} {
 		found, err := s.store.Load(ctx, run.Ref{Tenant: r.Tenant, ID: id})

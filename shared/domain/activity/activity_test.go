@@ -83,6 +83,11 @@ func TestTotalCountsOutcomesCausesAndWork(t *testing.T) {
 	for range 6 {
 		first.Count(activity.Entry{At: began, CreatedAt: began, Created: true})
 	}
+	child := ended(job, run.Failed, 1, 10)
+	child.Child = true
+	first.Count(child)
+	child.Created = true
+	second.Count(child)
 	first.Count(ended(job, run.Failed, 2, 10))
 	first.Count(ended(export, run.Completed, 1, 100))
 	first.Count(ended(export, run.Cancelled, 1, 0))
@@ -90,7 +95,7 @@ func TestTotalCountsOutcomesCausesAndWork(t *testing.T) {
 	second.Count(ended(job, run.Orphaned, 1, 10))
 	second.Count(ended(job, run.Completed, 1, 10))
 	all := activity.Total([]activity.Slot{first, second})
-	if want := (activity.Counts{Created: 6, Completed: 2, Skipped: 1, Cancelled: 1, Failed: 2}); all.Counts != want {
+	if want := (activity.Counts{Created: 6, Completed: 2, Skipped: 1, Cancelled: 1, Failed: 2, Children: 1}); all.Counts != want {
 		t.Errorf("got %+v, want %+v", all.Counts, want)
 	}
 	if len(all.Causes) != 2 || all.Causes[0].Runs != 1 || all.Causes[0].LastRun != "r" {

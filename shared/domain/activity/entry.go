@@ -16,10 +16,12 @@ type Entry struct {
 	At, CreatedAt time.Time
 	// Created and Ended report which one it is. A run that is skipped at once is both.
 	Created, Ended bool
-	RunID          string
-	Work           Work
-	State          run.State
-	Skipped        bool
+	// Child: the run is a child of another one.
+	Child   bool
+	RunID   string
+	Work    Work
+	State   run.State
+	Skipped bool
 	// Attempt is the number of attempts.
 	Attempt int
 	// Code and Message describe the failure.
@@ -41,6 +43,7 @@ type published struct {
 	OccurredAt time.Time      `json:"occurredAt"`
 	Job        *struct {
 		RunID        string    `json:"runId"`
+		ParentRunID  string    `json:"parentRunId"`
 		Type         string    `json:"type"`
 		DefinitionID string    `json:"definitionId"`
 		State        run.State `json:"state"`
@@ -76,7 +79,7 @@ func Parse(payload []byte) (e Entry, ok bool, err error) {
 	}
 	e = Entry{
 		At: p.OccurredAt, CreatedAt: p.OccurredAt, Created: j.Seq == 1, Ended: j.State.Terminal() && !j.From.Terminal(),
-		RunID: j.RunID, Work: Work{JobID: j.DefinitionID, Kind: kindOf(j.Type)}, State: j.State, Skipped: j.Skipped, Attempt: j.Attempt,
+		Child: j.ParentRunID != "", RunID: j.RunID, Work: Work{JobID: j.DefinitionID, Kind: kindOf(j.Type)}, State: j.State, Skipped: j.Skipped, Attempt: j.Attempt,
 		Message: j.Message, Seconds: p.Metrics.Duration,
 	}
 	if !e.Created {

@@ -23,6 +23,9 @@ type Counts struct {
 	Skipped   int `json:"skipped,omitempty"`
 	Cancelled int `json:"cancelled,omitempty"`
 	Failed    int `json:"failed,omitempty"`
+	// Children is the number of children that were created. The other figures leave them out: the
+	// outcome of a parent is that of its children.
+	Children int `json:"children,omitempty"`
 }
 
 // Slot has the figures of the runs that were created between two times.
@@ -68,6 +71,12 @@ const timesPerDouble = 4
 
 // Count adds an entry to the slot of its creation.
 func (s *Slot) Count(e Entry) {
+	if e.Child {
+		if e.Created {
+			s.Children++
+		}
+		return
+	}
 	if e.Created {
 		s.Created++
 	}

@@ -14,6 +14,7 @@ func Total(slots []Slot) Slot {
 	for _, s := range slots {
 		all.Created, all.Completed, all.Skipped = all.Created+s.Created, all.Completed+s.Completed, all.Skipped+s.Skipped
 		all.Cancelled, all.Failed, all.Partial = all.Cancelled+s.Cancelled, all.Failed+s.Failed, all.Partial || s.Partial
+		all.Children += s.Children
 	}
 	all.Causes, all.Works = allCauses(slots), allWorks(slots)
 	return all

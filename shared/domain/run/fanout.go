@@ -19,6 +19,15 @@ const fanLimit = 30 * 24 * time.Hour
 // FansOut reports whether the run has children instead of a machine.
 func (r Run) FansOut() bool { return r.Work.Fan != nil }
 
+// Listed is the name under which the runs of a job are listed: the children of runs are apart, so that
+// a list of one kind reads none of the other. No job has the name of the children.
+func Listed(jobID string, children bool) string {
+	if children {
+		return jobID + "/children"
+	}
+	return jobID
+}
+
 // HasParent reports whether the run is a child that its parent counts.
 func (r Run) HasParent() bool { return r.Child != nil && r.Child.Parent != "" }
 

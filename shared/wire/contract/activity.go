@@ -30,6 +30,8 @@ type ActivityCounts struct {
 	Skipped   int `json:"skipped"`
 	Cancelled int `json:"cancelled"`
 	Failed    int `json:"failed"`
+	// Children are left out of the other numbers.
+	Children int `json:"children,omitempty"`
 }
 
 // ActivitySlot has the runs that were created from From until before Until.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -288,5 +289,42 @@ func runsOfAJob(s *storeTest) {
 	}
 	if got := s.pages("acme", port.Page{JobID: "unknown", Limit: 5}, func() {}); len(got) != 0 {
 		s.Errorf("unknown job: got %v", got)
+	}
+	s.childrenApart(want, ended)
+}
+
+// childrenApart lists the runs of a job that has many children since, and the children.
+func (s *storeTest) childrenApart(want, ended []string) {
+	var children, cancelled []string
+	for i := range 30 {
+		r := sample("acme", fmt.Sprintf("nightly:16.%d", i))
+		r.JobID, r.JobVersion, r.Child = "nightly", 1, &fan.Child{Parent: "nightly:16", Number: i}
+		r = s.create(r)
+		children = append(children, r.ID)
+		if i%3 == 0 {
+			s.apply(r, cancel())
+			cancelled = append(cancelled, r.ID)
+		}
+	}
+	for _, row := range []struct {
+		page port.Page
+		want []string
+	}{
+		{port.Page{JobID: "nightly"}, want},
+		{port.Page{JobID: "nightly", State: run.Cancelled}, ended},
+		{port.Page{JobID: "nightly", Children: true}, children},
+		{port.Page{JobID: "nightly", Children: true, State: run.Cancelled}, cancelled},
+		{port.Page{JobID: "night", Children: true}, nil},
+	} {
+		row.page.Limit = 7
+		got := s.pages("acme", row.page, func() {})
+		slices.Sort(got)
+		slices.Sort(row.want)
+		s.same(row.want, got)
+	}
+	_, cursor, err := s.store.List(s.ctx, "acme", port.Page{JobID: "nightly", Limit: 5})
+	s.ok(err)
+	if _, _, err := s.store.List(s.ctx, "acme", port.Page{JobID: "nightly", Children: true, Limit: 5, Cursor: cursor}); !isInvalid(err, "cursor") {
+		s.Errorf("cursor of the runs for the children: got %v", err)
 	}
 }

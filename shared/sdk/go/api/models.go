@@ -101,6 +101,8 @@ type ActivityCounts struct {
 	Cancelled int64 `json:"cancelled"`
 	// Failed and orphaned runs.
 	Failed int64 `json:"failed"`
+	// Children of runs that were created, which the other numbers leave out. Absent without one.
+	Children *int64 `json:"children,omitzero"`
 }
 
 // ActivitySlot is an object of the API. The runs that were created in a slot of time.

@@ -520,8 +520,8 @@ func (s Jobs) Explain(ctx context.Context, jobID string, options ...Option) (*ap
 
 // Runs calls GET /v1/jobs/{job_id}/runs: list the runs of a job.
 //
-// Returns a page of the runs of a job, newest first. The runs of a deleted job are listed until
-// they expire.
+// Returns a page of the runs of a job, newest first, without the children of its runs. The runs
+// of a deleted job are listed until they expire.
 func (s Jobs) Runs(jobID string, query JobsRunsQuery, options ...Option) *Pages[api.Task, api.JobRuns] {
 	return &Pages[api.Task, api.JobRuns]{
 		fetch: func(ctx context.Context, place string) (*api.JobRuns, error) {
@@ -1215,7 +1215,7 @@ type TasksListQuery struct {
 	State api.State
 	// program selects the runs of kind job without a stored job.
 	Kind string
-	// Runs of this job.
+	// Runs of this job, without their children. With trigger=fan_out, their children.
 	JobID string
 	// Runs of this pool.
 	Pool string
@@ -1300,7 +1300,7 @@ type RunsListQuery struct {
 	State api.State
 	// program selects the runs of kind job without a stored job.
 	Kind string
-	// Runs of this job.
+	// Runs of this job, without their children. With trigger=fan_out, their children.
 	JobID string
 	// Runs of this pool.
 	Pool string
@@ -1462,6 +1462,8 @@ type JobsRunsQuery struct {
 	// nextCursor of the previous page. Empty for the first page.
 	Cursor string
 	Limit  int64
+	// true for the children of the runs instead of the runs.
+	Children *bool
 	// Those whose labels meet all of these requirements, separated by commas: team=data, env!=dev,
 	// env in (dev, test), env notin (dev), team, !team.
 	Label string
@@ -1471,6 +1473,7 @@ func (q JobsRunsQuery) values() url.Values {
 	v := url.Values{}
 	setText(v, "cursor", q.Cursor)
 	setNumber(v, "limit", q.Limit)
+	setBool(v, "children", q.Children)
 	setText(v, "label", q.Label)
 	return v
 }

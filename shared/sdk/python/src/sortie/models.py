@@ -655,6 +655,8 @@ class ActivityCounts(Object):
     cancelled: int
     #: Failed and orphaned runs.
     failed: int
+    #: Children of runs that were created, which the other numbers leave out. Absent without one.
+    children: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,6 +108,8 @@ export interface components {
             cancelled: number;
             /** @description Failed and orphaned runs. */
             failed: number;
+            /** @description Children of runs that were created, which the other numbers leave out. Absent without one. */
+            children?: number;
         };
         /** @description The runs that were created in a slot of time. */
         ActivitySlot: {
@@ -4182,7 +4184,7 @@ export interface components {
         EventLabel: string;
         /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
         RunId: string;
-        /** @description Runs of this job. */
+        /** @description Runs of this job, without their children. With `trigger=fan_out`, their children. */
         FilterJob: components["schemas"]["JobName"];
         /** @description Runs of this pool. */
         FilterPool: components["schemas"]["JobName"];
@@ -4613,7 +4615,7 @@ export interface operations {
                 state?: components["schemas"]["State"];
                 /** @description `program` selects the runs of kind `job` without a stored job. */
                 kind?: "export" | "job" | "program" | "inference";
-                /** @description Runs of this job. */
+                /** @description Runs of this job, without their children. With `trigger=fan_out`, their children. */
                 jobId?: components["parameters"]["FilterJob"];
                 /** @description Runs of this pool. */
                 pool?: components["parameters"]["FilterPool"];
@@ -5463,7 +5465,7 @@ export interface operations {
                 state?: components["schemas"]["State"];
                 /** @description `program` selects the runs of kind `job` without a stored job. */
                 kind?: "export" | "job" | "program" | "inference";
-                /** @description Runs of this job. */
+                /** @description Runs of this job, without their children. With `trigger=fan_out`, their children. */
                 jobId?: components["parameters"]["FilterJob"];
                 /** @description Runs of this pool. */
                 pool?: components["parameters"]["FilterPool"];
@@ -6410,6 +6412,8 @@ export interface operations {
                 /** @description `nextCursor` of the previous page. Empty for the first page. */
                 cursor?: string;
                 limit?: components["schemas"]["PageLimit"];
+                /** @description `true` for the children of the runs instead of the runs. */
+                children?: boolean;
                 /** @description Those whose labels meet all of these requirements, separated by commas: `team=data`, `env!=dev`, `env in (dev, test)`, `env notin (dev)`, `team`, `!team`. */
                 label?: components["parameters"]["FilterLabel"];
             };

@@ -727,19 +727,25 @@ class JobsCalls(Resource):
         )
 
     def runs(
-        self, job_id: str, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        children: bool | None = None,
+        label: str | None = None,
+        timeout: float | None = None,
     ) -> Pages[m.Task, m.JobRuns]:
         """List the runs of a job.
 
-        Returns a page of the runs of a job, newest first. The runs of a deleted job are listed
-        until they expire.
+        Returns a page of the runs of a job, newest first, without the children of its runs. The
+        runs of a deleted job are listed until they expire.
         """
         return self._pages(
             self._path("/v1/jobs/{}/runs", job_id),
             m.JobRuns,
             "runs",
             "next_cursor",
-            query={"limit": limit, "label": label},
+            query={"limit": limit, "children": children, "label": label},
             timeout=timeout,
         )
 
@@ -2586,19 +2592,25 @@ class AsyncJobsCalls(AsyncResource):
         )
 
     def runs(
-        self, job_id: str, *, limit: int | None = None, label: str | None = None, timeout: float | None = None
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        children: bool | None = None,
+        label: str | None = None,
+        timeout: float | None = None,
     ) -> AsyncPages[m.Task, m.JobRuns]:
         """List the runs of a job.
 
-        Returns a page of the runs of a job, newest first. The runs of a deleted job are listed
-        until they expire.
+        Returns a page of the runs of a job, newest first, without the children of its runs. The
+        runs of a deleted job are listed until they expire.
         """
         return self._pages(
             self._path("/v1/jobs/{}/runs", job_id),
             m.JobRuns,
             "runs",
             "next_cursor",
-            query={"limit": limit, "label": label},
+            query={"limit": limit, "children": children, "label": label},
             timeout=timeout,
         )
 
