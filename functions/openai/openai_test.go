@@ -61,6 +61,7 @@ type served struct {
 	// stop stops the dispatcher.
 	dispatcher *inferences.Dispatcher
 	stop       func()
+	feed       port.AnswerFeed
 	tally      porttest.Tally
 	keys       keys
 }
@@ -114,6 +115,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.feed = feed
 	s.Stage = apitest.New(t, parts, func(system *app.System) []httpkit.Route {
 		return slices.Concat(openai.PaddedRoutes(system.Inference, parts.Clock, every), inference.Routes(system.Inference, parts.Clock))
 	}, func(settings *apitest.Settings) {

@@ -9,13 +9,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
+	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
+	domain "github.com/sortie-dev/sortie/shared/domain/inference"
+	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // response is a request for an answer of at most a number of tokens.
@@ -71,6 +79,74 @@ func TestResponseIsNotStored(t *testing.T) {
 		}
 		if answer := s.Call(t, http.MethodDelete, "/v1/responses/"+id, ""); answer.Status != http.StatusNotFound {
 			t.Errorf("DELETE of %s: got %d, want 404", id, answer.Status)
+		}
+		s.deleted(t, task)
+	}
+}
+
+// deleted waits until nothing of a request is stored but its usage.
+func (s *served) deleted(t *testing.T, task string) {
+	t.Helper()
+	r := s.Run(t, task)
+	for until := time.Now().Add(time.Minute); !r.AnswerDeleted && time.Now().Before(until); r = s.Run(t, task) {
+		_ = s.dispatcher.Advance(t.Context(), r.Ref())
+	}
+	head, err := s.feed.Head(t.Context(), domain.StreamOf(apitest.Tenant, task))
+	if err != nil || head.Newest != 0 || len(r.Work.Inference.Request) > 0 || !r.AnswerDeleted || !r.Execution.ActBy.IsZero() {
+		t.Errorf("got a stream of %d records, the request %s and a check at %s (%v), want neither", head.Newest, r.Work.Inference.Request, r.Execution.ActBy, err)
+	}
+	if r.State == run.Completed && (r.Generation == nil || r.Generation.TokensOut == 0 || r.Generation.Trace != "") {
+		t.Errorf("got %+v, want the usage, and no transcript", r.Generation)
+	}
+}
+
+// TestUnstoredResponseIsDeletedInEachCase has a repeated request, one that is too late, a caller that
+// disconnects, and one that is lost with its process.
+func TestUnstoredResponseIsDeletedInEachCase(t *testing.T) {
+	t.Parallel()
+	s := setupWith(t, 0, 500*time.Millisecond)
+	const ask = `{"model":"mock","store":false,"max_output_tokens":500,"input":"a secret"}`
+	ctx, disconnect := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := s.client.Responses.New(ctx, responses.ResponseNewParams{Model: "mock", Store: param.NewOpt(false), Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("a secret")}})
+		gone <- err
+	}()
+	s.engine.WaitRunning(1)
+	disconnect()
+	<-gone
+	lost, err := s.System.Inference.Create(t.Context(), inferences.NewTask{
+		Identity: port.Identity{Tenant: apitest.Tenant}, Model: "mock", Workload: port.WorkloadCompletion, Request: domain.Request{Prompt: "a secret"}, MaxTokens: 1, Unstored: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := make(chan error)
+	go func() {
+		if answer := s.Call(t, http.MethodPost, "/v1/responses", ask, headerDeadline, "2000", "Idempotency-Key", "k"); answer.Status != http.StatusGatewayTimeout {
+			t.Errorf("got %d %s, want 504", answer.Status, answer.Body)
+		}
+		late <- nil
+	}()
+	_ = s.pass(100*time.Millisecond, late)
+	if answer := s.Call(t, http.MethodPost, "/v1/responses", ask, headerDeadline, "2000", "Idempotency-Key", "k"); answer.Status != http.StatusGone || !strings.Contains(answer.Body, "store: false") {
+		t.Errorf("got %d %s for the key of a response that is not stored, want 410", answer.Status, answer.Body)
+	}
+	if r := s.Run(t, lost.Run.TaskID); r.AnswerDeleted || r.Execution.ActBy.Before(r.AnswerBy()) {
+		t.Errorf("got a check at %s, want one after the deadline, until which the caller may read", r.Execution.ActBy)
+	}
+	s.Clock.Advance(10 * time.Minute)
+	if err := s.System.Sweep(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	page, _, err := s.Store.List(t.Context(), apitest.Tenant, port.Page{Limit: 10})
+	if err != nil || len(page) != 3 {
+		t.Fatalf("got %d runs (%v), want 3", len(page), err)
+	}
+	for _, r := range page {
+		s.deleted(t, r.TaskID)
+		if _, _, err := s.System.Retry(t.Context(), runs.RetryRequest{Identity: port.Identity{Tenant: apitest.Tenant}, TaskID: r.TaskID}); !fault.Is(err, fault.NotFound) {
+			t.Errorf("got %v for a retry, want NOT_FOUND, because the request is not stored", err)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 // A record or a mark expires once the retention of the feed has passed since its append, even
 // if it is not deleted yet. No method returns an expired one.
 type Feed interface {
-	AnswerFeed
+	RecordFeed
 	// Marks returns at most limit marks at positions above after, in order.
 	Marks(ctx context.Context, stream string, after int64, limit int) ([]Mark, error)
 	// Cursor returns the position up to which a consumer has handled a stream; 0 for a new
@@ -52,10 +52,19 @@ type Feed interface {
 	Trim(ctx context.Context, stream string, limit int) (int, error)
 }
 
-// AnswerFeed is the part of Feed that the streams of inference tasks need, with the same
-// contract. An adapter of AnswerFeed alone may refuse batches without records and batches with
-// marks. It does not detect that a stream is lost while a process writes to it.
+// AnswerFeed has the streams of inference tasks, with the contract of Feed. An adapter of
+// AnswerFeed alone may refuse batches without records and batches with marks. It does not detect
+// that a stream is lost while a process writes to it.
 type AnswerFeed interface {
+	RecordFeed
+	// Remove deletes the records, the marks and the head of a stream, which is then empty. It
+	// keeps the cursors of consumers. It is idempotent; after an error a part may be left.
+	// A process must not append to the stream meanwhile. A Wait at it may return nil.
+	Remove(ctx context.Context, stream string) error
+}
+
+// RecordFeed is the part of Feed that writes and reads records.
+type RecordFeed interface {
 	// Head returns the end of a stream.
 	Head(ctx context.Context, stream string) (Head, error)
 	// Append writes a batch after the position Batch.After and returns the new head. If the

@@ -108,6 +108,7 @@ func (f *Answers) head(ctx context.Context, stream string) (h port.Head, err err
 	}
 	is, err := f.newest(ctx, stream, true)
 	if err != nil || is == nil {
+		f.remember(stream, answerTail{})
 		return h, err
 	}
 	var doc answerDoc
@@ -293,6 +294,24 @@ func (f *Answers) Positions(ctx context.Context, stream string, records []port.F
 		}
 	}
 	return found, nil
+}
+
+// Remove implements port.AnswerFeed. It deletes the batches one after the other, the newest last:
+// until then the stream has its end.
+func (f *Answers) Remove(ctx context.Context, stream string) error {
+	err := port.CheckFeedName(stream)
+	if err == nil {
+		f.remember(stream, answerTail{})
+		query := f.store.queryPrefix(answerPrefix+stream, sortBatch)
+		var failed error
+		err = f.store.each(ctx, query, func(is item) bool {
+			key := keyOf(textOf(is[schema.Partition.Name]), textOf(is[schema.Sort.Name]))
+			failed = f.store.send(ctx, []*part{{key: key, remove: true}})
+			return failed == nil
+		})
+		err = errors.Join(err, failed)
+	}
+	return wrap(err, "remove the stream", stream)
 }
 
 // Wait implements port.AnswerFeed. It reads at once, then once in each interval. Eventually

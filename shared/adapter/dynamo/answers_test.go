@@ -48,17 +48,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestFeedIsAnAnswerFeed checks that a Feed fulfils the contract of an AnswerFeed, the smaller
-// port.
-func TestFeedIsAnAnswerFeed(t *testing.T) {
-	t.Parallel()
-	porttest.Answers(t, func(t *testing.T) porttest.AnswersHarness {
-		t.Helper()
-		h := openFeed(t, database(t), false)
-		return porttest.AnswersHarness{AnswerFeed: h.Feed, Other: h.Other, Retention: h.Retention, Now: h.Now, Advance: h.Advance}
-	})
-}
-
 // TestAnswerIsOneItemForEachBatch checks the cost of an append: one item below a kilobyte, with
 // an expiry and in no index.
 func TestAnswerIsOneItemForEachBatch(t *testing.T) {

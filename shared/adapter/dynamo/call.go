@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/sortie-dev/sortie/shared/adapter/dynamo/consumed"
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -112,42 +113,7 @@ func (s *Store) returnConsumed() types.ReturnConsumedCapacity {
 
 // count reports the consumed capacity of a response to Config.Consumed.
 func (s *Store) count(out any) {
-	if s.config.Consumed == nil {
-		return
-	}
-	one := func(c *types.ConsumedCapacity) []types.ConsumedCapacity {
-		if c == nil {
-			return nil
-		}
-		return []types.ConsumedCapacity{*c}
-	}
-	var used []types.ConsumedCapacity
-	operation, writes := "", true
-	switch out := out.(type) {
-	case *dynamodb.GetItemOutput:
-		operation, writes, used = "GetItem", false, one(out.ConsumedCapacity)
-	case *dynamodb.QueryOutput:
-		operation, writes, used = "Query", false, one(out.ConsumedCapacity)
-	case *dynamodb.ScanOutput:
-		operation, writes, used = "Scan", false, one(out.ConsumedCapacity)
-	case *dynamodb.BatchGetItemOutput:
-		operation, writes, used = "BatchGetItem", false, out.ConsumedCapacity
-	case *dynamodb.PutItemOutput:
-		operation, used = "PutItem", one(out.ConsumedCapacity)
-	case *dynamodb.UpdateItemOutput:
-		operation, used = "UpdateItem", one(out.ConsumedCapacity)
-	case *dynamodb.DeleteItemOutput:
-		operation, used = "DeleteItem", one(out.ConsumedCapacity)
-	case *dynamodb.TransactWriteItemsOutput:
-		operation, used = "TransactWriteItems", out.ConsumedCapacity
-	}
-	units := 0.0
-	for _, c := range used {
-		units += aws.ToFloat64(c.CapacityUnits)
-	}
-	if writes {
-		s.config.Consumed(operation, units, 0)
-	} else {
-		s.config.Consumed(operation, 0, units)
+	if s.config.Consumed != nil {
+		s.config.Consumed(consumed.By(out))
 	}
 }

@@ -115,6 +115,31 @@ func (f *Feed) Trim(ctx context.Context, stream string, limit int) (deleted int,
 	return deleted, nil
 }
 
+// Remove implements port.AnswerFeed. It removes the stream in one transaction.
+func (f *Feed) Remove(ctx context.Context, stream string) error {
+	err := port.CheckFeedName(stream)
+	if err == nil {
+		err = f.db.Write(ctx, func(tx *Tx) error {
+			s, err := streamOf(tx, stream)
+			if err != nil || s.n == 0 {
+				return err
+			}
+			for _, rows := range []string{
+				"DELETE FROM feed_records WHERE stream = 0 + ?", "DELETE FROM feed_marks WHERE stream = 0 + ?", "DELETE FROM feed_streams WHERE n = ?",
+			} {
+				if _, err := tx.Exec(rows, s.n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err == nil {
+		f.db.tails.forget(stream)
+	}
+	return wrap(err, "remove the stream", stream)
+}
+
 // deleteFirst deletes at most limit of the first records of a stream, up to the first row that
 // is not old, and returns their number. If it deletes part of a row, the last records of the
 // row remain.

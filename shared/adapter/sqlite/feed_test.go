@@ -60,6 +60,14 @@ func TestFeed(t *testing.T) {
 	})
 }
 
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	porttest.Answers(t, func(t *testing.T) porttest.AnswersHarness {
+		feed, db, now := setupFeed(t, filepath.Join(t.TempDir(), "sortie.db"))
+		return porttest.AnswersHarness{AnswerFeed: feed, Other: newFeed(t, db, now), Retention: time.Hour, Now: now.Now, Advance: now.Advance}
+	})
+}
+
 func change(t *testing.T, db *sqlite.DB, query string, args ...any) {
 	t.Helper()
 	if err := db.Write(t.Context(), func(tx *sqlite.Tx) error {

@@ -67,14 +67,27 @@ func FailureCode(c fault.Code) fault.Code {
 	return fault.Internal
 }
 
+// Deleted returns the fault of an answer that was not to be stored, and was deleted.
+func Deleted() error {
+	return fault.New(fault.CursorExpired, "the answer was not stored, because the request has store: false")
+}
+
+// Remove deletes the stream of a run that has ended.
+func (s *Streams) Remove(ctx context.Context, r run.Run) error {
+	if err := s.feed.Remove(ctx, inference.StreamOf(r.Tenant, r.TaskID)); err != nil {
+		return fmt.Errorf("cannot delete the stream of the task: %w", err)
+	}
+	return nil
+}
+
 // Loader reads runs; see port.Store.
 type Loader interface {
 	Load(ctx context.Context, ref run.Ref) (run.Run, error)
 }
 
 // EnsureEnd ends the stream of a run that has failed, was cancelled or has a cancel request,
-// unless the stream has ended: the process that had to do it may be gone. Fault: NotFound if
-// the run has expired.
+// unless the stream has ended: the process that had to do it may be gone. Faults: NotFound if
+// the run has expired, CursorExpired if its answer was deleted.
 func (s *Streams) EnsureEnd(ctx context.Context, runs Loader, ref run.Ref) error {
 	r, err := runs.Load(ctx, ref)
 	if err != nil {
@@ -82,6 +95,9 @@ func (s *Streams) EnsureEnd(ctx context.Context, runs Loader, ref run.Ref) error
 			return fault.New(fault.NotFound, "the task has expired")
 		}
 		return fmt.Errorf("cannot read the task: %w", err)
+	}
+	if r.AnswerDeleted {
+		return Deleted()
 	}
 	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/app/answer"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
@@ -29,7 +30,7 @@ func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) 
 	if !of.entered {
 		return err
 	}
-	defer func() { s.endCall(ctx, in.Identity, of, err) }()
+	defer func() { s.endCall(ctx, in, of, err) }()
 	if err != nil {
 		return err
 	}
@@ -48,13 +49,32 @@ func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accep
 
 // endCall removes the caller from the readers of the task. err is nil after the last event. If
 // err is not nil and no other reader is left, endCall cancels the task, unless the process
-// stops.
-func (s *Inference) endCall(ctx context.Context, who port.Identity, of *streamFollower, err error) {
+// stops. An answer that is not to be stored is discarded with its last reader.
+func (s *Inference) endCall(ctx context.Context, in *NewTask, of *streamFollower, err error) {
 	if err == nil || s.stopped() {
-		s.readers.leave(of.ref)
+		if s.readers.leave(of.ref) && err == nil && in.Unstored {
+			s.discardUnstored(ctx, of)
+		}
 	} else if done := s.readers.abandon(of.ref); done != nil {
-		s.abandon(ctx, who, of)
+		s.abandon(ctx, in.Identity, of)
+		if in.Unstored {
+			s.discardUnstored(ctx, of)
+		}
 		done()
+	}
+}
+
+// discardUnstored lets the dispatcher delete an answer that is not to be stored. If the commit
+// fails, the sweep deletes it after its deadline.
+func (s *Inference) discardUnstored(ctx context.Context, of *streamFollower) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer cancel()
+	r, err := s.store.Load(ctx, of.ref)
+	if err == nil {
+		_, err = s.runs.Apply(ctx, r, run.AnswerDiscarded{})
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "cannot discard the answer of an inference task; it is deleted after its deadline", "task_id", of.taskID, "error", err.Error())
 	}
 }
 
@@ -80,12 +100,15 @@ func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of
 		}
 		now, err := s.store.Load(ctx, of.ref) // its callers may have disconnected since then
 		if err == nil && !wasAbandoned(now) {
-			return accepted, of, nil
+			if !in.Unstored || !now.Discarded {
+				return accepted, of, nil
+			}
+			err = answer.Deleted()
 		}
 		s.readers.leave(of.ref)
 		of.entered = false
 		if err != nil {
-			return accepted, of, fmt.Errorf("cannot read the task: %w", err)
+			return accepted, of, fmt.Errorf("cannot continue the task of the key: %w", err)
 		}
 		in.IdempotencyKey = "after:" + of.taskID
 	}
@@ -256,15 +279,16 @@ func (s *readers) tryEnter(ref run.Ref) <-chan struct{} {
 	return nil
 }
 
-// leave removes a reader that enter has counted.
-func (s *readers) leave(ref run.Ref) {
+// leave removes a reader that enter has counted. It reports whether it was the last one.
+func (s *readers) leave(ref run.Ref) (last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.tasks[ref]; known.count == 1 {
-		delete(s.tasks, ref)
-	} else {
-		known.count--
+	known := s.tasks[ref]
+	if known.count--; known.count > 0 {
+		return false
 	}
+	delete(s.tasks, ref)
+	return true
 }
 
 // abandon removes a caller that has disconnected. If it was the last reader, no other one

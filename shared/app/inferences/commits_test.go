@@ -42,7 +42,7 @@ func (s countedStore) Commit(ctx context.Context, of ...port.Write) error {
 }
 
 type countedFeed struct {
-	port.Feed
+	port.AnswerFeed
 	*writes
 }
 
@@ -55,7 +55,7 @@ func (f countedFeed) Append(ctx context.Context, stream string, b port.Batch) (p
 		f.first = fmt.Sprintf("%d commits, %d appends with an fsync", f.commits, f.synced)
 	}
 	f.mu.Unlock()
-	return f.Feed.Append(ctx, stream, b)
+	return f.AnswerFeed.Append(ctx, stream, b)
 }
 
 // TestFirstTokenNeedsOneCommit counts the commits that store a task, acquire its slot and

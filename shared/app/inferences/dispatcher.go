@@ -197,6 +197,8 @@ func needsDispatcher(r run.Run, served func() bool) bool {
 		return r.Cancel != nil && !served()
 	case run.Cancelled, run.Failed:
 		return true // the stream may lack its last record
+	case run.Completed:
+		return r.Discarded && !r.AnswerDue().IsZero()
 	}
 	return false
 }

@@ -55,7 +55,7 @@ func (s interruptedStore) Create(ctx context.Context, first port.Write, key *por
 }
 
 type interruptedFeed struct {
-	port.Feed
+	port.AnswerFeed
 	*interruption
 }
 
@@ -67,17 +67,17 @@ func (f interruptedFeed) of(stream string) {
 
 func (f interruptedFeed) Head(ctx context.Context, stream string) (port.Head, error) {
 	f.of(stream)
-	return f.Feed.Head(ctx, stream)
+	return f.AnswerFeed.Head(ctx, stream)
 }
 
 func (f interruptedFeed) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
 	f.of(stream)
-	return f.Feed.Append(ctx, stream, b)
+	return f.AnswerFeed.Append(ctx, stream, b)
 }
 
 func (f interruptedFeed) Read(ctx context.Context, stream string, after int64, limit int) ([]port.FeedRecord, error) {
 	f.of(stream)
-	return f.Feed.Read(ctx, stream, after, limit)
+	return f.AnswerFeed.Read(ctx, stream, after, limit)
 }
 
 // TestCancelBetweenAnyTwoCalls cancels a task at each call of the store and the feed that

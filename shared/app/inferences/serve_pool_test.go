@@ -42,7 +42,7 @@ type called struct {
 	*testing.T
 	clock   systemclock.System
 	store   port.Store
-	feed    port.Feed
+	feed    port.AnswerFeed
 	seats   port.Seats
 	outputs port.Outputs
 	config  runs.Config

@@ -42,7 +42,7 @@ type inferring struct {
 	*testing.T
 	clock     *systemclock.Virtual
 	store     port.Store
-	feed      port.Feed
+	feed      port.AnswerFeed
 	outputs   *fake.Outputs
 	engines   map[string]*mockengine.Engine
 	wrap      func(port.Engine) port.Engine // nil uses the mocks unchanged

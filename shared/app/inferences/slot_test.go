@@ -285,7 +285,7 @@ func (s onceFailingStore) Commit(ctx context.Context, writes ...port.Write) erro
 }
 
 type onceFailingFeed struct {
-	port.Feed
+	port.AnswerFeed
 
 	left *atomic.Int32
 }
@@ -294,19 +294,19 @@ func (f onceFailingFeed) Head(ctx context.Context, stream string) (port.Head, er
 	if err := failsOnce(f.left); err != nil {
 		return port.Head{}, err
 	}
-	return f.Feed.Head(ctx, stream)
+	return f.AnswerFeed.Head(ctx, stream)
 }
 
 func (f onceFailingFeed) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
 	if err := failsOnce(f.left); err != nil {
 		return port.Head{}, err
 	}
-	return f.Feed.Append(ctx, stream, b)
+	return f.AnswerFeed.Append(ctx, stream, b)
 }
 
 // lastTokenFails is a feed that does not append the last token of an answer.
 type lastTokenFails struct {
-	port.Feed
+	port.AnswerFeed
 
 	first string // part of the record of the token
 }
@@ -317,7 +317,7 @@ func (f lastTokenFails) Append(ctx context.Context, stream string, b port.Batch)
 			return port.Head{}, fault.New(fault.Unavailable, "request lost")
 		}
 	}
-	return f.Feed.Append(ctx, stream, b)
+	return f.AnswerFeed.Append(ctx, stream, b)
 }
 
 // TestFailureCountsTheTokensOfItsStream loses the last token of an answer that the engine has

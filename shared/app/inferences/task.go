@@ -107,9 +107,26 @@ func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, agai
 	case r.State == run.Terminating && !s.serves(r):
 		return nil, true, s.settle(ctx, r, nil)
 	case r.State.Terminal():
-		return nil, false, s.answers.EnsureEnd(ctx, s.store, ref)
+		return nil, false, s.ended(ctx, r)
 	}
 	return nil, false, nil
+}
+
+// ended ends the stream of a run that has ended. If the answer is not to be stored, it deletes the
+// prompt and the stream once they are due.
+func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
+	due := r.AnswerDue()
+	if due.IsZero() || s.now().Before(due) {
+		if r.AnswerDeleted {
+			return nil
+		}
+		return s.answers.EnsureEnd(ctx, s.store, r.Ref())
+	}
+	if err := s.answers.Remove(ctx, r); err != nil {
+		return err
+	}
+	_, err := s.runs.Apply(ctx, r, run.AnswerDeleted{})
+	return err
 }
 
 // serve serves an attempt that has a slot: it acquires a replica, streams its answer and ends

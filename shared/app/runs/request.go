@@ -15,7 +15,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
-	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -29,8 +28,6 @@ type Requests struct {
 	image string
 	// budgets is Config.Budgets.
 	budgets *budget.Defaults
-	// mostWithin is Config.MostWithin.
-	mostWithin time.Duration
 	// noExports reports that Config.SourceURL is empty.
 	noExports bool
 	// answers are the streams of inference tasks. If it is nil, a sweep ends the streams of
@@ -57,7 +54,7 @@ func (s streamsIn) answers(life *Lifecycle, hex Hex) *answer.Streams {
 func NewRequests(life *Lifecycle, hex Hex, streams TaskStreams, config Config) *Requests {
 	return &Requests{
 		Lifecycle: life, hex: hex, answers: streams.answers(life, hex), image: config.Image, budgets: config.Budgets,
-		mostWithin: cmp.Or(config.MostWithin, inference.MostWithin), noExports: config.SourceURL == "",
+		noExports: config.SourceURL == "",
 	}
 }
 

@@ -247,8 +247,10 @@ func actBy(r Run, now time.Time) time.Time {
 		return sooner(now.Add(EffectSlack), r.Fan.CheckBy) // each end of a child is a commit
 	case len(r.Execution.Pending) > 0:
 		return now.Add(EffectSlack)
-	case r.State.Terminal():
+	case r.State.Terminal() && r.AnswerDue().IsZero():
 		return time.Time{}
+	case r.State.Terminal():
+		return later(r.AnswerDue(), now.Add(dispatchSlack))
 	}
 	if r.Work.Inference != nil {
 		return dispatchBy(r, now)

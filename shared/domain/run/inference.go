@@ -17,6 +17,23 @@ func (r Run) HidesAnswer() bool {
 	return r.Discarded || r.Work.Inference != nil && r.Work.Inference.Unstored
 }
 
+// unreadSlack is how long after its deadline the answer that is not to be stored can still be read.
+const unreadSlack = time.Minute
+
+// AnswerDue returns when the prompt and the stream of an inference run that has ended are deleted,
+// because its client requested not to store them: at once after the caller has received the
+// answer or has disconnected, otherwise after the deadline. It is zero for other runs, and after
+// the deletion.
+func (r Run) AnswerDue() time.Time {
+	if !r.State.Terminal() || r.AnswerDeleted || r.Work.Inference == nil || !r.Work.Inference.Unstored {
+		return time.Time{}
+	}
+	if r.Discarded {
+		return r.EndedAt
+	}
+	return later(r.EndedAt, r.AnswerBy()).Add(unreadSlack)
+}
+
 // ReasonDisconnected is the reason of a cancel request that is made because the caller
 // disconnected.
 const ReasonDisconnected = "the caller has disconnected"
@@ -59,12 +76,27 @@ func (g Generation) Merged(known *Generation) Generation {
 	return g
 }
 
-// AnswerDiscarded: a client has deleted the answer of an inference run.
+// AnswerDiscarded: a client has deleted the answer of an inference run, or the caller for whom it is
+// not stored has no more use for it.
 type AnswerDiscarded struct{}
 
 func (AnswerDiscarded) apply(d *draft) error {
 	d.changed = d.changed || !d.Discarded
 	d.Discarded = true
+	return nil
+}
+
+// AnswerDeleted: the stream of an inference run was deleted; see Run.AnswerDue. The fact deletes the
+// prompt and the options in the record.
+type AnswerDeleted struct{}
+
+func (AnswerDeleted) apply(d *draft) error {
+	if d.AnswerDue().IsZero() {
+		return nil
+	}
+	work := *d.Work.Inference
+	work.Request, d.Work.Inference = nil, &work
+	d.Run.AnswerDeleted, d.changed = true, true
 	return nil
 }
 

@@ -78,3 +78,41 @@ func TestInferenceIsCheckedSoon(t *testing.T) {
 	check(decide(run.CancelRequested{}), now.Add(slack))
 	check(decide(run.GenerationEnded{Attempt: 1, Fault: fault.New(fault.PoolUnavailable, "it failed")}), now.Add(slack))
 }
+
+// TestUnstoredAnswerIsDeleted ends a run whose answer is not to be stored, with a caller that has
+// received it and with one that was lost.
+func TestUnstoredAnswerIsDeleted(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		unstored, received bool
+		due                time.Time
+	}{
+		"stored":   {false, true, time.Time{}},
+		"received": {true, true, epoch.Add(time.Minute)},
+		"lost":     {true, false, epoch.Add(61 * time.Minute)},
+	} {
+		first := fresh()
+		first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
+			Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour, Unstored: row.unstored,
+		}}
+		r := run.New(first, epoch).Run
+		facts := []run.Fact{run.AnswerDeleted{}, run.CancelRequested{}}
+		if row.received {
+			facts = append(facts, run.AnswerDiscarded{})
+		}
+		for _, fact := range facts {
+			d, err := run.Decide(r, fact, epoch.Add(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = d.Run
+		}
+		if got := r.AnswerDue(); !got.Equal(row.due) || row.due.IsZero() != r.Execution.ActBy.IsZero() || len(r.Work.Inference.Request) == 0 {
+			t.Errorf("%s: got %s, checked at %s, want %s", name, got, r.Execution.ActBy, row.due)
+		}
+		d, err := run.Decide(r, run.AnswerDeleted{}, epoch.Add(2*time.Hour))
+		if err != nil || d.Changed != row.unstored || (len(d.Run.Work.Inference.Request) == 0) != row.unstored || !d.Run.AnswerDue().IsZero() || !d.Run.Execution.ActBy.IsZero() {
+			t.Errorf("%s: got %+v (%v), want no request and nothing to do", name, d.Run.Work.Inference, err)
+		}
+	}
+}

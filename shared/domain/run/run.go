@@ -165,7 +165,10 @@ type Run struct {
 	// Further attempts try other replicas first.
 	FailedReplicas []string `json:"failedReplicas,omitempty"`
 	// Discarded means that a client has deleted the answer of an inference run.
-	Discarded bool `json:"discarded,omitempty"`
+	// AnswerDeleted means that the prompt and the stream of an inference run were deleted; see
+	// AnswerDue.
+	Discarded     bool `json:"discarded,omitempty"`
+	AnswerDeleted bool `json:"answerDeleted,omitempty"`
 	// Output is set once the output is verified and accepted.
 	Output *Output `json:"output,omitempty"`
 	// Logs are the numbers of the attempts whose log is stored. Logs are removed with the

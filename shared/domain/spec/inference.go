@@ -24,8 +24,9 @@ type Inference struct {
 	Workload string `json:"workload"`
 	// SessionID is empty for a task without a session.
 	SessionID string `json:"sessionId,omitempty"`
-	// Request is the JSON object for the dispatcher: the prompt and the sampling parameters.
-	Request json.RawMessage `json:"request"`
+	// Request is the JSON object for the dispatcher: the prompt and the sampling parameters. It is
+	// empty after its deletion; see run.Run.AnswerDue.
+	Request json.RawMessage `json:"request,omitempty"`
 	// MaxTokens is the maximum number of tokens to generate. PromptTokens is the estimated
 	// length of the prompt.
 	MaxTokens int `json:"maxTokens"`

@@ -46,7 +46,10 @@ type kept[T any] struct {
 	value T
 }
 
-var _ port.Feed = (*Feed)(nil)
+var (
+	_ port.Feed       = (*Feed)(nil)
+	_ port.AnswerFeed = (*Feed)(nil)
+)
 
 // NewFeed returns a Feed without streams. misuse is called when a caller appends a record that
 // the stream has already, which a caller that uses Positions does not.
@@ -138,6 +141,15 @@ func (f *Feed) Append(ctx context.Context, name string, b port.Batch) (port.Head
 		f.changed = make(chan struct{})
 		return f.head(s), nil
 	})
+}
+
+// Remove implements port.AnswerFeed.
+func (f *Feed) Remove(ctx context.Context, name string) error {
+	_, err := on(ctx, f, "Remove", name, true, func(*stream) (struct{}, error) {
+		delete(f.streams, name)
+		return struct{}{}, nil
+	})
+	return err
 }
 
 // Positions implements port.Feed.

@@ -37,6 +37,7 @@ func Answers(t *testing.T, open func(t *testing.T) AnswersHarness) {
 		"wait ends with the next record":     answerWait,
 		"expired records are gone":           answerExpires,
 		"writers take turns":                 answerWriters,
+		"removed stream is empty":            answerRemoved,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,6 +102,41 @@ func emptyAnswer(f answersTest) {
 	f.want(3, 10)
 	if found, err := f.Positions(f.Context(), "s", f.records("a")); err != nil || len(found) > 0 {
 		f.Errorf("got positions %v, %v, want none", found, err)
+	}
+}
+
+// answerRemoved removes a stream of several batches, twice, beside another one, and writes to it
+// again.
+func answerRemoved(f answersTest) {
+	remove := func() {
+		f.Helper()
+		if err := f.Remove(f.Context(), "s"); err != nil {
+			f.Fatal(err)
+		}
+	}
+	remove()
+	f.add(0, "a", "b", "c")
+	f.add(3, "d")
+	if _, err := f.Append(f.Context(), "s2", port.Batch{Records: f.records("a")}); err != nil {
+		f.Fatal(err)
+	}
+	remove()
+	remove()
+	emptyAnswer(f)
+	if found, err := f.Read(f.Context(), "s2", 0, 10); err != nil || len(found) != 1 {
+		f.Errorf("got %v, %v of another stream, want its record", found, err)
+	}
+	for _, feed := range []port.AnswerFeed{f.AnswerFeed, f.Other} {
+		var lost *port.FeedConflict
+		if _, err := feed.Append(f.Context(), "s", port.Batch{After: 4, Records: f.records("e")}); !errors.As(err, &lost) || lost.Newest != 0 {
+			f.Errorf("got %v behind the last removed record, want a conflict with an empty stream", err)
+		}
+	}
+	f.add(0, "x")
+	f.want(0, 10, "x")
+	f.head(1, 1)
+	if err := f.Remove(f.Context(), ""); err == nil {
+		f.Error("got no error for a stream without a name")
 	}
 }
 

@@ -103,32 +103,38 @@ func (w *world) touch() {
 
 // faultyFeed is a feed with injected faults.
 type faultyFeed struct {
-	port.Feed
+	port.AnswerFeed
 	p *process
 }
 
-// Head implements port.Feed.
+// Head implements port.AnswerFeed.
 func (f faultyFeed) Head(ctx context.Context, stream string) (port.Head, error) {
-	return during(ctx, f.p, "head "+stream, false, func() (port.Head, error) { return f.Feed.Head(ctx, stream) })
+	return during(ctx, f.p, "head "+stream, false, func() (port.Head, error) { return f.AnswerFeed.Head(ctx, stream) })
 }
 
-// Append implements port.Feed.
+// Append implements port.AnswerFeed.
 func (f faultyFeed) Append(ctx context.Context, stream string, b port.Batch) (port.Head, error) {
-	return during(ctx, f.p, "append "+stream, true, func() (port.Head, error) { return f.Feed.Append(ctx, stream, b) })
+	return during(ctx, f.p, "append "+stream, true, func() (port.Head, error) { return f.AnswerFeed.Append(ctx, stream, b) })
 }
 
-// Positions implements port.Feed.
+// Positions implements port.AnswerFeed.
 func (f faultyFeed) Positions(ctx context.Context, stream string, records []port.FeedRecord) (map[string]int64, error) {
-	return during(ctx, f.p, "positions "+stream, false, func() (map[string]int64, error) { return f.Feed.Positions(ctx, stream, records) })
+	return during(ctx, f.p, "positions "+stream, false, func() (map[string]int64, error) { return f.AnswerFeed.Positions(ctx, stream, records) })
 }
 
-// Read implements port.Feed.
+// Read implements port.AnswerFeed.
 func (f faultyFeed) Read(ctx context.Context, stream string, after int64, limit int) ([]port.FeedRecord, error) {
-	return during(ctx, f.p, "read "+stream, false, func() ([]port.FeedRecord, error) { return f.Feed.Read(ctx, stream, after, limit) })
+	return during(ctx, f.p, "read "+stream, false, func() ([]port.FeedRecord, error) { return f.AnswerFeed.Read(ctx, stream, after, limit) })
 }
 
-// Wait implements port.Feed.
+// Remove implements port.AnswerFeed.
+func (f faultyFeed) Remove(ctx context.Context, stream string) error {
+	_, err := during(ctx, f.p, "remove "+stream, true, func() (struct{}, error) { return struct{}{}, f.AnswerFeed.Remove(ctx, stream) })
+	return err
+}
+
+// Wait implements port.AnswerFeed.
 func (f faultyFeed) Wait(ctx context.Context, stream string, after int64) error {
-	_, err := during(ctx, f.p, "wait "+stream, false, func() (struct{}, error) { return struct{}{}, f.Feed.Wait(ctx, stream, after) })
+	_, err := during(ctx, f.p, "wait "+stream, false, func() (struct{}, error) { return struct{}{}, f.AnswerFeed.Wait(ctx, stream, after) })
 	return err
 }

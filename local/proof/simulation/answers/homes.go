@@ -20,7 +20,7 @@ const retention = 400 * 24 * time.Hour
 // home is the storage of the processes.
 type home interface {
 	// open returns the store and the streams for one process.
-	open(ctx context.Context) (port.Store, port.Feed, error)
+	open(ctx context.Context) (port.Store, port.AnswerFeed, error)
 	close() error
 }
 
@@ -54,7 +54,7 @@ func newLocal(ctx context.Context, w *world) (*local, error) {
 	return &local{w, dir, db}, nil
 }
 
-func (h *local) open(ctx context.Context) (port.Store, port.Feed, error) {
+func (h *local) open(ctx context.Context) (port.Store, port.AnswerFeed, error) {
 	store, err := sqlite.NewStore(ctx, h.db, bubble)
 	if err != nil {
 		return nil, nil, err
@@ -78,14 +78,14 @@ func newAWS(ctx context.Context, w *world) (*aws, error) {
 	return h, awsfake.CreateTable(ctx, h.db.AWS(), table)
 }
 
-func (h *aws) open(context.Context) (port.Store, port.Feed, error) {
+func (h *aws) open(context.Context) (port.Store, port.AnswerFeed, error) {
 	store, err := dynamo.New(h.db.Direct(), dynamo.Config{
 		Table: table, Clock: bubble, Random: func() uint64 { return h.w.roll("dynamo").Uint64() }, Concurrency: 1,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	feed, err := dynamo.NewFeed(store, dynamo.FeedConfig{Retention: retention})
+	feed, err := dynamo.NewAnswers(store, dynamo.FeedConfig{Retention: retention, WaitInterval: 200 * time.Millisecond})
 	return store, feed, err
 }
 

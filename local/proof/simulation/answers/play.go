@@ -22,7 +22,7 @@ import (
 // raw is the store and the streams without faults, for the simulation's own calls.
 type raw struct {
 	store port.Store
-	feed  port.Feed
+	feed  port.AnswerFeed
 }
 
 // begin stores the model, the pool and the limits.
