@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/simulation/calendar"
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/app/downloads"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -30,10 +32,20 @@ func (w *world) pinRun() {
 		delete(w.dates.pinned, r.ID)
 	}
 	var after run.Run
+	var late error // the answer that the output has expired
 	w.Persist(fmt.Sprintf("pin %t of %s", pin, r.ID), func(ctx context.Context) (err error) {
 		after, err = w.System.Pin(ctx, harness.Client, r.TaskID, pin)
+		if late = nil; fault.Is(err, fault.OutputExpired) {
+			late, err = err, nil
+		}
 		return err
 	})
+	if late != nil {
+		if now := w.Records.ByID[r.ID]; !pin || now.Output.ExpiresAt.IsZero() || now.Output.ExpiresAt.After(w.Time.Now.Add(pinMargin+2*w.Plan.Skew)) {
+			w.Fail("the pin %t of %s is refused: %v", pin, r.ID, late)
+		}
+		return
+	}
 	if (after.Pin != nil) != pin {
 		w.Fail("acknowledged change of %s: got the pin %v, want %t", r.ID, after.Pin, pin)
 	}
@@ -41,6 +53,9 @@ func (w *world) pinRun() {
 		w.dates.pinned[r.ID] = true
 	}
 }
+
+// pinMargin is the time before the expiry of an output from which a pin is refused.
+const pinMargin = 2 * time.Minute
 
 // downloadRun downloads the output of a run.
 func (w *world) downloadRun() {

@@ -14,7 +14,7 @@ import (
 )
 
 // Pin pins a run, in any state, or unpins it. It is idempotent and returns the newest record.
-// Fault: NotFound as for Queries.Task.
+// Faults: NotFound as for Queries.Task, OutputExpired as for run.PinChanged.
 func (s *Requests) Pin(ctx context.Context, who port.Identity, taskID string, pinned bool) (run.Run, error) {
 	r, err := s.find(ctx, who, taskID)
 	if err != nil {

@@ -12,6 +12,9 @@ const (
 	newestCheck = 24 * time.Hour
 	pinnedCheck = 30 * 24 * time.Hour
 	unpinnedFor = 24 * time.Hour
+	// A pin comes too late for an output that expires within pinMargin: the output may be deleted
+	// before the pin is stored. A commit and the difference of two clocks take less.
+	pinMargin = 2 * time.Minute
 	// A run that other jobs come after is held until their runs have ended, for at most awaitedFor.
 	awaitedCheck = time.Hour
 	awaitedFor   = 30 * 24 * time.Hour
@@ -73,7 +76,8 @@ func (d *draft) setRetention(hold bool, least time.Time) {
 }
 
 // PinChanged: a client pinned a run, in any state, or unpinned it. An unpinned run expires as if
-// it had never been pinned, but not within a day.
+// it had never been pinned, but not within a day. Fault OutputExpired for a pin between the expiry of
+// the output and its deletion: it could not keep the output. A pin after the deletion keeps the rest.
 type PinChanged struct {
 	Pinned bool
 	By     Actor
@@ -87,6 +91,10 @@ func (f PinChanged) apply(d *draft) error {
 	}
 	if f.Pinned == (d.Pin != nil) {
 		return nil
+	}
+	if o := d.Output; f.Pinned && o != nil && o.DeletedAt.IsZero() && o.DeleteRequestedAt.IsZero() && o.Expired(d.now.Add(pinMargin)) {
+		return fault.New(fault.OutputExpired, "the output expires at %s, too late to keep it; its deletion follows, want a pin afterwards to keep the record and the logs",
+			o.ExpiresAt.Format(time.RFC3339))
 	}
 	event := EventUnpinned
 	if d.Pin = nil; f.Pinned {

@@ -1,9 +1,11 @@
 package run_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -67,6 +69,42 @@ func TestRetentionOfARun(t *testing.T) {
 		}
 		if r.Held != r.ExpiresAt.IsZero() || r.PurgeAt() != (time.Time{}) {
 			t.Errorf("%s: got held %t, expiry %s and purge %s", name, r.Held, r.ExpiresAt, r.PurgeAt())
+		}
+	}
+}
+
+// TestPinOfAnExpiredOutput pins a run before and after the expiry of its output, and after its
+// deletion.
+func TestPinOfAnExpiredOutput(t *testing.T) {
+	t.Parallel()
+	r, _ := withOutput(t, func(*spec.Policy) {})
+	pin := run.PinChanged{Pinned: true, By: run.Actor{Subject: "me"}}
+	expiry := r.Output.ExpiresAt
+	for _, row := range []struct {
+		before []run.Fact
+		at     time.Time
+		want   bool
+	}{
+		{nil, expiry.Add(-3 * time.Minute), true},
+		{nil, expiry.Add(-time.Minute), false},
+		{nil, expiry.Add(time.Hour), false},
+		{[]run.Fact{run.OutputDeleted{}}, expiry.Add(time.Hour), true},
+		{[]run.Fact{run.OutputExpiring{At: epoch, Deleted: true}}, epoch.Add(time.Hour), true},
+	} {
+		now := r
+		for _, f := range row.before {
+			d, err := run.Decide(now, f, row.at)
+			if err != nil {
+				t.Fatalf("%T: %v", f, err)
+			}
+			now = d.Run
+		}
+		d, err := run.Decide(now, pin, row.at)
+		switch {
+		case !row.want && (!fault.Is(err, fault.OutputExpired) || !strings.Contains(err.Error(), expiry.Format(time.RFC3339))):
+			t.Errorf("pin at %s after %v: got %v, want OUTPUT_EXPIRED with the expiry", row.at, row.before, err)
+		case row.want && (err != nil || d.Run.Pin == nil):
+			t.Errorf("pin at %s after %v: got %+v, %v", row.at, row.before, d.Run.Pin, err)
 		}
 	}
 }

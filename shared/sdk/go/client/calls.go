@@ -322,7 +322,8 @@ func (s Runs) Cancel(ctx context.Context, runID string, body *api.CancelRequest,
 // Pin calls POST /v1/runs/{run_id}/pin: pin a run.
 //
 // Keeps the run with its output and its logs, in any state, until it is unpinned. The call may
-// be repeated.
+// be repeated. A pin between two minutes before the expiry of the output and its deletion is
+// refused with 410 OUTPUT_EXPIRED. After the deletion, a pin keeps the record and the logs.
 func (s Runs) Pin(ctx context.Context, runID string, options ...Option) (*api.Task, error) {
 	return sendJSON[api.Task](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/runs/{run_id}/pin", runID)}, options)
 }

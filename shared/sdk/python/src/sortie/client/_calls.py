@@ -311,7 +311,8 @@ class RunsCalls(Resource):
         """Pin a run.
 
         Keeps the run with its output and its logs, in any state, until it is unpinned. The call may
-        be repeated.
+        be repeated. A pin between two minutes before the expiry of the output and its deletion is
+        refused with 410 `OUTPUT_EXPIRED`. After the deletion, a pin keeps the record and the logs.
         """
         return self._json("POST", self._path("/v1/runs/{}/pin", run_id), m.Task, timeout=timeout, tagged=True)
 
@@ -2168,7 +2169,8 @@ class AsyncRunsCalls(AsyncResource):
         """Pin a run.
 
         Keeps the run with its output and its logs, in any state, until it is unpinned. The call may
-        be repeated.
+        be repeated. A pin between two minutes before the expiry of the output and its deletion is
+        refused with 410 `OUTPUT_EXPIRED`. After the deletion, a pin keeps the record and the logs.
         """
         return await self._json(
             "POST", self._path("/v1/runs/{}/pin", run_id), m.Task, timeout=timeout, tagged=True
