@@ -257,6 +257,14 @@ func TestFollowRefusals(t *testing.T) {
 	if answer := s.stage.Call(t, http.MethodGet, "/v1/tasks/none/logs?follow=true", ""); answer.Status != 404 {
 		t.Errorf("got %d for an unknown task, want 404", answer.Status)
 	}
+	never := s.stage.Accept(t)
+	post[contract.CancelAnswer](t, s.stage, "/v1/tasks/"+never+"/cancel", "", 200)
+	if r := s.stage.Run(t, never); !r.State.Terminal() || r.Attempt.Number != 0 {
+		t.Fatalf("got %s with attempt %d, want a run that ended before its first attempt", r.State, r.Attempt.Number)
+	}
+	if answer := s.stage.Call(t, http.MethodGet, "/v1/tasks/"+never+"/logs?follow=true", ""); answer.Status != 404 {
+		t.Errorf("got %d for a run that ended before its first attempt, want 404", answer.Status)
+	}
 	ended := s.stage.Failure(t, "no manifest")
 	if answer := s.stage.Call(t, http.MethodGet, "/v1/tasks/"+ended+"/logs?follow=true", ""); answer.Status != 404 {
 		t.Errorf("got %d for a task that ended without a log, want 404", answer.Status)

@@ -106,6 +106,12 @@ func (f *follower) open(r run.Run, q Query) error {
 // read delivers new output. finished reports that the run has ended and all output was
 // delivered.
 func (f *follower) read(ctx context.Context, r run.Run) (finished bool, err error) {
+	if r.State.Terminal() && r.Attempt.Number == 0 { // no worker has written anything, or will
+		if f.begun {
+			return true, nil
+		}
+		return true, fault.New(fault.NotFound, "the run has ended without a log")
+	}
 	for !f.stopped {
 		parts, err := f.reader.read(ctx, r)
 		if err != nil {
