@@ -62,7 +62,7 @@ func figures(s contract.UsageSum) Node {
 func (g reportGroup) content(l *ui.Layout) Node {
 	return Group{
 		ui.Scrolled(columns(strings.ToUpper(g.Name[:1])+g.Name[1:], true), Map(g.Rows, func(row contract.UsageRow) Node {
-			name := Node(ui.Bdi(ui.Short(60, g.nameOf(row))))
+			name := ui.Bdi(ui.Short(60, g.nameOf(row)))
 			if g.Name == "model" {
 				name = l.A("inference/playground?model="+ui.QueryValue(row.Model), name)
 			}

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
-	"github.com/sortie-dev/sortie/shared/app/setting"
+	service "github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -32,10 +34,10 @@ const limited = `"constraints":{"maxConcurrentRuns":1,"catchUp":%t},"actions":{"
 // firingJobs returns the jobs, each with a different action on a second run.
 func firingJobs() []firingJob {
 	return []firingJob{
-		{"skips", time.Second, fmt.Sprintf(limited, false, run.ActionSkip, "")},
-		{"waits", 2 * time.Second, fmt.Sprintf(limited, true, run.ActionWait, `,"onSuccess":{"type":"trigger_job","parameters":{"jobId":"follows"}}`)},
-		{"kills", 3 * time.Second, fmt.Sprintf(limited, true, run.ActionKillOld, "")},
-		{"follows", 0, fmt.Sprintf(limited, false, run.ActionWait, "")},
+		{"skips", time.Second, fmt.Sprintf(limited, false, spec.ActionSkip, "")},
+		{"waits", 2 * time.Second, fmt.Sprintf(limited, true, spec.ActionWait, `,"onSuccess":{"type":"trigger_job","parameters":{"jobId":"follows"}}`)},
+		{"kills", 3 * time.Second, fmt.Sprintf(limited, true, spec.ActionKillOld, "")},
+		{"follows", 0, fmt.Sprintf(limited, false, spec.ActionWait, "")},
 	}
 }
 

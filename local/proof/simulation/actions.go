@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -26,7 +28,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 		case run.EventExpectedTimeExceeded:
 			exceeded++
 		case run.EventRetryScheduled:
-			retries = append(retries, onEvent(r, run.OnRetry, "#"+strconv.Itoa(e.Attempt))...)
+			retries = append(retries, onEvent(r, spec.OnRetry, "#"+strconv.Itoa(e.Attempt))...)
 		case run.EventActionExecuted, run.EventActionFailed:
 			reason, kind := reasonOf(e.Message)
 			if reason == string(run.TriggerAfter) { // see checkGraph
@@ -55,7 +57,7 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 	}
 	due := append(endActions(r), retries...)
 	if exceeded > 0 {
-		due = append(due, onEvent(r, run.OnLate, "")...)
+		due = append(due, onEvent(r, spec.OnLate, "")...)
 	}
 	for _, reason := range due {
 		if done[reason] == "" {
@@ -80,18 +82,18 @@ func (w *world) checkActions(ctx context.Context, r *run.Run) {
 
 // reasonOf returns the reason and type of an action from the message of its event. An empty
 // reason means an action on constraints before the run.
-func reasonOf(message string) (reason string, kind run.ActionType) {
+func reasonOf(message string) (reason string, kind spec.ActionType) {
 	first, rest, _ := strings.Cut(message, ": ")
-	if slices.Contains(run.ActionTypes(), run.ActionType(first)) {
-		return "", run.ActionType(first)
+	if slices.Contains(spec.ActionTypes(), spec.ActionType(first)) {
+		return "", spec.ActionType(first)
 	}
 	second, _, _ := strings.Cut(rest, ": ")
-	return first, run.ActionType(second)
+	return first, spec.ActionType(second)
 }
 
 // checkAction compares the event of an action with the calls that its receiver got.
-func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, event run.EventType, triggered map[string]int) {
-	var action run.Action
+func (w *world) checkAction(r *run.Run, reason string, kind spec.ActionType, event run.EventType, triggered map[string]int) {
+	var action spec.Action
 	accepted, refused := 0, 0
 	if reason == "" { // the message is about one of the violated constraints
 		for _, v := range r.Violations {
@@ -104,24 +106,24 @@ func (w *world) checkAction(r *run.Run, reason string, kind run.ActionType, even
 		accepted, refused = w.Hooks.Accepted[harness.MessageID(r, reason)], w.Hooks.Refused[harness.MessageID(r, reason)]
 	}
 	switch executed := event == run.EventActionExecuted; {
-	case kind == run.ActionWebhook && executed && accepted == 0:
+	case kind == spec.ActionWebhook && executed && accepted == 0:
 		w.Fail("%s has the executed webhook %s, and its receiver accepted none", r.ID, reason)
-	case kind == run.ActionWebhook && !executed && refused == 0:
+	case kind == spec.ActionWebhook && !executed && refused == 0:
 		w.Fail("%s has the failed webhook %s, and its receiver refused none", r.ID, reason)
-	case kind == run.ActionNotify:
+	case kind == spec.ActionNotify:
 		w.checkNotice(r, reason, executed)
-	case kind == run.ActionTriggerJob && executed:
+	case kind == spec.ActionTriggerJob && executed:
 		triggered[action.JobID]++
 	}
 }
 
 // violationAction returns the action on the constraints that a run violated before it began:
 // the own action of the first such constraint that has one, or else the action for all.
-func violationAction(r *run.Run) (action run.Action) {
+func violationAction(r *run.Run) (action spec.Action) {
 	if r.Actions == nil {
 		return action
 	}
-	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow, run.PreRunHook} {
+	for _, name := range []spec.Constraint{spec.MaxConcurrentRuns, spec.RequirePreviousSuccess, spec.CatchUpWindow, spec.PreRunHook} {
 		if own, has := r.Actions.Each[name]; has && violated(r, name) {
 			return own
 		}
@@ -134,17 +136,17 @@ func violationAction(r *run.Run) (action run.Action) {
 
 // endAction returns the action of a run for the reason. Its type is empty if the run has no
 // such action.
-func endAction(r *run.Run, reason string) (action run.Action) {
+func endAction(r *run.Run, reason string) (action spec.Action) {
 	actions := r.Actions
 	if actions == nil {
 		return action
 	}
-	event, _ := run.EndAction(reason).Event()
-	list := map[run.EndAction]*run.Action{
-		run.OnSuccess: actions.OnSuccess, run.OnFailure: actions.OnFailure, run.OnSkip: actions.OnSkip, run.OnRetry: actions.OnRetry, run.OnLate: actions.OnLate,
+	event, _ := spec.EndAction(reason).Event()
+	list := map[spec.EndAction]*spec.Action{
+		spec.OnSuccess: actions.OnSuccess, spec.OnFailure: actions.OnFailure, spec.OnSkip: actions.OnSkip, spec.OnRetry: actions.OnRetry, spec.OnLate: actions.OnLate,
 	}
 	found, ofEvent := list[event]
-	own, has := actions.Each[run.Constraint(reason)]
+	own, has := actions.Each[spec.Constraint(reason)]
 	switch {
 	case ofEvent:
 		name, _, _ := strings.Cut(reason, "#")
@@ -165,7 +167,7 @@ func endAction(r *run.Run, reason string) (action run.Action) {
 
 // onEvent returns the reasons of the actions that must follow an event of a run, after which it
 // may continue.
-func onEvent(r *run.Run, event run.EndAction, suffix string) (reasons []string) {
+func onEvent(r *run.Run, event spec.EndAction, suffix string) (reasons []string) {
 	if r.Actions == nil {
 		return nil
 	}
@@ -175,7 +177,7 @@ func onEvent(r *run.Run, event run.EndAction, suffix string) (reasons []string) 
 			reason += "-" + strconv.Itoa(i+1)
 		}
 		reason += suffix
-		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionNotify || kind == run.ActionTriggerJob {
+		if kind := endAction(r, reason).Type; kind == spec.ActionWebhook || kind == spec.ActionNotify || kind == spec.ActionTriggerJob {
 			reasons = append(reasons, reason)
 		}
 	}
@@ -187,22 +189,22 @@ func endActions(r *run.Run) (reasons []string) {
 	if r.State == run.Cancelled {
 		return nil
 	}
-	end := run.OnFailure
+	end := spec.OnFailure
 	switch {
 	case r.Skipped:
-		end = run.OnSkip
+		end = spec.OnSkip
 	case r.State == run.Completed:
-		end = run.OnSuccess
+		end = spec.OnSuccess
 	}
 	reasons = onEvent(r, end, "")
 	var candidates []string
-	for _, name := range []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook} {
+	for _, name := range []spec.Constraint{spec.MaxExpectedRunTime, spec.MaxAllowedRunTime, spec.PostRunHook} {
 		if violated(r, name) {
 			candidates = append(candidates, string(name))
 		}
 	}
 	for _, reason := range candidates {
-		if kind := endAction(r, reason).Type; kind == run.ActionWebhook || kind == run.ActionTriggerJob {
+		if kind := endAction(r, reason).Type; kind == spec.ActionWebhook || kind == spec.ActionTriggerJob {
 			reasons = append(reasons, reason)
 		}
 	}

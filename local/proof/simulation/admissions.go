@@ -39,26 +39,26 @@ func (w *world) drawAdmission(d map[string]any) {
 	}
 	d["completion"], d["constraints"] = spec.CompletionExit, constraints
 	draw := func() map[string]any {
-		kind := []run.ActionType{
-			run.ActionWait, run.ActionWait, run.ActionWait, run.ActionKillOld, run.ActionKillOld, run.ActionRetryLater, run.ActionSkip, run.ActionWebhook,
+		kind := []spec.ActionType{
+			spec.ActionWait, spec.ActionWait, spec.ActionWait, spec.ActionKillOld, spec.ActionKillOld, spec.ActionRetryLater, spec.ActionSkip, spec.ActionWebhook,
 		}[w.Random.IntN(8)]
 		parameters := map[string]any{}
 		switch kind {
-		case run.ActionWait:
+		case spec.ActionWait:
 			parameters["limit"] = w.Between(20*time.Second, 5*time.Minute).String()
-		case run.ActionRetryLater:
+		case spec.ActionRetryLater:
 			parameters["delay"], parameters["limit"] = w.Between(time.Second, 8*time.Second).String(), w.Between(20*time.Second, 3*time.Minute).String()
 			if w.Chance(0.4) {
 				parameters["maxRetries"] = 1 + w.Random.IntN(10)
 			}
-		case run.ActionWebhook:
+		case spec.ActionWebhook:
 			parameters["url"] = harness.HookAllows
 		}
 		return map[string]any{"type": kind, "parameters": parameters}
 	}
 	actions := map[string]any{"onConstraintViolation": draw()}
 	if _, hooked := constraints["preRunHook"]; hooked && w.Chance(0.3) {
-		actions["onViolationOf"] = map[run.Constraint]any{run.PreRunHook: draw()}
+		actions["onViolationOf"] = map[spec.Constraint]any{spec.PreRunHook: draw()}
 	}
 	d["actions"] = actions
 }

@@ -156,7 +156,7 @@ func (w *world) checkBackfilled(r *run.Run) {
 		w.Fail("%s is a backfill of %s, which is no past time of the schedule", r.ID, r.ScheduledAt)
 	case r.Priority != spec.PriorityBatch:
 		w.Fail("%s of a backfill has the priority %q", r.ID, r.Priority)
-	case violated(r, run.CatchUpWindow):
+	case violated(r, spec.CatchUpWindow):
 		w.Fail("%s of a backfill is too late for its time", r.ID)
 	case !w.dates.backfills[name].hasKey(name, r.Concurrency):
 		w.Fail("%s of %s has the key %+v, which its client did not send", r.ID, name, r.Concurrency)

@@ -229,7 +229,7 @@ func (w *world) checkOutcome(r *run.Run) {
 		w.Fail("cancel of %s was answered with %s, and the run ended as %s", r.ID, stateAtCancel, r.State)
 	case stateAtCancel.Terminal(), r.State == run.Cancelled, r.State == run.Orphaned:
 	case r.State == run.Failed && r.Fault.Code == fault.CancelTimeout:
-	case stateAtCancel == run.Terminating && (r.State == run.Completed || violated(r, run.PostRunHook) && r.Fault.Code == fault.HookRefused):
+	case stateAtCancel == run.Terminating && (r.State == run.Completed || violated(r, spec.PostRunHook) && r.Fault.Code == fault.HookRefused):
 		// The success was committed first.
 	default:
 		w.Fail("cancel of %s was acknowledged, and the run ended as %s: %v", r.ID, r.State, r.Fault)

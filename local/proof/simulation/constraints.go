@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -148,14 +150,14 @@ func (w *world) checkDefinition(before, r *run.Run) {
 }
 
 // actionsOf returns the actions of a run on violated constraints.
-func actionsOf(r *run.Run) (actions []run.Action) {
+func actionsOf(r *run.Run) (actions []spec.Action) {
 	if r.Actions == nil {
 		return nil
 	}
 	if r.Actions.OnViolation != nil {
 		actions = append(actions, *r.Actions.OnViolation)
 	}
-	for _, name := range run.ConstraintNames() {
+	for _, name := range spec.ConstraintNames() {
 		if own, ok := r.Actions.Each[name]; ok {
 			actions = append(actions, own)
 		}
@@ -171,7 +173,7 @@ func waitLimits(r *run.Run) (least, most time.Duration) {
 			continue
 		}
 		limit := cmp.Or(a.Limit, 24*time.Hour)
-		if a.Type == run.ActionKillOld {
+		if a.Type == spec.ActionKillOld {
 			limit = max(limit, r.Policy.CancelGrace+time.Minute)
 		}
 		if least == 0 || limit < least {
@@ -185,7 +187,7 @@ func waitLimits(r *run.Run) (least, most time.Duration) {
 // checkWait checks that a run waits only while it can still start, and that it checks its
 // constraints only as often as its action allows.
 func (w *world) checkWait(r *run.Run) {
-	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Done || passes(r) || r.Acting.Type == run.ActionSkip {
+	if r.State != run.ActionRunning || r.Acting == nil || r.Acting.Done || passes(r) || r.Acting.Type == spec.ActionSkip {
 		return
 	}
 	if c := r.Constraints; c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() && r.Trigger != run.TriggerBackfill {
@@ -199,7 +201,7 @@ func (w *world) checkWait(r *run.Run) {
 	}
 	most := 0
 	for _, a := range actionsOf(r) {
-		if a.Type != run.ActionRetryLater || a.MaxRetries == 0 {
+		if a.Type != spec.ActionRetryLater || a.MaxRetries == 0 {
 			return
 		}
 		most = max(most, a.MaxRetries)
@@ -213,11 +215,11 @@ func (w *world) checkWait(r *run.Run) {
 // longer start, or after the last check.
 func (w *world) checkActionTimeout(r *run.Run, early func(limit, lasted time.Duration)) {
 	for _, a := range actionsOf(r) {
-		if a.Type == run.ActionRetryLater && r.Acting.Type == a.Type && a.MaxRetries > 0 && r.Acting.Checks >= a.MaxRetries {
+		if a.Type == spec.ActionRetryLater && r.Acting.Type == a.Type && a.MaxRetries > 0 && r.Acting.Checks >= a.MaxRetries {
 			return
 		}
 	}
-	if violated(r, run.CatchUpWindow) {
+	if violated(r, spec.CatchUpWindow) {
 		early(r.Constraints.CatchUpWindow, r.EndedAt.Sub(r.ScheduledAt))
 		return
 	}
@@ -241,7 +243,7 @@ func (w *world) checkSkip(r *run.Run) {
 // checkExpected checks that a run that exceeds the expected time of its job has a record of
 // that a minute later.
 func (w *world) checkExpected(r *run.Run) {
-	if r.State != run.Running || r.Constraints == nil || r.Constraints.MaxExpectedRunTime == 0 || r.Cancel != nil || violated(r, run.MaxExpectedRunTime) {
+	if r.State != run.Running || r.Constraints == nil || r.Constraints.MaxExpectedRunTime == 0 || r.Cancel != nil || violated(r, spec.MaxExpectedRunTime) {
 		return
 	}
 	by := r.Attempt.StartedAt.Add(r.Constraints.MaxExpectedRunTime)
@@ -250,10 +252,10 @@ func (w *world) checkExpected(r *run.Run) {
 	}
 }
 
-func violated(r *run.Run, name run.Constraint) bool { return violation(r, name) != nil }
+func violated(r *run.Run, name spec.Constraint) bool { return violation(r, name) != nil }
 
 // violation returns the violation of a constraint, or nil.
-func violation(r *run.Run, name run.Constraint) *run.ConstraintViolation {
+func violation(r *run.Run, name spec.Constraint) *spec.ConstraintViolation {
 	for i := range r.Violations {
 		if r.Violations[i].Constraint == name {
 			return &r.Violations[i]

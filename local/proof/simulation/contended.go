@@ -3,7 +3,6 @@ package simulation
 import (
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -49,7 +48,7 @@ func (w *world) drawContended(d map[string]any) {
 	}
 	if w.Chance(limited) {
 		constraints["maxConcurrentRuns"] = 1 + w.Random.IntN(2)
-		kind := []run.ActionType{run.ActionKillOld, run.ActionKillOld, run.ActionWait}[w.Random.IntN(3)]
+		kind := []spec.ActionType{spec.ActionKillOld, spec.ActionKillOld, spec.ActionWait}[w.Random.IntN(3)]
 		d["actions"] = map[string]any{"onConstraintViolation": map[string]any{"type": kind}}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/capacity"
 	"github.com/sortie-dev/sortie/local/proof/simulation/machines"
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -98,7 +100,7 @@ func noteChange(f *capacity.RunFacts, now time.Time, before, r *run.Run) {
 		f.CreatedAt = now
 		before = &run.Run{}
 	}
-	if v, was := violation(r, run.PreRunHook), violation(before, run.PreRunHook); v != nil && (was == nil || !was.At.Equal(v.At)) {
+	if v, was := violation(r, spec.PreRunHook), violation(before, spec.PreRunHook); v != nil && (was == nil || !was.At.Equal(v.At)) {
 		f.RefusedAt = now
 	}
 	if a, was := r.Acting, before.Acting; a != nil && (was == nil || a.Waits != was.Waits || a.Due != was.Due || a.Done != was.Done || a.Checks != was.Checks) {

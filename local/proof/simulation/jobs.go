@@ -211,7 +211,7 @@ func (w *world) drawDefinition(id string) map[string]any {
 	}
 	constraints := map[string]any{}
 	if w.Chained() {
-		next := map[string]any{"type": run.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
+		next := map[string]any{"type": spec.ActionTriggerJob, "parameters": map[string]any{"jobId": w.nextJob(id)}}
 		d["actions"] = map[string]any{"onSuccess": next, "onFailure": next, "onSkip": next}
 		return d
 	}

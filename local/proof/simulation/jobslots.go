@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -111,12 +113,12 @@ func (w *world) limitsSince(r *run.Run, since time.Time) (least, most int) {
 
 // passes reports whether the action of a run lets it start despite violated constraints.
 func passes(r *run.Run) bool {
-	return r.Acting != nil && (r.Acting.Type == run.ActionWebhook || r.Acting.Type == run.ActionTriggerJob)
+	return r.Acting != nil && (r.Acting.Type == spec.ActionWebhook || r.Acting.Type == spec.ActionTriggerJob)
 }
 
 // needsOnlySlot reports whether no other run of the job may hold a slot together with the run.
 func needsOnlySlot(r *run.Run) bool {
-	return r.Constraints != nil && r.Constraints.RequirePreviousSuccess && !passes(r) && !violated(r, run.RequirePreviousSuccess)
+	return r.Constraints != nil && r.Constraints.RequirePreviousSuccess && !passes(r) && !violated(r, spec.RequirePreviousSuccess)
 }
 
 func needsPrevious(r *run.Run) bool {
@@ -174,10 +176,10 @@ func queuedForJob(before, r *run.Run) bool {
 		return false
 	}
 	switch r.Acting.Type {
-	case run.ActionKillOld, run.ActionWait, run.ActionRetryLater:
+	case spec.ActionKillOld, spec.ActionWait, spec.ActionRetryLater:
 		return true
 	}
-	return violated(r, run.MaxConcurrentRuns)
+	return violated(r, spec.MaxConcurrentRuns)
 }
 
 // placeOf returns the place of a run in the queue of its job: its scheduled time, or else its
@@ -248,12 +250,12 @@ func (w *world) checkJobOrder(before, r *run.Run) {
 // checkRefused checks that a run is refused a slot of its job only if no slot was free.
 func (w *world) checkRefused(before, r *run.Run) {
 	m := w.jobs[r.JobID]
-	v := violation(r, run.MaxConcurrentRuns)
+	v := violation(r, spec.MaxConcurrentRuns)
 	if v == nil || m == nil || m.record == nil || !w.Calm() || r.State.Terminal() && !r.Skipped {
 		return
 	}
 	if before != nil {
-		if was := violation(before, run.MaxConcurrentRuns); was != nil && was.At.Equal(v.At) {
+		if was := violation(before, spec.MaxConcurrentRuns); was != nil && was.At.Equal(v.At) {
 			return
 		}
 	}

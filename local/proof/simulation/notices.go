@@ -3,6 +3,8 @@ package simulation
 import (
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/proof/simulation/calendar"
 	"github.com/sortie-dev/sortie/local/proof/simulation/harness"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -15,10 +17,10 @@ const noticeFor = calendar.Day
 // which never takes those of skipped runs.
 func (w *world) drawNotices() map[string]any {
 	to := func(service string) map[string]any {
-		return map[string]any{"type": run.ActionNotify, "parameters": map[string]any{"service": service, "secretRef": service}}
+		return map[string]any{"type": spec.ActionNotify, "parameters": map[string]any{"service": service, "secretRef": service}}
 	}
 	actions := map[string]any{}
-	for _, event := range run.EndActions() {
+	for _, event := range spec.EndActions() {
 		switch w.Random.IntN(3) {
 		case 0:
 			actions[string(event)] = to("slack")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -32,7 +34,7 @@ func (w *world) checkReplaced(r *run.Run) {
 		return
 	case !older(r, newer):
 		w.Fail("%s was replaced by %s, which is older", r.ID, newer.ID)
-	case !slices.ContainsFunc(actionsOf(newer), func(a run.Action) bool { return a.Type == run.ActionKillOld }):
+	case !slices.ContainsFunc(actionsOf(newer), func(a spec.Action) bool { return a.Type == spec.ActionKillOld }):
 		w.Fail("%s was replaced by %s, which has no kill_old", r.ID, newer.ID)
 	}
 	if !w.Calm() {
@@ -65,7 +67,7 @@ func (w *world) checkReplaced(r *run.Run) {
 // block it.
 func (w *world) checkReplacing(r *run.Run) {
 	facts := w.FactsOf(r)
-	if !r.AwaitsJobSlot() || r.Acting.Type != run.ActionKillOld || w.Overdue(facts.JobQueuedAt, 5*time.Second, w.Patience()) == 0 {
+	if !r.AwaitsJobSlot() || r.Acting.Type != spec.ActionKillOld || w.Overdue(facts.JobQueuedAt, 5*time.Second, w.Patience()) == 0 {
 		return
 	}
 	newest, inTheWay := 1, ""

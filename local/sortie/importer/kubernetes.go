@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // kubernetes converts the CronJobs and Jobs of a manifest with several documents and lists.
@@ -91,20 +91,20 @@ func (j *Job) labels(metas ...*node) {
 }
 
 // cronJob converts the schedule and the rules for overlapping and late runs.
-func (j *Job) cronJob(spec *node) {
+func (j *Job) cronJob(fields *node) {
 	d := &j.Definition
-	j.schedule(spec.get("schedule").str(), spec.get("timeZone").str(), true)
-	if n := spec.get("startingDeadlineSeconds").number(); n != nil {
+	j.schedule(fields.get("schedule").str(), fields.get("timeZone").str(), true)
+	if n := fields.get("startingDeadlineSeconds").number(); n != nil {
 		d.StartingDeadline = job.Duration(fmt.Sprintf("%ds", *n))
 	}
-	switch policy := spec.get("concurrencyPolicy"); {
+	switch policy := fields.get("concurrencyPolicy"); {
 	case policy.is("Forbid"):
 		d.Constraints = &job.Constraints{MaxConcurrentRuns: new(1)}
 	case policy.is("Replace"):
 		d.Constraints = &job.Constraints{MaxConcurrentRuns: new(1)}
-		d.Actions = &job.Actions{OnConstraintViolation: &job.Action{Type: run.ActionKillOld}}
+		d.Actions = &job.Actions{OnConstraintViolation: &job.Action{Type: spec.ActionKillOld}}
 	}
-	if spec.get("suspend").is("true") {
+	if fields.get("suspend").is("true") {
 		j.loseSchedules("spec.suspend is true")
 	}
 }

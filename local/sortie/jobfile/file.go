@@ -12,10 +12,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/local/sortie/argument"
 	"github.com/sortie-dev/sortie/local/sortie/client"
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
 )
 
@@ -265,11 +266,11 @@ func single(d job.Definition) job.Definition {
 		return d
 	}
 	actions := *d.Actions
-	if of := actions.OnConstraintViolation; of != nil && (of.Type == run.ActionWait || of.Type == run.ActionKillOld) {
+	if of := actions.OnConstraintViolation; of != nil && (of.Type == spec.ActionWait || of.Type == spec.ActionKillOld) {
 		actions.OnConstraintViolation = nil
 	}
 	actions.OnViolationOf = maps.Clone(actions.OnViolationOf)
-	for _, name := range []run.Constraint{run.MaxConcurrentRuns, run.RequirePreviousSuccess, run.CatchUpWindow} {
+	for _, name := range []spec.Constraint{spec.MaxConcurrentRuns, spec.RequirePreviousSuccess, spec.CatchUpWindow} {
 		delete(actions.OnViolationOf, name)
 	}
 	d.Actions = &actions

@@ -84,7 +84,7 @@ func firing(j job.Job) run.Run {
 	r.TaskID = "job_" + j.ID
 	r.JobID, r.JobVersion, r.Trigger, r.ScheduledAt = j.ID, j.Version, run.TriggerSchedule, j.NextAt
 	r.Work = spec.Work{Kind: spec.KindJob, Image: j.Definition.Image, Program: &spec.Program{Command: j.Definition.Command, Completion: spec.CompletionExit}}
-	r.Constraints = &run.Constraints{MaxConcurrentRuns: 1}
+	r.Constraints = &spec.Constraints{MaxConcurrentRuns: 1}
 	return r
 }
 

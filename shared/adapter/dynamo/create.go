@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/adapter/dynamo/schema"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -182,11 +184,11 @@ func (c *change) heldName() *part {
 }
 
 // longestAction returns the longest time that a run may wait because of a violated constraint.
-func longestAction(a *run.Actions) time.Duration {
+func longestAction(a *spec.Actions) time.Duration {
 	if a == nil {
 		return 0
 	}
-	longest := run.ActionLimit
+	longest := spec.ActionLimit
 	for _, action := range a.Each {
 		longest = max(longest, action.Limit)
 	}

@@ -17,8 +17,8 @@ func TestTaskIDOutlivesItsRun(t *testing.T) {
 	plain := run.Run{CreatedAt: created, Policy: spec.Policy{TimeLimit: time.Hour, RecordRetention: 7 * day}}
 	scheduled, waits, waitsForOne := plain, plain, plain
 	scheduled.ScheduledAt = created.Add(30 * day)
-	waits.Actions = &run.Actions{OnViolation: &run.Action{Type: run.ActionWait, Limit: 60 * day}}
-	waitsForOne.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.MaxConcurrentRuns: {Type: run.ActionWait, Limit: 90 * day}}}
+	waits.Actions = &spec.Actions{OnViolation: &spec.Action{Type: spec.ActionWait, Limit: 60 * day}}
+	waitsForOne.Actions = &spec.Actions{Each: map[spec.Constraint]spec.Action{spec.MaxConcurrentRuns: {Type: spec.ActionWait, Limit: 90 * day}}}
 	for name, row := range map[string]struct {
 		run  run.Run
 		life time.Duration

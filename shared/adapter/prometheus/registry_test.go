@@ -37,7 +37,7 @@ func commits(t *testing.T) (all []run.Decision) {
 	}, now)
 	all = append(all, d)
 	d.Run.Tally = run.Tally{Checked: 2, Acted: 1, ActFailed: 1, Heartbeats: 9, Calls: map[string]int{platform.RunnerKubernetes: 7}}
-	d.Run.Violations = []run.ConstraintViolation{{Constraint: run.PreRunHook}}
+	d.Run.Violations = []spec.ConstraintViolation{{Constraint: spec.PreRunHook}}
 	for i, f := range []run.Fact{
 		run.Admitted{Pool: "p", Limit: 1, Prediction: &forecast.Prediction{P50: 1000, P90: 2000}}, run.MachineRunning{Attempt: 1}, run.MachineGone{Attempt: 1, Exit: &run.Exit{Code: 1}}, run.Settled{},
 	} {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/app/about"
 	"github.com/sortie-dev/sortie/shared/base/hook"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -17,7 +19,7 @@ import (
 // Call is the content of the request body of a hook.
 type Call struct {
 	Run run.Run
-	// Reason is the constraint, or a run.EndAction.
+	// Reason is the constraint, or a spec.EndAction.
 	Reason string
 	// Asks: the answer of the hook decides about the run. Otherwise the call is a notification.
 	Asks bool
@@ -46,18 +48,18 @@ func NewCalls(client *hook.Client, secrets port.Secrets, body Body, publicURL st
 }
 
 // Ask implements runs.Hooks.
-func (s *Calls) Ask(ctx context.Context, r run.Run, h run.Hook, of run.Constraint) (run.HookAnswer, error) {
+func (s *Calls) Ask(ctx context.Context, r run.Run, h spec.Hook, of spec.Constraint) (spec.HookAnswer, error) {
 	answer, err := s.call(ctx, h, Call{Run: r, Reason: string(of), Asks: true})
 	if err != nil {
-		return run.HookAnswer{}, err
+		return spec.HookAnswer{}, err
 	}
-	return run.HookAnswer{
+	return spec.HookAnswer{
 		Allowed: answer.Verdict == hook.Allowed, Unavailable: answer.Verdict == hook.Unavailable, Detail: answer.Detail,
 	}, nil
 }
 
 // Notify implements runs.Hooks.
-func (s *Calls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string) (answer, failure string, err error) {
+func (s *Calls) Notify(ctx context.Context, r run.Run, h spec.Hook, reason string) (answer, failure string, err error) {
 	a, err := s.call(ctx, h, Call{Run: r, Reason: reason})
 	switch {
 	case err != nil || a.Verdict == hook.Allowed:
@@ -68,7 +70,7 @@ func (s *Calls) Notify(ctx context.Context, r run.Run, h run.Hook, reason string
 	return "", a.Detail, nil
 }
 
-func (s *Calls) call(ctx context.Context, h run.Hook, c Call) (answer hook.Answer, err error) {
+func (s *Calls) call(ctx context.Context, h spec.Hook, c Call) (answer hook.Answer, err error) {
 	if h.Notice != nil && h.Notice.Service != "" {
 		answer, err = s.notice(ctx, h, c)
 	} else {
@@ -84,10 +86,10 @@ func (s *Calls) call(ctx context.Context, h run.Hook, c Call) (answer hook.Answe
 }
 
 // post calls the address of a hook or webhook.
-func (s *Calls) post(ctx context.Context, h run.Hook, c Call) (hook.Answer, error) {
+func (s *Calls) post(ctx context.Context, h spec.Hook, c Call) (hook.Answer, error) {
 	body, err := s.body(c)
 	if h.Notice != nil {
-		body = []byte(notice{*h.Notice, c.Run, run.EndAction(c.Reason), s.pages}.text(h.Notice.Body, inJSON))
+		body = []byte(notice{*h.Notice, c.Run, spec.EndAction(c.Reason), s.pages}.text(h.Notice.Body, inJSON))
 	}
 	if err != nil {
 		return hook.Answer{}, fmt.Errorf("cannot encode the request of the hook: %w", err)

@@ -79,16 +79,16 @@ func TestHookDecidesAboutARun(t *testing.T) {
 	for name, row := range map[string]struct {
 		status int
 		answer string
-		want   run.HookAnswer
+		want   spec.HookAnswer
 	}{
-		"allows":      {204, "", run.HookAnswer{Allowed: true, Detail: "answered 204 No Content"}},
-		"refuses":     {409, `{"detail":"frozen until Monday"}`, run.HookAnswer{Detail: "frozen until Monday"}},
-		"unavailable": {302, "", run.HookAnswer{Unavailable: true, Detail: "answered 302 Found"}},
+		"allows":      {204, "", spec.HookAnswer{Allowed: true, Detail: "answered 204 No Content"}},
+		"refuses":     {409, `{"detail":"frozen until Monday"}`, spec.HookAnswer{Detail: "frozen until Monday"}},
+		"unavailable": {302, "", spec.HookAnswer{Unavailable: true, Detail: "answered 302 Found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := receiver(t, row.status, row.answer)
-			got, err := h.calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url}, run.PreRunHook)
+			got, err := h.calls.Ask(t.Context(), hookedRun, spec.Hook{URL: h.url}, spec.PreRunHook)
 			if err != nil || got != row.want {
 				t.Errorf("got %+v, %v, want %+v", got, err, row.want)
 			}
@@ -114,7 +114,7 @@ func TestHookIsSignedWithTheSecretOfItsTenant(t *testing.T) {
 	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	h.secrets.Put("acme", "hook-key", secret)
 	h.secrets.Put("other", "hook-key", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
-	answer, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "hook-key", Headers: map[string]string{"X-Team": "data"}}, "onFailure")
+	answer, failure, err := h.calls.Notify(t.Context(), hookedRun, spec.Hook{URL: h.url, SecretRef: "hook-key", Headers: map[string]string{"X-Team": "data"}}, "onFailure")
 	if err != nil || failure != "" || answer != "answered 200 OK" || h.header.Get("X-Team") != "data" || h.body.Hook != "onFailure" {
 		t.Errorf("got answer %q, failure %q (%v) and a request with %v, want it received", answer, failure, err, h.header)
 	}
@@ -137,11 +137,11 @@ func TestHookWithoutAUsableSecretSendsNothing(t *testing.T) {
 	h := receiver(t, http.StatusOK, "")
 	h.secrets.Put("acme", "plain", "s3cret")
 	for name, want := range map[string]string{"missing": `unknown secret "missing"`, "plain": "want whsec_"} {
-		_, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, "onFailure")
+		_, failure, err := h.calls.Notify(t.Context(), hookedRun, spec.Hook{URL: h.url, SecretRef: name}, "onFailure")
 		if err != nil || !strings.Contains(failure, want) || strings.Contains(failure, "s3cret") || h.header != nil {
 			t.Errorf("%s: got failure %q, %v, want %q and no request", name, failure, err, want)
 		}
-		answer, err := h.calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: name}, run.PostRunHook)
+		answer, err := h.calls.Ask(t.Context(), hookedRun, spec.Hook{URL: h.url, SecretRef: name}, spec.PostRunHook)
 		if err != nil || !answer.Unavailable || answer.Allowed {
 			t.Errorf("%s: got %+v, %v, want unavailable", name, answer, err)
 		}
@@ -153,7 +153,7 @@ func TestUnavailableReceiverIsUntaken(t *testing.T) {
 	t.Parallel()
 	for status, untaken := range map[int]bool{http.StatusNotFound: true, http.StatusGone: true, http.StatusConflict: false, http.StatusForbidden: false} {
 		h := receiver(t, status, "")
-		_, failure, err := h.calls.Notify(t.Context(), hookedRun, run.Hook{URL: h.url}, "onFailure")
+		_, failure, err := h.calls.Notify(t.Context(), hookedRun, spec.Hook{URL: h.url}, "onFailure")
 		if _, is := errors.AsType[*hook.Untaken](err); is != untaken || is == (failure != "") {
 			t.Errorf("%d: got failure %q, %v, want untaken: %v", status, failure, err, untaken)
 		}
@@ -165,7 +165,7 @@ func TestUnreadableSecretIsRetried(t *testing.T) {
 	h := receiver(t, http.StatusOK, "")
 	secrets := fake.NewSecrets(func(fake.Call) fake.Fate { return fake.Lost })
 	calls := hooks.NewCalls(hook.New(hook.Config{Clock: systemclock.System{}}), secrets, api.HookBody, "https://sortie.example", slog.New(slog.DiscardHandler))
-	if answer, err := calls.Ask(t.Context(), hookedRun, run.Hook{URL: h.url, SecretRef: "key"}, run.PreRunHook); !fault.Is(err, fault.Unavailable) || answer != (run.HookAnswer{}) {
+	if answer, err := calls.Ask(t.Context(), hookedRun, spec.Hook{URL: h.url, SecretRef: "key"}, spec.PreRunHook); !fault.Is(err, fault.Unavailable) || answer != (spec.HookAnswer{}) {
 		t.Errorf("got %+v, %v, want Unavailable", answer, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestHookNeedsTimeForATry(t *testing.T) {
 	h := receiver(t, http.StatusOK, "")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, failure, err := h.calls.Notify(ctx, hookedRun, run.Hook{URL: h.url}, "onFailure"); !fault.Is(err, fault.Unavailable) || h.header != nil {
+	if _, failure, err := h.calls.Notify(ctx, hookedRun, spec.Hook{URL: h.url}, "onFailure"); !fault.Is(err, fault.Unavailable) || h.header != nil {
 		t.Errorf("got failure %q, %v, want Unavailable and no request", failure, err)
 	}
 }

@@ -29,7 +29,7 @@ const (
 type notice struct {
 	spec.Notice
 	run    run.Run
-	action run.EndAction
+	action spec.EndAction
 	pages  string
 }
 
@@ -71,7 +71,7 @@ func (n notice) message(quote func(string) string) string {
 // good reports whether the event is a success.
 func (n notice) good() bool {
 	event, _ := n.action.Event()
-	return event == run.OnSuccess
+	return event == spec.OnSuccess
 }
 
 type object = map[string]any
@@ -164,8 +164,8 @@ func (n notice) mail(password, id string, timeout time.Duration) hook.Mail {
 }
 
 // notice sends a notification to a service.
-func (s *Calls) notice(ctx context.Context, h run.Hook, c Call) (answer hook.Answer, err error) {
-	n := notice{*h.Notice, c.Run, run.EndAction(c.Reason), s.pages}
+func (s *Calls) notice(ctx context.Context, h spec.Hook, c Call) (answer hook.Answer, err error) {
+	n := notice{*h.Notice, c.Run, spec.EndAction(c.Reason), s.pages}
 	secret, problem, err := s.text(ctx, c.Run.Tenant, h.SecretRef)
 	if err != nil || problem != "" {
 		return hook.Answer{Verdict: hook.Unavailable, Detail: problem}, err

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -65,7 +67,7 @@ func (s *Definitions) adHocRun(ctx context.Context, who port.Identity, document 
 }
 
 // checkAlone refuses the constraints that compare a run with others of its job.
-func checkAlone(c *run.Constraints) error {
+func checkAlone(c *spec.Constraints) error {
 	field := ""
 	switch {
 	case c == nil:

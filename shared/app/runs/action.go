@@ -60,17 +60,17 @@ func (a actForJobs) actions(life *Lifecycle, config Config) *Actions {
 
 // external performs the external part of an action: it sends the webhook or triggers the job.
 // For other types it does nothing. reason is the constraint, onSuccess, onFailure or onSkip.
-func (s *Actions) external(ctx context.Context, r run.Run, a run.Action, reason string) (done run.EndActionDone, err error) {
+func (s *Actions) external(ctx context.Context, r run.Run, a spec.Action, reason string) (done run.EndActionDone, err error) {
 	switch a.Type {
-	case run.ActionWebhook, run.ActionNotify:
+	case spec.ActionWebhook, spec.ActionNotify:
 		done.Answer, done.Failure, err = s.hooks.Notify(ctx, r, *a.Hook, reason)
-	case run.ActionTriggerJob:
+	case spec.ActionTriggerJob:
 		done.Triggered, done.Failure, err = s.triggerJob(ctx, r, a, reason)
 	}
 	return done, err
 }
 
-func (s *Actions) triggerJob(ctx context.Context, r run.Run, a run.Action, reason string) (child *run.JobRun, failure string, err error) {
+func (s *Actions) triggerJob(ctx context.Context, r run.Run, a spec.Action, reason string) (child *run.JobRun, failure string, err error) {
 	lineage := r.Lineage
 	if r.JobID != "" {
 		lineage = append(slices.Clone(lineage), r.JobID)
@@ -188,7 +188,7 @@ func (s *Actions) Act(ctx context.Context, in StepInput) (run.Route, error) {
 			return run.Route{}, again(err)
 		}
 	}
-	if r.AwaitsJobSlot() && r.Acting.Type == run.ActionKillOld {
+	if r.AwaitsJobSlot() && r.Acting.Type == spec.ActionKillOld {
 		if r, err = s.killOld(ctx, r); err != nil {
 			return run.Route{}, again(fmt.Errorf("cannot replace older runs: %w", err))
 		}
@@ -221,7 +221,7 @@ func (s *Actions) AwaitAction(ctx context.Context, in StepInput) error { return 
 
 // Triggered creates a run of the job of an action for the run from, once for each key. It
 // returns that run, or failure, the reason that it cannot be created.
-func (s *Requests) Triggered(ctx context.Context, from run.Run, a run.Action, key string) (child *run.JobRun, failure string, err error) {
+func (s *Requests) Triggered(ctx context.Context, from run.Run, a spec.Action, key string) (child *run.JobRun, failure string, err error) {
 	stored, err := s.store.LoadJob(ctx, from.Tenant, a.JobID)
 	if errors.Is(err, port.ErrNotFound) {
 		// An earlier try may have triggered the job before it was deleted.

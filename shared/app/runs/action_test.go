@@ -18,12 +18,12 @@ import (
 type config = runs.Config
 
 var (
-	late      = run.Constraints{CatchUpWindow: time.Second}
-	informing = run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert"}}
+	late      = spec.Constraints{CatchUpWindow: time.Second}
+	informing = spec.Action{Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org/alert"}}
 )
 
 // runLate starts a run of the job that violates its window.
-func (h *fixture) runLate(a run.Actions) {
+func (h *fixture) runLate(a spec.Actions) {
 	h.Helper()
 	d := run.New(run.Run{
 		Tenant: client.Tenant, ID: "a", TaskID: "a", JobID: "nightly", ScheduledAt: h.clock.now.Add(-time.Hour), Policy: h.config.Policy,
@@ -43,7 +43,7 @@ func TestWebhookLetsTheRunContinue(t *testing.T) {
 	critical := informing
 	critical.Critical = true
 	for name, test := range map[string]struct {
-		action  run.Action
+		action  spec.Action
 		failure string
 		want    run.State
 		event   string
@@ -73,7 +73,7 @@ func TestTriggeredJobHasALineage(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.job("publish")
-	h.runLate(onViolation(run.Action{Type: run.ActionTriggerJob, JobID: "publish"}))
+	h.runLate(onViolation(spec.Action{Type: spec.ActionTriggerJob, JobID: "publish"}))
 	h.wantState("a", run.Running)
 	runs, _, err := h.store.List(h.Context(), client.Tenant, port.Page{JobID: "publish", Limit: 10})
 	h.ok(err)
@@ -94,7 +94,7 @@ func TestTriggeredJobHasALineage(t *testing.T) {
 	}
 	for id, want := range map[string]string{"nightly": "circle: nightly -> nightly", "unknown": "the job unknown does not exist"} {
 		h := setup(t)
-		h.runLate(onViolation(run.Action{Type: run.ActionTriggerJob, JobID: id}))
+		h.runLate(onViolation(spec.Action{Type: spec.ActionTriggerJob, JobID: id}))
 		h.wantState("a", run.Running)
 		events, err := h.store.Events(h.Context(), run.Ref{Tenant: client.Tenant, ID: "a"}, 0, 100)
 		h.ok(err)
@@ -114,7 +114,7 @@ func TestTriggeredJobIsDeleted(t *testing.T) {
 	h := setup(t)
 	h.job("publish")
 	from := run.Run{Tenant: client.Tenant, ID: "a", CorrelationID: "c"}
-	publish := run.Action{Type: run.ActionTriggerJob, JobID: "publish"}
+	publish := spec.Action{Type: spec.ActionTriggerJob, JobID: "publish"}
 	var children []run.JobRun
 	trigger := func() string {
 		t.Helper()
@@ -144,7 +144,7 @@ func TestTriggeredJobIsDeleted(t *testing.T) {
 // TestTriggeredRunGetsParameters triggers a job with a text and the output of its parent.
 func TestTriggeredRunGetsParameters(t *testing.T) {
 	t.Parallel()
-	fromOutput := run.Action{Type: run.ActionTriggerJob, JobID: "publish", Parameters: map[string]run.TriggerParameter{
+	fromOutput := spec.Action{Type: spec.ActionTriggerJob, JobID: "publish", Parameters: map[string]spec.TriggerParameter{
 		"CHANNEL": {Text: "beta"}, "VERSION": {FromOutput: true},
 	}}
 	for name, row := range map[string]struct {
@@ -186,7 +186,7 @@ func TestTriggeredRunGetsParameters(t *testing.T) {
 func TestActionAfterTheEndIsRepeatedUntilDone(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
-	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &informing})
+	h.runJob("a", spec.Constraints{}, spec.Actions{OnFailure: &informing})
 	h.hooks.unknown = 2
 	h.exit("a", 1)
 	h.wantState("a", run.Failed)
@@ -213,7 +213,7 @@ func TestWebhookAfterTheEndIsSentUntilItIsTaken(t *testing.T) {
 		event run.EventType
 	}{"some hours": {5 * time.Hour, run.EventActionExecuted}, "more than a day": {25 * time.Hour, run.EventActionFailed}} {
 		h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
-		h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &informing})
+		h.runJob("a", spec.Constraints{}, spec.Actions{OnFailure: &informing})
 		h.hooks.down = true
 		h.exit("a", 1)
 		ended := h.wantState("a", run.Failed).EndedAt
@@ -254,7 +254,7 @@ func wantUntaken(t *testing.T, r run.Run, ended, now time.Time) {
 		t.Fatalf("got %+v, want one action", found)
 	}
 	a := found[0]
-	if a.Action != run.OnFailure || a.Type != run.ActionWebhook || a.Tries < 2 || a.Answer != "answered 503" || a.TriedAt.Before(now.Add(-10*time.Minute)) ||
+	if a.Action != spec.OnFailure || a.Type != spec.ActionWebhook || a.Tries < 2 || a.Answer != "answered 503" || a.TriedAt.Before(now.Add(-10*time.Minute)) ||
 		!a.NextAt.After(now) || !a.GiveUpAt.Equal(ended.Add(run.NotifyFor)) {
 		t.Errorf("got %+v at %v, want the tries of onFailure, the next one, and a day after %v", a, now, ended)
 	}
@@ -265,7 +265,7 @@ func wantUntaken(t *testing.T, r run.Run, ended, now time.Time) {
 func TestWebhookHasTheTimeOfItsStep(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
-	h.runJob("a", run.Constraints{}, run.Actions{OnFailure: &informing})
+	h.runJob("a", spec.Constraints{}, spec.Actions{OnFailure: &informing})
 	h.exit("a", 1)
 	h.wantState("a", run.Failed)
 	if len(h.hooks.notified) != 1 || h.hooks.limited {
@@ -283,8 +283,8 @@ func TestWebhookHasTheTimeOfItsStep(t *testing.T) {
 func TestHookAfterTheRunIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "not today"}}
-	h.runJob("a", run.Constraints{PostRunHook: &run.Hook{}}, run.Actions{OnSuccess: &informing})
+	h.hooks.answers = map[string]spec.HookAnswer{"": {Detail: "not today"}}
+	h.runJob("a", spec.Constraints{PostRunHook: &spec.Hook{}}, spec.Actions{OnSuccess: &informing})
 	h.exit("a", 1)
 	h.wantState("a", run.Retrying)
 	h.advance(3 * time.Second)
@@ -310,7 +310,7 @@ func TestHookAfterTheRunIsAskedOnceWhileTheRecordChanges(t *testing.T) {
 		h.sweep()
 		version = h.record("a").Version - before
 	}
-	h.runJob("a", run.Constraints{PostRunHook: &run.Hook{}}, run.Actions{})
+	h.runJob("a", spec.Constraints{PostRunHook: &spec.Hook{}}, spec.Actions{})
 	h.exit("a", 0)
 	h.wantState("a", run.Completed)
 	if got := strings.Join(h.hooks.asked, ","); got != "a postRunHook" || version == 0 {

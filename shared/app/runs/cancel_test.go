@@ -68,7 +68,7 @@ func TestCancelWorksInEveryState(t *testing.T) {
 		}, run.Pending, fault.Cancelled, 1},
 		"while its constraints are checked": {func(h *fixture) string {
 			h.before[run.StepConditionRunning] = func(in runs.StepInput) { h.cancel(in.ID) }
-			return h.startRun(func(r *run.Run) { r.Constraints = &run.Constraints{RequirePreviousSuccess: true} })
+			return h.startRun(func(r *run.Run) { r.Constraints = &spec.Constraints{RequirePreviousSuccess: true} })
 		}, run.Cancelled, fault.Cancelled, 0},
 		"before its launch": {func(h *fixture) string {
 			h.before[run.StepContainerCreating] = func(in runs.StepInput) { h.cancel(in.ID) }

@@ -133,7 +133,7 @@ func (s *constraints) jobLimit(ctx context.Context, r run.Run) (int, error) {
 // check evaluates every constraint of the run except the job's slot, which the commit takes. It
 // calls the hook first. A hook may take half a minute, and the other constraints must hold when
 // the run starts.
-func (s *constraints) check(ctx context.Context, hooks Hooks, r run.Run) (violations []run.ConstraintViolation, err error) {
+func (s *constraints) check(ctx context.Context, hooks Hooks, r run.Run) (violations []spec.ConstraintViolation, err error) {
 	c := r.Constraints
 	if c == nil {
 		return nil, nil
@@ -162,19 +162,19 @@ func (s *constraints) check(ctx context.Context, hooks Hooks, r run.Run) (violat
 }
 
 // askBefore calls the hook before the run, if there is one, and returns its violation.
-func (s *constraints) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refused []run.ConstraintViolation, err error) {
+func (s *constraints) askBefore(ctx context.Context, hooks Hooks, r run.Run) (refused []spec.ConstraintViolation, err error) {
 	hook := r.Constraints.PreRunHook
 	if hook == nil {
 		return nil, nil
 	}
-	answer, err := hooks.Ask(ctx, r, *hook, run.PreRunHook)
+	answer, err := hooks.Ask(ctx, r, *hook, spec.PreRunHook)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the hook: %w", err)
 	}
-	v, violated := hook.Violation(run.PreRunHook, answer, s.now())
+	v, violated := hook.Violation(spec.PreRunHook, answer, s.now())
 	switch {
 	case violated:
-		return []run.ConstraintViolation{v}, nil
+		return []spec.ConstraintViolation{v}, nil
 	case answer.Unavailable:
 		s.warn(ctx, r, "the hook before the run cannot be reached; the job allows that", errors.New(answer.Detail))
 	}
@@ -183,7 +183,7 @@ func (s *constraints) askBefore(ctx context.Context, hooks Hooks, r run.Run) (re
 
 // checkPrevious evaluates requirePreviousSuccess. If the record of the previous run was
 // deleted, it uses the stored last result of the job.
-func (s *constraints) checkPrevious(ctx context.Context, r run.Run, newest *job.Job) (v run.ConstraintViolation, violated bool, err error) {
+func (s *constraints) checkPrevious(ctx context.Context, r run.Run, newest *job.Job) (v spec.ConstraintViolation, violated bool, err error) {
 	last, err := s.store.LastResult(ctx, r.Tenant, r.JobID)
 	if err != nil && !isNotFound(err) {
 		return v, false, fmt.Errorf("cannot read the last result of job %s: %w", r.JobID, err)
@@ -193,7 +193,7 @@ func (s *constraints) checkPrevious(ctx context.Context, r run.Run, newest *job.
 	case err != nil:
 		return v, false, err
 	case previous == nil && !last.Success && last.RunID != "" && !cleared(newest, last.EndedAt):
-		return run.ConstraintViolation{Constraint: run.RequirePreviousSuccess, At: s.now(), Message: last.Unsuccessful()}, true, nil
+		return spec.ConstraintViolation{Constraint: spec.RequirePreviousSuccess, At: s.now(), Message: last.Unsuccessful()}, true, nil
 	case previous == nil, previous.State.Terminal() && cleared(newest, previous.EndedAt):
 		return v, false, nil
 	}

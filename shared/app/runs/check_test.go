@@ -32,19 +32,19 @@ func limited(constraints, action string) string {
 // hook again before the run starts.
 func TestConstraintsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
-	for _, action := range []run.ActionType{run.ActionRetryLater, run.ActionWait, run.ActionKillOld} {
+	for _, action := range []spec.ActionType{spec.ActionRetryLater, spec.ActionWait, spec.ActionKillOld} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "frozen"}}
-			c := run.Constraints{MaxConcurrentRuns: 1, PreRunHook: &run.Hook{}}
-			h.runJob("a", c, onViolation(run.Action{Type: action, Delay: 2 * time.Second, Limit: time.Hour}))
+			h.hooks.answers = map[string]spec.HookAnswer{"": {Detail: "frozen"}}
+			c := spec.Constraints{MaxConcurrentRuns: 1, PreRunHook: &spec.Hook{}}
+			h.runJob("a", c, onViolation(spec.Action{Type: action, Delay: 2 * time.Second, Limit: time.Hour}))
 			h.advance(7 * time.Second)
 			h.wantState("a", run.ActionRunning)
 			if len(h.hooks.asked) < 2 {
 				t.Errorf("got %v asked, want the hook to be asked again", h.hooks.asked)
 			}
-			h.hooks.answers[""] = run.HookAnswer{Allowed: true}
+			h.hooks.answers[""] = spec.HookAnswer{Allowed: true}
 			h.advance(10 * time.Second)
 			h.wantState("a", run.Running)
 		})
@@ -56,17 +56,17 @@ func TestConstraintsAreCheckedAgain(t *testing.T) {
 func TestConstraintsAreCheckedAfterTheWaitForASlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
-	h.hooks.answers = map[string]run.HookAnswer{"": {Allowed: true}}
-	wait := onViolation(run.Action{Type: run.ActionWait, Limit: time.Hour})
-	c := run.Constraints{MaxConcurrentRuns: 1, PreRunHook: &run.Hook{}}
+	h.hooks.answers = map[string]spec.HookAnswer{"": {Allowed: true}}
+	wait := onViolation(spec.Action{Type: spec.ActionWait, Limit: time.Hour})
+	c := spec.Constraints{MaxConcurrentRuns: 1, PreRunHook: &spec.Hook{}}
 	h.runJob("a", c, wait)
 	h.runJob("b", c, wait)
 	h.runJob("c", oneRun, wait)
-	h.hooks.answers[""] = run.HookAnswer{Detail: "frozen"}
+	h.hooks.answers[""] = spec.HookAnswer{Detail: "frozen"}
 	h.exit("a", 0)
 	h.wantState("b", run.ActionRunning)
 	h.wantState("c", run.Running)
-	h.hooks.answers[""] = run.HookAnswer{Allowed: true}
+	h.hooks.answers[""] = spec.HookAnswer{Allowed: true}
 	h.advance(time.Minute)
 	h.wantState("b", run.ActionRunning)
 	h.exit("c", 0)
@@ -77,7 +77,7 @@ func TestConstraintsAreCheckedAfterTheWaitForASlot(t *testing.T) {
 func TestCancelledRunIsNotCheckedAgain(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.hooks.answers = map[string]run.HookAnswer{"": {Detail: "frozen"}}
+	h.hooks.answers = map[string]spec.HookAnswer{"": {Detail: "frozen"}}
 	ref := h.createJob("nightly", limited("maxConcurrentRuns: 1, preRunHook: {url: 'https://example.org/hook'}", "type: wait"))
 	id := h.requested(ref, spec.Override{})
 	h.wantState(id, run.ActionRunning)
@@ -95,15 +95,15 @@ func TestCancelledRunIsNotCheckedAgain(t *testing.T) {
 // TestRetryLaterIsBounded ends a run whose hook never allows it.
 func TestRetryLaterIsBounded(t *testing.T) {
 	t.Parallel()
-	for name, a := range map[string]run.Action{
+	for name, a := range map[string]spec.Action{
 		"by its limit":          {Delay: 2 * time.Second, Limit: 10 * time.Second},
 		"by its further checks": {Delay: 2 * time.Second, MaxRetries: 3, Limit: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			a.Type = run.ActionRetryLater
-			h.runJob("a", run.Constraints{PreRunHook: &run.Hook{}}, onViolation(a))
+			a.Type = spec.ActionRetryLater
+			h.runJob("a", spec.Constraints{PreRunHook: &spec.Hook{}}, onViolation(a))
 			h.advance(12 * time.Second)
 			r := h.wantState("a", run.Failed)
 			if r.Fault.Code != fault.ActionTimeout || !strings.Contains(r.Fault.Message, "preRunHook") || len(h.hooks.asked) != 4 {
@@ -152,26 +152,26 @@ func TestNextRunNeedsTheSuccessOfOneUnderWay(t *testing.T) {
 func TestPreviousIsTheNewestEarlierRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines, func(c *runs.Config) { c.Policy.Retry.MaxAttempts = 1 })
-	c := run.Constraints{RequirePreviousSuccess: true}
-	late := h.createJobRun("a", c, run.Actions{})
-	h.exit(h.runJob("b", run.Constraints{}, run.Actions{}), 3)
+	c := spec.Constraints{RequirePreviousSuccess: true}
+	late := h.createJobRun("a", c, spec.Actions{})
+	h.exit(h.runJob("b", spec.Constraints{}, spec.Actions{}), 3)
 	late()
 	h.wantState("a", run.Running) // b is newer
 	h.exit("a", 0)
-	if r := h.wantState(h.runJob("c", c, run.Actions{}), run.Completed); !strings.Contains(r.Violations[0].Message, "run b failed") {
+	if r := h.wantState(h.runJob("c", c, spec.Actions{}), run.Completed); !strings.Contains(r.Violations[0].Message, "run b failed") {
 		t.Errorf("got %v, want a violation by run b", r.Violations)
 	}
-	h.exit(h.runJob("d", run.Constraints{}, run.Actions{}), 0)
-	h.wantState(h.runJob("e", c, run.Actions{}), run.Running)
+	h.exit(h.runJob("d", spec.Constraints{}, spec.Actions{}), 0)
+	h.wantState(h.runJob("e", c, spec.Actions{}), run.Running)
 }
 
 // TestPreviousRunHasManyChildren: more children are newer than a list has runs.
 func TestPreviousRunHasManyChildren(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
-	h.wantState(h.runJob("p", run.Constraints{}, run.Actions{}), run.Running)
+	h.wantState(h.runJob("p", spec.Constraints{}, spec.Actions{}), run.Running)
 	h.skippedChildren("p", 65)
-	h.runJob("q", run.Constraints{RequirePreviousSuccess: true}, run.Actions{})
+	h.runJob("q", spec.Constraints{RequirePreviousSuccess: true}, spec.Actions{})
 	if r := h.record("q"); r.State == run.Running {
 		t.Errorf("got %s while the previous run has not ended", r.State)
 	}
@@ -201,10 +201,10 @@ func TestOverlappingRequestsLeaveTheNewest(t *testing.T) {
 			t.Parallel()
 			h := setup(t, manyMachines)
 			h.runner.ignoresSIGTERM = true
-			kill := onViolation(run.Action{Type: run.ActionKillOld})
+			kill := onViolation(spec.Action{Type: spec.ActionKillOld})
 			ids := []string{"a", "b", "c", "d", "e"}
 			for _, id := range ids {
-				h.runJob(id, run.Constraints{MaxConcurrentRuns: slots}, kill)
+				h.runJob(id, spec.Constraints{MaxConcurrentRuns: slots}, kill)
 			}
 			for _, id := range ids {
 				if r := h.record(id); r.Cancel != nil && r.State == run.Running {
@@ -228,7 +228,7 @@ func TestOverlappingRequestsLeaveTheNewest(t *testing.T) {
 func TestOlderRunThatJoinsLateIsReplaced(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
-	kill := onViolation(run.Action{Type: run.ActionKillOld})
+	kill := onViolation(spec.Action{Type: spec.ActionKillOld})
 	start := h.createJobRun("older", oneRun, kill)
 	h.runJob("newer", oneRun, kill)
 	start()
@@ -243,7 +243,7 @@ func TestWaitEndsWithTheWindow(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.createJob("nightly", limited("maxConcurrentRuns: 1, catchUpWindow: 30s", "type: wait"))
-	h.runJob("a", oneRun, run.Actions{})
+	h.runJob("a", oneRun, spec.Actions{})
 	in := jobs.RunRequest{Identity: client, JobID: "nightly", CorrelationID: "c", ScheduledAt: h.clock.now.Add(10 * time.Second)}
 	r, _, err := h.service.Jobs.RunJob(h.Context(), in)
 	h.ok(err)
@@ -297,11 +297,11 @@ func TestConstraintsAreEvaluatedAfterTheHook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
-			h.hooks.answers = map[string]run.HookAnswer{"": {Allowed: true}}
-			h.runJob("a", run.Constraints{}, run.Actions{})
+			h.hooks.answers = map[string]spec.HookAnswer{"": {Allowed: true}}
+			h.runJob("a", spec.Constraints{}, spec.Actions{})
 			h.wantState("a", run.Running)
 			h.hooks.asking = func() { row.asking(h) }
-			h.runJob("b", run.Constraints{RequirePreviousSuccess: true, PreRunHook: &run.Hook{}}, run.Actions{})
+			h.runJob("b", spec.Constraints{RequirePreviousSuccess: true, PreRunHook: &spec.Hook{}}, spec.Actions{})
 			got := ""
 			for _, v := range h.record("b").Violations {
 				got += v.Message
@@ -318,7 +318,7 @@ func TestConstraintsAreEvaluatedAfterTheHook(t *testing.T) {
 func TestWindowClosesWhileTheHookIsAsked(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.hooks.answers = map[string]run.HookAnswer{"https://example.org/hook": {Allowed: true}}
+	h.hooks.answers = map[string]spec.HookAnswer{"https://example.org/hook": {Allowed: true}}
 	ref := h.createJob("hourly", "schedule: \"@every 1h\"\nconstraints: {catchUpWindow: 10s, preRunHook: {url: \"https://example.org/hook\"}}\n")
 	h.hooks.asking = func() { h.clock.to(h.clock.now.Add(20 * time.Second)) }
 	h.wake(ref)

@@ -20,7 +20,7 @@ import (
 
 // hooks returns the results of the hooks of jobs, by URL.
 type hooks struct {
-	answers map[string]run.HookAnswer
+	answers map[string]spec.HookAnswer
 	// failures has the failures of webhooks. unknown is the number of calls that return an
 	// error before the next result.
 	failures map[string]string
@@ -48,9 +48,9 @@ func (h *hooks) err() error {
 }
 
 // Ask implements runs.Hooks.
-func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint) (run.HookAnswer, error) {
+func (h *hooks) Ask(_ context.Context, r run.Run, to spec.Hook, of spec.Constraint) (spec.HookAnswer, error) {
 	if err := h.err(); err != nil {
-		return run.HookAnswer{}, err
+		return spec.HookAnswer{}, err
 	}
 	h.asked = append(h.asked, r.ID+" "+string(of))
 	if h.asking != nil {
@@ -60,7 +60,7 @@ func (h *hooks) Ask(_ context.Context, r run.Run, to run.Hook, of run.Constraint
 }
 
 // Notify implements runs.Hooks.
-func (h *hooks) Notify(ctx context.Context, r run.Run, to run.Hook, reason string) (answer, failure string, err error) {
+func (h *hooks) Notify(ctx context.Context, r run.Run, to spec.Hook, reason string) (answer, failure string, err error) {
 	if err := h.err(); err != nil {
 		return "", "", err
 	}
@@ -90,14 +90,14 @@ func (h *fixture) job(id string) {
 }
 
 // runJob starts a run of the job "nightly".
-func (h *fixture) runJob(id string, c run.Constraints, a run.Actions) string {
+func (h *fixture) runJob(id string, c spec.Constraints, a spec.Actions) string {
 	h.Helper()
 	h.createJobRun(id, c, a)()
 	return id
 }
 
 // createJobRun creates a run of the job "nightly". start starts its execution.
-func (h *fixture) createJobRun(id string, c run.Constraints, a run.Actions) (start func()) {
+func (h *fixture) createJobRun(id string, c spec.Constraints, a spec.Actions) (start func()) {
 	h.Helper()
 	h.clock.to(h.clock.now.Add(time.Second))
 	r := run.Run{
@@ -134,26 +134,26 @@ func (h *fixture) machineOf(id string) *machine {
 	return nil
 }
 
-func onViolation(a run.Action) run.Actions { return run.Actions{OnViolation: &a} }
+func onViolation(a spec.Action) spec.Actions { return spec.Actions{OnViolation: &a} }
 
-var oneRun = run.Constraints{MaxConcurrentRuns: 1}
+var oneRun = spec.Constraints{MaxConcurrentRuns: 1}
 
 // TestSkipCompletesTheRun skips the second run of a job with one slot.
 func TestSkipCompletesTheRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	first := h.runJob("a", oneRun, run.Actions{})
-	second := h.runJob("b", oneRun, run.Actions{OnViolation: &run.Action{Type: run.ActionSkip}, OnSuccess: &informing, OnFailure: &informing})
+	first := h.runJob("a", oneRun, spec.Actions{})
+	second := h.runJob("b", oneRun, spec.Actions{OnViolation: &spec.Action{Type: spec.ActionSkip}, OnSuccess: &informing, OnFailure: &informing})
 	if len(h.hooks.notified) > 0 {
 		t.Errorf("got webhooks %v of a skipped run, want none", h.hooks.notified)
 	}
 	h.wantState(first, run.Running)
 	r := h.wantState(second, run.Completed)
-	if !r.Skipped || r.Attempt.Number != 0 || len(r.Violations) != 1 || r.Violations[0].Constraint != run.MaxConcurrentRuns {
+	if !r.Skipped || r.Attempt.Number != 0 || len(r.Violations) != 1 || r.Violations[0].Constraint != spec.MaxConcurrentRuns {
 		t.Errorf("got skipped %v, attempt %d, violations %+v", r.Skipped, r.Attempt.Number, r.Violations)
 	}
 	h.exit(first, 0)
-	h.wantState(h.runJob("c", oneRun, run.Actions{}), run.Running)
+	h.wantState(h.runJob("c", oneRun, spec.Actions{}), run.Running)
 }
 
 // TestWaitStartsWithTheCommitThatFreesTheSlot ends the awaited run. The next run of
@@ -163,7 +163,7 @@ func TestSkipCompletesTheRun(t *testing.T) {
 func TestWaitStartsWithTheCommitThatFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	wait := onViolation(run.Action{Type: run.ActionWait, Limit: time.Hour})
+	wait := onViolation(spec.Action{Type: spec.ActionWait, Limit: time.Hour})
 	tasks := []string{h.runJob("a", oneRun, wait), h.runJob("b", oneRun, wait), h.runJob("c", oneRun, wait)}
 	for _, waiting := range tasks[1:] {
 		if r := h.wantState(waiting, run.ActionRunning); r.Slot.State != "" || r.JobSlot.State != platform.SlotQueued {
@@ -183,15 +183,15 @@ func TestWaitStartsWithTheCommitThatFreesTheSlot(t *testing.T) {
 // TestWaitEndsAtItsLimit waits for a run that does not end.
 func TestWaitEndsAtItsLimit(t *testing.T) {
 	t.Parallel()
-	for _, action := range []run.ActionType{run.ActionWait, run.ActionRetryLater, run.ActionKillOld} {
+	for _, action := range []spec.ActionType{spec.ActionWait, spec.ActionRetryLater, spec.ActionKillOld} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			h.runJob("a", oneRun, run.Actions{})
-			second := h.runJob("b", oneRun, onViolation(run.Action{Type: action, Limit: 90 * time.Second, Delay: 10 * time.Second}))
+			h.runJob("a", oneRun, spec.Actions{})
+			second := h.runJob("b", oneRun, onViolation(spec.Action{Type: action, Limit: 90 * time.Second, Delay: 10 * time.Second}))
 			h.wantState(second, run.ActionRunning)
 			h.advance(91 * time.Second)
-			if r := h.record(second); action != run.ActionKillOld && (r.State != run.Failed || r.Fault.Code != fault.ActionTimeout) {
+			if r := h.record(second); action != spec.ActionKillOld && (r.State != run.Failed || r.Fault.Code != fault.ActionTimeout) {
 				t.Errorf("got %s with %+v, want ACTION_TIMEOUT", r.State, r.Fault)
 			}
 		})
@@ -202,8 +202,8 @@ func TestWaitEndsAtItsLimit(t *testing.T) {
 func TestRetryLaterStartsAfterItsDelay(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.runJob("a", oneRun, run.Actions{})
-	second := h.runJob("b", oneRun, onViolation(run.Action{Type: run.ActionRetryLater, Delay: time.Minute, Limit: time.Hour}))
+	h.runJob("a", oneRun, spec.Actions{})
+	second := h.runJob("b", oneRun, onViolation(spec.Action{Type: spec.ActionRetryLater, Delay: time.Minute, Limit: time.Hour}))
 	h.exit("a", 0)
 	h.wantState(second, run.ActionRunning)
 	h.advance(time.Minute + 2*time.Second)
@@ -214,8 +214,8 @@ func TestRetryLaterStartsAfterItsDelay(t *testing.T) {
 func TestKillOldCancelsOlderRuns(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.runJob("a", oneRun, run.Actions{})
-	second := h.runJob("b", oneRun, onViolation(run.Action{Type: run.ActionKillOld}))
+	h.runJob("a", oneRun, spec.Actions{})
+	second := h.runJob("b", oneRun, onViolation(spec.Action{Type: spec.ActionKillOld}))
 	h.wantState(second, run.ActionRunning)
 	if r := h.record("a"); r.Cancel == nil || !strings.Contains(r.Cancel.Reason, "b") {
 		t.Fatalf("got cancel request %+v of the older run, want one that names the newer", r.Cancel)
@@ -231,9 +231,9 @@ func TestKillOldCancelsTheOldestRuns(t *testing.T) {
 	h := setup(t)
 	h.runner.ignoresSIGTERM = true
 	for _, id := range []string{"a", "b", "c"} {
-		h.runJob(id, run.Constraints{MaxConcurrentRuns: 3}, run.Actions{})
+		h.runJob(id, spec.Constraints{MaxConcurrentRuns: 3}, spec.Actions{})
 	}
-	newest := h.runJob("d", run.Constraints{MaxConcurrentRuns: 2}, onViolation(run.Action{Type: run.ActionKillOld}))
+	newest := h.runJob("d", spec.Constraints{MaxConcurrentRuns: 2}, onViolation(spec.Action{Type: spec.ActionKillOld}))
 	for _, id := range []string{"a", "b"} {
 		h.wantState(newest, run.ActionRunning)
 		h.exit(id, 143)
@@ -250,8 +250,8 @@ func TestKillOldCancelsTheOldestRuns(t *testing.T) {
 func TestKillOldRespectsNewerRuns(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	start := h.createJobRun("older", oneRun, onViolation(run.Action{Type: run.ActionKillOld}))
-	h.runJob("newer", oneRun, run.Actions{})
+	start := h.createJobRun("older", oneRun, onViolation(spec.Action{Type: spec.ActionKillOld}))
+	h.runJob("newer", oneRun, spec.Actions{})
 	start()
 	h.wantState("older", run.ActionRunning)
 	if r := h.wantState("newer", run.Running); r.Cancel != nil {
@@ -265,7 +265,7 @@ func TestKillOldRespectsNewerRuns(t *testing.T) {
 func TestWaitingRunCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	wait := onViolation(run.Action{Type: run.ActionWait})
+	wait := onViolation(spec.Action{Type: spec.ActionWait})
 	h.runJob("a", oneRun, wait)
 	second, third := h.runJob("b", oneRun, wait), h.runJob("c", oneRun, wait)
 	h.cancel(second)
@@ -279,7 +279,7 @@ func TestWaitingRunCanBeCancelled(t *testing.T) {
 func TestRunAfterAWaitQueuesForItsPool(t *testing.T) {
 	t.Parallel()
 	h := setup(t, oneMachine)
-	wait := onViolation(run.Action{Type: run.ActionWait})
+	wait := onViolation(spec.Action{Type: spec.ActionWait})
 	h.runJob("a", oneRun, wait)
 	second := h.runJob("b", oneRun, wait)
 	h.wantState(second, run.Pending) // it queues for the pool before its constraints
@@ -296,41 +296,41 @@ func TestPreviousSuccessIsRequired(t *testing.T) {
 	t.Parallel()
 	h := setup(t, func(c *config) { c.Policy.Retry.MaxAttempts = 1 })
 	h.job("nightly")
-	c := run.Constraints{RequirePreviousSuccess: true}
-	h.exit(h.runJob("a", c, run.Actions{}), 1)
+	c := spec.Constraints{RequirePreviousSuccess: true}
+	h.exit(h.runJob("a", c, spec.Actions{}), 1)
 	h.wantState("a", run.Failed)
 	for _, id := range []string{"b", "c"} {
-		r := h.wantState(h.runJob(id, c, run.Actions{}), run.Completed)
-		if !r.Skipped || r.Violations[0].Constraint != run.RequirePreviousSuccess || !strings.Contains(r.Violations[0].Message, "run a") {
+		r := h.wantState(h.runJob(id, c, spec.Actions{}), run.Completed)
+		if !r.Skipped || r.Violations[0].Constraint != spec.RequirePreviousSuccess || !strings.Contains(r.Violations[0].Message, "run a") {
 			t.Errorf("got violations %+v of run %s, want one about run a", r.Violations, id)
 		}
 	}
-	h.exit(h.runJob("manual", run.Constraints{}, run.Actions{}), 0)
-	h.wantState(h.runJob("d", c, run.Actions{}), run.Running)
+	h.exit(h.runJob("manual", spec.Constraints{}, spec.Actions{}), 0)
+	h.wantState(h.runJob("d", c, spec.Actions{}), run.Running)
 }
 
 // TestHookBeforeTheRunDecides checks the effect of each answer of a hook.
 func TestHookBeforeTheRunDecides(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		hook   run.Hook
-		answer run.HookAnswer
+		hook   spec.Hook
+		answer spec.HookAnswer
 		want   run.State
 	}{
-		"allows":                     {answer: run.HookAnswer{Allowed: true}, want: run.Running},
-		"refuses":                    {answer: run.HookAnswer{Detail: "not today"}, want: run.Completed},
-		"refuses, critical":          {run.Hook{Critical: true}, run.HookAnswer{Detail: "not today"}, run.Failed},
-		"is away":                    {answer: run.HookAnswer{Unavailable: true}, want: run.Completed},
-		"is away, which is allowed":  {run.Hook{AllowUnavailable: true}, run.HookAnswer{Unavailable: true}, run.Running},
-		"is away, critical":          {run.Hook{Critical: true}, run.HookAnswer{Unavailable: true}, run.Failed},
-		"is away, critical, allowed": {run.Hook{Critical: true, AllowUnavailable: true}, run.HookAnswer{Unavailable: true}, run.Running},
+		"allows":                     {answer: spec.HookAnswer{Allowed: true}, want: run.Running},
+		"refuses":                    {answer: spec.HookAnswer{Detail: "not today"}, want: run.Completed},
+		"refuses, critical":          {spec.Hook{Critical: true}, spec.HookAnswer{Detail: "not today"}, run.Failed},
+		"is away":                    {answer: spec.HookAnswer{Unavailable: true}, want: run.Completed},
+		"is away, which is allowed":  {spec.Hook{AllowUnavailable: true}, spec.HookAnswer{Unavailable: true}, run.Running},
+		"is away, critical":          {spec.Hook{Critical: true}, spec.HookAnswer{Unavailable: true}, run.Failed},
+		"is away, critical, allowed": {spec.Hook{Critical: true, AllowUnavailable: true}, spec.HookAnswer{Unavailable: true}, run.Running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t)
-			h.hooks.answers = map[string]run.HookAnswer{"": test.answer}
+			h.hooks.answers = map[string]spec.HookAnswer{"": test.answer}
 			h.hooks.unknown = 1
-			h.runJob("a", run.Constraints{PreRunHook: &test.hook}, run.Actions{})
+			h.runJob("a", spec.Constraints{PreRunHook: &test.hook}, spec.Actions{})
 			h.advance(2 * time.Second)
 			h.wantState("a", test.want)
 			if len(h.hooks.asked) != 1 {
@@ -345,10 +345,10 @@ func TestHookBeforeTheRunDecides(t *testing.T) {
 func TestCheckIsAState(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.hooks.answers = map[string]run.HookAnswer{"": {Allowed: true}}
+	h.hooks.answers = map[string]spec.HookAnswer{"": {Allowed: true}}
 	h.before[run.StepConditionRunning] = func(runs.StepInput) { h.wantState("a", run.ConditionPending) }
 	h.hooks.asking = func() { h.wantState("a", run.ConditionRunning) }
-	h.runJob("a", run.Constraints{PreRunHook: &run.Hook{}}, run.Actions{})
+	h.runJob("a", spec.Constraints{PreRunHook: &spec.Hook{}}, spec.Actions{})
 	h.wantState("a", run.Running)
 	if len(h.hooks.asked) != 1 {
 		t.Errorf("got %v asked, want once", h.hooks.asked)
@@ -364,7 +364,7 @@ func TestLateRunViolatesTheWindow(t *testing.T) {
 			h := setup(t)
 			d := run.New(run.Run{
 				Tenant: client.Tenant, ID: "a", TaskID: "a", JobID: "nightly", ScheduledAt: h.clock.now.Add(-late), Policy: h.config.Policy,
-				Work: spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{}}, Constraints: &run.Constraints{CatchUpWindow: time.Hour},
+				Work: spec.Work{Kind: spec.KindJob, Image: "worker", Program: &spec.Program{}}, Constraints: &spec.Constraints{CatchUpWindow: time.Hour},
 			}, h.clock.now)
 			_, err := h.store.Create(h.Context(), port.WriteOf(d), nil)
 			h.ok(err)
@@ -381,7 +381,7 @@ func TestNewestDefinitionReachesAWaitingRun(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.job("nightly")
-	running := h.runJob("running", run.Constraints{}, run.Actions{})
+	running := h.runJob("running", spec.Constraints{}, spec.Actions{})
 	waiting := h.startRun(func(r *run.Run) {
 		r.JobID, r.JobVersion, r.ScheduledAt = "nightly", 1, h.clock.now.Add(time.Hour)
 		r.Parameters = map[string]string{"DAY": "monday"}

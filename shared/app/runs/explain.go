@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/explain"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -71,7 +73,7 @@ func (s *forecasts) facts(ctx context.Context, r run.Run) (f explain.Facts, err 
 
 // previousNow returns the violation of requirePreviousSuccess by the previous run; nil without
 // one. A run that does not exist yet is newer than all others.
-func (s *forecasts) previousNow(ctx context.Context, r run.Run) (*run.ConstraintViolation, error) {
+func (s *forecasts) previousNow(ctx context.Context, r run.Run) (*spec.ConstraintViolation, error) {
 	if r.CreatedAt.IsZero() {
 		r.CreatedAt = s.now().Add(time.Nanosecond)
 	}

@@ -78,12 +78,12 @@ func (s *scene) play(t *testing.T, d *datadriven.TestData) string {
 		s.tasks[name] = s.accept()
 		s.step()
 	case "start":
-		c, a := run.Constraints{MaxConcurrentRuns: slots}, run.Actions{}
+		c, a := spec.Constraints{MaxConcurrentRuns: slots}, spec.Actions{}
 		if d.HasArg("previous") {
 			c.RequirePreviousSuccess = true
 		}
 		if action != "" {
-			a = onViolation(run.Action{Type: run.ActionType(action), Delay: time.Minute, Limit: time.Hour, Hook: &run.Hook{URL: "hook"}})
+			a = onViolation(spec.Action{Type: spec.ActionType(action), Delay: time.Minute, Limit: time.Hour, Hook: &spec.Hook{URL: "hook"}})
 		}
 		s.tasks[name] = s.runJob(name, c, a)
 	case "keyed":

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -146,7 +148,7 @@ func TestUnexpectedFailureEndsTheRun(t *testing.T) {
 	for step, begin := range map[run.Step]func(h *fixture) string{
 		run.StepPending: (*fixture).post,
 		run.StepConditionRunning: func(h *fixture) string {
-			return h.startRun(func(r *run.Run) { r.Constraints = &run.Constraints{RequirePreviousSuccess: true} })
+			return h.startRun(func(r *run.Run) { r.Constraints = &spec.Constraints{RequirePreviousSuccess: true} })
 		},
 		run.StepReconciling: func(h *fixture) string {
 			task := h.post()

@@ -23,7 +23,7 @@ func TestInputsWithoutARequest(t *testing.T) {
 		t.Errorf("got command %q at %s", got, at)
 	}
 	h.createJob("needs", "inputs: {day: {required: true}}\n")
-	child, failure, err := h.service.Triggered(t.Context(), run.Run{Tenant: client.Tenant, ID: "a", State: run.Completed}, run.Action{Type: run.ActionTriggerJob, JobID: "needs"}, "key")
+	child, failure, err := h.service.Triggered(t.Context(), run.Run{Tenant: client.Tenant, ID: "a", State: run.Completed}, spec.Action{Type: spec.ActionTriggerJob, JobID: "needs"}, "key")
 	h.ok(err)
 	if child != nil || !strings.Contains(failure, "inputs.day: missing value") {
 		t.Errorf("got %v and the failure %q, want the missing input", child, failure)

@@ -81,7 +81,7 @@ func TestOnlySlotIsFollowedByAll(t *testing.T) {
 
 // TestRunAwaitsOneWithoutASlot lets a run wait for the success of one that began before its job
 // had constraints, and so holds no slot. The waiting run is evaluated again after each
-// run.ActionDelay.
+// spec.ActionDelay.
 func TestRunAwaitsOneWithoutASlot(t *testing.T) {
 	t.Parallel()
 	h := setup(t, manyMachines)
@@ -96,7 +96,7 @@ func TestRunAwaitsOneWithoutASlot(t *testing.T) {
 		t.Errorf("got %d events in a minute, want those of some checks", n)
 	}
 	h.exit(first, 0)
-	h.advance(run.ActionDelay)
+	h.advance(spec.ActionDelay)
 	h.wantState(second, run.Running)
 }
 

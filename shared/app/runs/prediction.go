@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -26,12 +28,12 @@ func (s *forecasts) joinsKey(ctx context.Context, r run.Run, since time.Time) *f
 
 // waitsBy predicts the start of a run that waits because of an action. It returns nil for skip,
 // and for kill_old, which ends the holders of the slots.
-func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action run.Action) *forecast.Prediction {
+func (s *forecasts) waitsBy(ctx context.Context, r run.Run, action spec.Action) *forecast.Prediction {
 	var delay time.Duration
 	switch action.Type {
-	case run.ActionSkip, run.ActionKillOld:
+	case spec.ActionSkip, spec.ActionKillOld:
 		return nil
-	case run.ActionRetryLater:
+	case spec.ActionRetryLater:
 		delay = action.RetryDelay()
 	}
 	slots := r.JobLimit(r.Constraints.MaxConcurrentRuns)

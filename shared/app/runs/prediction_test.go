@@ -15,7 +15,7 @@ import (
 func (h *fixture) measure() {
 	h.Helper()
 	for i := range 8 {
-		id := h.runJob(fmt.Sprint("measured", i), run.Constraints{MaxConcurrentRuns: 1}, run.Actions{})
+		id := h.runJob(fmt.Sprint("measured", i), spec.Constraints{MaxConcurrentRuns: 1}, spec.Actions{})
 		h.advance(50 * time.Second)
 		h.exit(id, 0)
 		h.step()
@@ -59,18 +59,18 @@ func TestPredictionCountsTheRunsThatStartBefore(t *testing.T) {
 func TestWaitForAJobIsPredicted(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		action run.Action
+		action spec.Action
 		want   time.Duration
 	}{
-		"wait":        {run.Action{Type: run.ActionWait}, 40 * time.Second},
-		"retry_later": {run.Action{Type: run.ActionRetryLater, Delay: 10 * time.Minute}, 10 * time.Minute},
+		"wait":        {spec.Action{Type: spec.ActionWait}, 40 * time.Second},
+		"retry_later": {spec.Action{Type: spec.ActionRetryLater, Delay: 10 * time.Minute}, 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := setup(t, manyMachines)
 			h.measure()
-			limit := run.Constraints{MaxConcurrentRuns: 1}
-			first := h.runJob("first", limit, run.Actions{})
+			limit := spec.Constraints{MaxConcurrentRuns: 1}
+			first := h.runJob("first", limit, spec.Actions{})
 			h.advance(10 * time.Second)
 			waits := h.runJob("waits", limit, onViolation(row.action))
 			if got := h.predicted(waits); (got - row.want).Abs() > 5*time.Second {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/app/change"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/job"
@@ -16,7 +18,7 @@ import (
 func TestRetryWaitsForNoReceiver(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.runJob("a", run.Constraints{}, run.Actions{OnRetry: &informing})
+	h.runJob("a", spec.Constraints{}, spec.Actions{OnRetry: &informing})
 	h.wantState("a", run.Running)
 	h.hooks.untaken = func() { h.clock.now = h.clock.now.Add(30 * time.Second) }
 	began := h.clock.now

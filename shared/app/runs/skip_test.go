@@ -32,7 +32,7 @@ var skips = map[string]func(h *fixture) job.Ref{
 		return ref
 	},
 	"a hook that cannot be reached": func(h *fixture) job.Ref {
-		h.hooks.answers = map[string]run.HookAnswer{"https://example.org/hook": {Unavailable: true, Detail: "no route"}}
+		h.hooks.answers = map[string]spec.HookAnswer{"https://example.org/hook": {Unavailable: true, Detail: "no route"}}
 		ref := h.createJob("one", "constraints: {preRunHook: {url: \"https://example.org/hook\"}}\n"+skipActions)
 		h.requested(ref, spec.Override{})
 		return ref

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/domain/artifact"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -83,7 +85,7 @@ func TestNewestRunsOutliveTheirRetention(t *testing.T) {
 	h.config.Policy.Newest, h.config.Policy.OutputRetention, h.config.Policy.LogRetention = 2, 24*time.Hour, time.Hour
 	h.config.Policy.KeepDownloaded, h.config.Policy.Retry.MaxAttempts = true, 1
 	for i, code := range []int{0, 0, 1, 0, 0} {
-		h.runJob(string(rune('a'+i)), run.Constraints{}, run.Actions{})
+		h.runJob(string(rune('a'+i)), spec.Constraints{}, spec.Actions{})
 		h.exit(string(rune('a'+i)), code)
 	}
 	want := func(after time.Duration, held string) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -119,12 +121,12 @@ func asksAfterRun(r run.Run) bool {
 type question struct {
 	state  run.State
 	fault  fault.Code
-	answer *run.HookAnswer
+	answer *spec.HookAnswer
 }
 
 // ask asks the hook after the run. It reuses the answer to the last question if the run ends in
 // the same way. A hook may take longer than the time until the next change of the record.
-func (s *Termination) ask(ctx context.Context, r run.Run, last *question) (*run.HookAnswer, error) {
+func (s *Termination) ask(ctx context.Context, r run.Run, last *question) (*spec.HookAnswer, error) {
 	now := question{state: r.State}
 	if r.Fault != nil {
 		now.fault = r.Fault.Code
@@ -132,7 +134,7 @@ func (s *Termination) ask(ctx context.Context, r run.Run, last *question) (*run.
 	if last.answer != nil && last.state == now.state && last.fault == now.fault {
 		return last.answer, nil
 	}
-	answer, err := s.hooks.Ask(ctx, r, *r.Constraints.PostRunHook, run.PostRunHook)
+	answer, err := s.hooks.Ask(ctx, r, *r.Constraints.PostRunHook, spec.PostRunHook)
 	if err != nil {
 		return nil, err
 	}

@@ -4,19 +4,21 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // Check is the result of a constraint before a run if it were evaluated now.
 type Check struct {
-	Constraint run.Constraint
+	Constraint spec.Constraint
 	// Known: the result is known. It is unknown for a hook, which is called only when the run has a
 	// slot.
 	Known, Met bool
 	Message    string
 	// Action is the action if the constraint is violated.
-	Action run.ActionType
+	Action spec.ActionType
 }
 
 // Planned explains a run that does not exist yet.
@@ -89,9 +91,9 @@ func (p *Planned) violated(r run.Run, f Facts) {
 	what := fmt.Sprintf("the run would violate %s: the action is %s", name, action.Type)
 	full := r.Constraints.MaxConcurrentRuns > 0 && f.Job != nil && f.Job.Held+f.Job.Queued >= f.Job.Limit
 	switch action.Type {
-	case run.ActionSkip:
+	case spec.ActionSkip:
 		p.because(Skipped, time.Time{}, "%s", what)
-	case run.ActionRetryLater:
+	case spec.ActionRetryLater:
 		p.because(ActionDelayed, time.Time{}, "%s", what)
 	default:
 		if !full {
@@ -101,7 +103,7 @@ func (p *Planned) violated(r run.Run, f Facts) {
 		p.because(JobFull, time.Time{}, "%s; %d of %d slots of job %s are held", what, f.Job.Held, f.Job.Limit, f.Job.Name)
 		p.Position = f.Job.Ahead
 	}
-	if name == run.MaxConcurrentRuns && len(r.Violations) == 1 && f.Job.Queued == 0 {
+	if name == spec.MaxConcurrentRuns && len(r.Violations) == 1 && f.Job.Queued == 0 {
 		p.Change = f.Job.end(r)
 	}
 }
@@ -113,35 +115,35 @@ func checks(r *run.Run, f Facts) []Check {
 	if c == nil {
 		return found
 	}
-	check := func(name run.Constraint, known, met bool, format string, args ...any) {
+	check := func(name spec.Constraint, known, met bool, format string, args ...any) {
 		one := Check{Constraint: name, Known: known, Met: met, Message: fmt.Sprintf(format, args...)}
-		would := run.Run{Actions: r.Actions, Violations: []run.ConstraintViolation{{Constraint: name}}}
+		would := run.Run{Actions: r.Actions, Violations: []spec.ConstraintViolation{{Constraint: name}}}
 		action, _ := would.ViolationAction()
 		one.Action = action.Type
 		if known && !met {
-			r.Violations = append(r.Violations, run.ConstraintViolation{Constraint: name, Message: one.Message, At: f.Now})
+			r.Violations = append(r.Violations, spec.ConstraintViolation{Constraint: name, Message: one.Message, At: f.Now})
 		}
 		found = append(found, one)
 	}
 	ahead := r.State == run.PreRun // at the scheduled time the facts may differ
 	if c.MaxConcurrentRuns > 0 && f.Job != nil {
 		met := f.Job.Held+f.Job.Queued < f.Job.Limit
-		check(run.MaxConcurrentRuns, !ahead, met, "%d of %d slots of the job are held, %d runs wait for one", f.Job.Held, f.Job.Limit, f.Job.Queued)
+		check(spec.MaxConcurrentRuns, !ahead, met, "%d of %d slots of the job are held, %d runs wait for one", f.Job.Held, f.Job.Limit, f.Job.Queued)
 	}
 	switch {
 	case !c.RequirePreviousSuccess:
 	case f.Previous != nil:
-		check(run.RequirePreviousSuccess, !ahead, false, "%s", f.Previous.Message)
+		check(spec.RequirePreviousSuccess, !ahead, false, "%s", f.Previous.Message)
 	case f.Last == nil:
-		check(run.RequirePreviousSuccess, !ahead, true, "the job has no result")
+		check(spec.RequirePreviousSuccess, !ahead, true, "the job has no result")
 	default:
-		check(run.RequirePreviousSuccess, !ahead, true, "run %s %s", f.Last.RunID, outcome(*f.Last))
+		check(spec.RequirePreviousSuccess, !ahead, true, "run %s %s", f.Last.RunID, outcome(*f.Last))
 	}
 	if c.CatchUpWindow > 0 {
-		check(run.CatchUpWindow, true, true, "the run would not be late")
+		check(spec.CatchUpWindow, true, true, "the run would not be late")
 	}
 	if c.PreRunHook != nil {
-		check(run.PreRunHook, false, false, "%s is asked when the run has a slot", host(c.PreRunHook.URL))
+		check(spec.PreRunHook, false, false, "%s is asked when the run has a slot", host(c.PreRunHook.URL))
 	}
 	return found
 }

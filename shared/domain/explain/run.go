@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -25,7 +27,7 @@ type Facts struct {
 	Last *run.Result
 	// Previous is the violation of requirePreviousSuccess by the previous run of the job; nil
 	// if that run succeeded or does not exist.
-	Previous *run.ConstraintViolation
+	Previous *spec.ConstraintViolation
 	// Refusal says why the last start was refused; empty if it was not.
 	Refusal string
 	// Fallbacks are the fallbacks of the run's pools whose pool admits runs.
@@ -323,7 +325,7 @@ func (x *Explanation) acting(r run.Run, f Facts) {
 		x.because(ActionRunning, time.Time{}, "the action %s is being carried out on %s", action.Type, because)
 	case r.AwaitsJobSlot():
 		x.queued(r, f, f.Job, JobFull, "job")
-		if x.Until = a.Until; a.Type == run.ActionKillOld {
+		if x.Until = a.Until; a.Type == spec.ActionKillOld {
 			x.Message += "; the oldest runs are being cancelled"
 			x.Change = nil
 		}
@@ -353,7 +355,7 @@ func constraintsOf(r run.Run, f Facts) (found []string) {
 		if f.Job != nil {
 			used, slots = f.Job.Held, f.Job.Limit
 		}
-		found = append(found, fmt.Sprintf("%s, %d of %d slots are held", run.MaxConcurrentRuns, used, slots))
+		found = append(found, fmt.Sprintf("%s, %d of %d slots are held", spec.MaxConcurrentRuns, used, slots))
 	}
 	if c.RequirePreviousSuccess {
 		last := "the job has no result"
@@ -362,13 +364,13 @@ func constraintsOf(r run.Run, f Facts) (found []string) {
 		} else if f.Last != nil {
 			last = "run " + f.Last.RunID + " " + outcome(*f.Last)
 		}
-		found = append(found, string(run.RequirePreviousSuccess)+", "+last)
+		found = append(found, string(spec.RequirePreviousSuccess)+", "+last)
 	}
 	if c.CatchUpWindow > 0 && !r.ScheduledAt.IsZero() {
-		found = append(found, fmt.Sprintf("%s, the run may start until %s", run.CatchUpWindow, stamp(r.ScheduledAt.Add(c.CatchUpWindow))))
+		found = append(found, fmt.Sprintf("%s, the run may start until %s", spec.CatchUpWindow, stamp(r.ScheduledAt.Add(c.CatchUpWindow))))
 	}
 	if c.PreRunHook != nil {
-		found = append(found, fmt.Sprintf("%s, %s is asked", run.PreRunHook, host(c.PreRunHook.URL)))
+		found = append(found, fmt.Sprintf("%s, %s is asked", spec.PreRunHook, host(c.PreRunHook.URL)))
 	}
 	return found
 }

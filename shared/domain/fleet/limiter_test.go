@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/fleet"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -94,7 +96,7 @@ func TestGatePacesOnlyThrottledPools(t *testing.T) {
 	t.Parallel()
 	pending := run.Run{State: run.Pending, Slot: platform.Slot{State: platform.SlotQueued}}
 	constrained := pending
-	constrained.Constraints = &run.Constraints{RequirePreviousSuccess: true}
+	constrained.Constraints = &spec.Constraints{RequirePreviousSuccess: true}
 	for name, row := range map[string]struct {
 		limiter fleet.StartLimiter
 		r       run.Run

@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // ActionList are the actions of an event: in a document an action, or a list of 1 to
-// run.MaxEventActions actions. A list of one action is equal to that action.
+// spec.MaxEventActions actions. A list of one action is equal to that action.
 type ActionList []Action
 
 // MarshalJSON encodes a single action as an object, and several as a list.
@@ -60,9 +60,9 @@ func (p *problems) actionList(n node, to reflect.Value, path string) {
 func (a *Actions) events() iter.Seq2[string, ActionList] {
 	return func(yield func(string, ActionList) bool) {
 		for _, at := range []struct {
-			event run.EndAction
+			event spec.EndAction
 			list  ActionList
-		}{{run.OnFailure, a.OnFailure}, {run.OnSuccess, a.OnSuccess}, {run.OnSkip, a.OnSkip}, {run.OnRetry, a.OnRetry}, {run.OnLate, a.OnLate}} {
+		}{{spec.OnFailure, a.OnFailure}, {spec.OnSuccess, a.OnSuccess}, {spec.OnSkip, a.OnSkip}, {spec.OnRetry, a.OnRetry}, {spec.OnLate, a.OnLate}} {
 			if !yield("actions."+string(at.event), at.list) {
 				return
 			}
@@ -88,30 +88,30 @@ func (l ActionList) fields(field string) iter.Seq2[string, Action] {
 // validateEvents checks the lists of actions of events.
 func (a *Actions) validateEvents(d Definition, p *problems) {
 	for field, list := range a.events() {
-		if list != nil && (len(list) == 0 || len(list) > run.MaxEventActions) {
-			p.bad(field, "%d actions, want 1 to %d", len(list), run.MaxEventActions)
+		if list != nil && (len(list) == 0 || len(list) > spec.MaxEventActions) {
+			p.bad(field, "%d actions, want 1 to %d", len(list), spec.MaxEventActions)
 		}
 	}
-	if a.OnLate != nil && !d.has(run.MaxExpectedRunTime) {
-		p.addConflict("actions."+string(run.OnLate), "the job has no constraint %s; add it, or leave the action out", run.MaxExpectedRunTime)
+	if a.OnLate != nil && !d.has(spec.MaxExpectedRunTime) {
+		p.addConflict("actions."+string(spec.OnLate), "the job has no constraint %s; add it, or leave the action out", spec.MaxExpectedRunTime)
 	}
 }
 
 // onEvent reports whether the field is that of an action of an event, or of one of its actions.
 func onEvent(field string) bool {
 	name, _, _ := strings.Cut(strings.TrimPrefix(field, "actions."), ".")
-	return slices.Contains(run.EndActions(), run.EndAction(name))
+	return slices.Contains(spec.EndActions(), spec.EndAction(name))
 }
 
 // first returns the first action of the list for a run; nil if it is empty. The others are added
 // to further.
-func (l ActionList) first(event run.EndAction, further *map[run.EndAction][]run.Action) *run.Action {
+func (l ActionList) first(event spec.EndAction, further *map[spec.EndAction][]spec.Action) *spec.Action {
 	if len(l) == 0 {
 		return nil
 	}
 	for _, a := range l[1:] {
 		if *further == nil {
-			*further = map[run.EndAction][]run.Action{}
+			*further = map[spec.EndAction][]spec.Action{}
 		}
 		(*further)[event] = append((*further)[event], a.run())
 	}

@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestEachConstraintReachesTheRun defines jobs with one constraint each. The job has the
 // constraint, its runs have it too, and simulated firings depend on those before the run.
 func TestEachConstraintReachesTheRun(t *testing.T) {
 	t.Parallel()
-	var found []run.Constraint
+	var found []spec.Constraint
 	for field := range reflect.TypeFor[Constraints]().Fields() {
 		text, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		name := run.Constraint(text)
-		if !slices.Contains(run.ConstraintNames(), name) {
+		name := spec.Constraint(text)
+		if !slices.Contains(spec.ConstraintNames(), name) {
 			continue // it changes the effect of another one
 		}
 		found = append(found, name)
@@ -39,7 +39,7 @@ func TestEachConstraintReachesTheRun(t *testing.T) {
 			t.Errorf("%s: got a job without the constraint", name)
 		}
 		of := d.constraints()
-		if name != run.MaxAllowedRunTime && reflect.DeepEqual(*of, run.Constraints{}) { // a limit of spec.Policy
+		if name != spec.MaxAllowedRunTime && reflect.DeepEqual(*of, spec.Constraints{}) { // a limit of spec.Policy
 			t.Errorf("%s: got a run without the constraint", name)
 		}
 		if demands := d.demands(time.Time{}); of.BeforeRun() != (len(demands) == 1) {
@@ -47,7 +47,7 @@ func TestEachConstraintReachesTheRun(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if want := slices.Sorted(slices.Values(run.ConstraintNames())); !slices.Equal(found, want) {
+	if want := slices.Sorted(slices.Values(spec.ConstraintNames())); !slices.Equal(found, want) {
 		t.Errorf("got the constraints %v, want %v", found, want)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
@@ -112,7 +111,7 @@ type Output struct {
 	ContentType string `json:"contentType,omitempty"`
 }
 
-// Constraints are the conditions of a job on its runs; see run.Constraints.
+// Constraints are the conditions of a job on its runs; see spec.Constraints.
 type Constraints struct {
 	MaxConcurrentRuns      *int     `json:"maxConcurrentRuns,omitempty"`
 	RequirePreviousSuccess *bool    `json:"requirePreviousSuccess,omitempty"`
@@ -159,9 +158,9 @@ type Hook struct {
 type Actions struct {
 	OnConstraintViolation *Action `json:"onConstraintViolation,omitempty"`
 	// OnViolationOf has the actions for individual constraints.
-	OnViolationOf map[run.Constraint]Action `json:"onViolationOf,omitempty"`
-	OnFailure     ActionList                `json:"onFailure,omitempty"`
-	OnSuccess     ActionList                `json:"onSuccess,omitempty"`
+	OnViolationOf map[spec.Constraint]Action `json:"onViolationOf,omitempty"`
+	OnFailure     ActionList                 `json:"onFailure,omitempty"`
+	OnSuccess     ActionList                 `json:"onSuccess,omitempty"`
 	// OnSkip follows a skipped run, or skipped firings.
 	OnSkip ActionList `json:"onSkip,omitempty"`
 	// OnRetry follows each attempt that is retried, OnLate the excess of MaxExpectedRunTime.
@@ -172,9 +171,9 @@ type Actions struct {
 // Action is an action with its parameters: strings or numbers. trigger_job also has
 // "parameters", an object of variables. Each variable is a string or {"fromOutput": true}.
 type Action struct {
-	Type       run.ActionType `json:"type"`
-	Critical   *bool          `json:"critical,omitempty"`
-	Parameters map[string]any `json:"parameters,omitempty"`
+	Type       spec.ActionType `json:"type"`
+	Critical   *bool           `json:"critical,omitempty"`
+	Parameters map[string]any  `json:"parameters,omitempty"`
 }
 
 // RetryConfig is the retry policy of the runs.

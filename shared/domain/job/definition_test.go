@@ -8,7 +8,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/label"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -43,34 +42,34 @@ func TestRunOfADefinition(t *testing.T) {
 	if !reflect.DeepEqual(r.Policy, policy) {
 		t.Errorf("got policy %+v, want %+v", r.Policy, policy)
 	}
-	constraints := &run.Constraints{
+	constraints := &spec.Constraints{
 		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: 90 * time.Minute, MaxExpectedRunTime: 5 * time.Minute,
-		PreRunHook: &run.Hook{
+		PreRunHook: &spec.Hook{
 			URL: "https://example.org/may-start", Headers: map[string]string{"X-Team": "shop"},
 			SecretRef: "hook-secret", Timeout: 5 * time.Second,
 		},
-		PostRunHook: &run.Hook{URL: "https://example.org/has-ended", Timeout: 10 * time.Second, Critical: true, AllowUnavailable: true},
+		PostRunHook: &spec.Hook{URL: "https://example.org/has-ended", Timeout: 10 * time.Second, Critical: true, AllowUnavailable: true},
 	}
 	if !reflect.DeepEqual(r.Constraints, constraints) || !r.Constraints.BeforeRun() {
 		t.Errorf("got constraints %+v, constrained %t, want %+v", r.Constraints, r.Constraints.BeforeRun(), constraints)
 	}
-	actions := &run.Actions{
-		OnViolation: &run.Action{Type: run.ActionRetryLater, Delay: 30 * time.Second, Limit: 10 * time.Minute},
-		Each: map[run.Constraint]run.Action{
-			run.MaxConcurrentRuns:      {Type: run.ActionKillOld, Limit: 5 * time.Minute},
-			run.RequirePreviousSuccess: {Type: run.ActionSkip},
-			run.CatchUpWindow:          {Type: run.ActionWait, Limit: 10 * time.Minute},
-			run.MaxExpectedRunTime:     {Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/slow", Timeout: 3 * time.Second}},
+	actions := &spec.Actions{
+		OnViolation: &spec.Action{Type: spec.ActionRetryLater, Delay: 30 * time.Second, Limit: 10 * time.Minute},
+		Each: map[spec.Constraint]spec.Action{
+			spec.MaxConcurrentRuns:      {Type: spec.ActionKillOld, Limit: 5 * time.Minute},
+			spec.RequirePreviousSuccess: {Type: spec.ActionSkip},
+			spec.CatchUpWindow:          {Type: spec.ActionWait, Limit: 10 * time.Minute},
+			spec.MaxExpectedRunTime:     {Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org/slow", Timeout: 3 * time.Second}},
 		},
-		OnFailure: &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/alert", SecretRef: "hook-secret", Timeout: 10 * time.Second}},
-		OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish-orders"},
-		OnSkip:    &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/skipped", Timeout: 10 * time.Second}},
-		OnRetry:   &run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org/retried", Timeout: 10 * time.Second}},
-		OnLate: &run.Action{Type: run.ActionNotify, Hook: &run.Hook{SecretRef: "smtp-password", Timeout: 10 * time.Second, Notice: &spec.Notice{
+		OnFailure: &spec.Action{Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org/alert", SecretRef: "hook-secret", Timeout: 10 * time.Second}},
+		OnSuccess: &spec.Action{Type: spec.ActionTriggerJob, JobID: "publish-orders"},
+		OnSkip:    &spec.Action{Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org/skipped", Timeout: 10 * time.Second}},
+		OnRetry:   &spec.Action{Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org/retried", Timeout: 10 * time.Second}},
+		OnLate: &spec.Action{Type: spec.ActionNotify, Hook: &spec.Hook{SecretRef: "smtp-password", Timeout: 10 * time.Second, Notice: &spec.Notice{
 			Service: spec.ServiceEmail, Host: "smtp.example.org", Port: 465, Username: "reports", From: "Reports <reports@example.org>",
 			To: []string{"ops@example.org", "Ana <ana@example.org>"}, Subject: "{{jobId}} is late", Text: "Attempt {{attempt}}: {{message}}",
 		}}},
-		Further: map[run.EndAction][]run.Action{run.OnRetry: {{Type: run.ActionTriggerJob, JobID: "repair-orders"}}},
+		Further: map[spec.EndAction][]spec.Action{spec.OnRetry: {{Type: spec.ActionTriggerJob, JobID: "repair-orders"}}},
 	}
 	if !reflect.DeepEqual(r.Actions, actions) {
 		t.Errorf("got actions %+v, want %+v", r.Actions, actions)
@@ -95,7 +94,7 @@ func TestRunOfAnExport(t *testing.T) {
 		Kind: spec.KindExport, Format: "mods", PI: "01K9XVBAQZF9EHDRXGBEADTZYY", Resources: spec.Resources{MemoryMB: 512},
 		Options: []byte(`{"recursive":true,"maxDepth":3,"parallelBatchSize":10,"includeOcr":true,"cheimarrosMode":"full"}`),
 	}
-	if !reflect.DeepEqual(r.Work, want) || r.Constraints.MaxConcurrentRuns != 1 || r.Actions.OnViolation.Type != run.ActionWait {
+	if !reflect.DeepEqual(r.Work, want) || r.Constraints.MaxConcurrentRuns != 1 || r.Actions.OnViolation.Type != spec.ActionWait {
 		t.Errorf("got work %+v with options %s, want %+v with constraints and actions", r.Work, r.Work.Options, want)
 	}
 	if named := parseJob(t, "id: a\nimage: worker:2\nexport: {format: dc, pi: 01K9XVBAQZF9EHDRXGBEADTZYY}\n").Run(deployment().Policy); named.Work.Image != "worker:2" {
@@ -105,11 +104,11 @@ func TestRunOfAnExport(t *testing.T) {
 
 func TestActionDefaults(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string]run.Action{
-		"retry_later": {Type: run.ActionRetryLater, Delay: time.Minute, Limit: 24 * time.Hour},
-		"wait":        {Type: run.ActionWait, Limit: 24 * time.Hour},
-		"kill_old":    {Type: run.ActionKillOld, Limit: 10 * time.Minute},
-		"skip":        {Type: run.ActionSkip},
+	for kind, want := range map[string]spec.Action{
+		"retry_later": {Type: spec.ActionRetryLater, Delay: time.Minute, Limit: 24 * time.Hour},
+		"wait":        {Type: spec.ActionWait, Limit: 24 * time.Hour},
+		"kill_old":    {Type: spec.ActionKillOld, Limit: 10 * time.Minute},
+		"skip":        {Type: spec.ActionSkip},
 	} {
 		r := parseJob(t, "id: a\nimage: b\nconstraints: {maxConcurrentRuns: 1}\nactions: {onConstraintViolation: {type: "+kind+"}}\n").Run(deployment().Policy)
 		if !reflect.DeepEqual(*r.Actions.OnViolation, want) {

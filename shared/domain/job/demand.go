@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // The ranges of constraints and actions.
@@ -124,7 +125,7 @@ func (d Definition) NewAddress(before Definition) (field string) {
 func (d Definition) Triggers() iter.Seq2[string, string] {
 	return func(yield func(field, jobID string) bool) {
 		for field, a := range d.actions() {
-			if text, ok := a.Parameters["jobId"].(string); ok && a.Type == run.ActionTriggerJob && !yield(field+".parameters.jobId", text) {
+			if text, ok := a.Parameters["jobId"].(string); ok && a.Type == spec.ActionTriggerJob && !yield(field+".parameters.jobId", text) {
 				return
 			}
 		}
@@ -177,27 +178,27 @@ type parameter struct {
 }
 
 // parameters lists the parameters of each type of action.
-var parameters = map[run.ActionType]map[string]parameter{
-	run.ActionSkip: {},
-	run.ActionRetryLater: {
+var parameters = map[spec.ActionType]map[string]parameter{
+	spec.ActionSkip: {},
+	spec.ActionRetryLater: {
 		"delay":      {kind: durationParameter, least: time.Second, most: maxDelay},
 		"limit":      {kind: durationParameter, least: time.Second, most: maxWait},
 		"maxRetries": {kind: countParameter},
 	},
-	run.ActionKillOld: {"limit": {kind: durationParameter, least: time.Minute, most: maxWait}},
-	run.ActionWait:    {"limit": {kind: durationParameter, least: time.Second, most: maxWait}},
-	run.ActionWebhook: {
+	spec.ActionKillOld: {"limit": {kind: durationParameter, least: time.Minute, most: maxWait}},
+	spec.ActionWait:    {"limit": {kind: durationParameter, least: time.Second, most: maxWait}},
+	spec.ActionWebhook: {
 		"url":       {kind: urlParameter, required: true},
 		"secretRef": {kind: secretParameter},
 		"timeout":   {kind: durationParameter, least: time.Second, most: limit.HookTimeout},
 		"body":      {kind: bodyParameter},
 	},
-	run.ActionNotify:     noticeParameters,
-	run.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}, "parameters": {kind: environmentParameter}},
+	spec.ActionNotify:     noticeParameters,
+	spec.ActionTriggerJob: {"jobId": {kind: jobParameter, required: true}, "parameters": {kind: environmentParameter}},
 }
 
 // informing are the types that can follow the end of a run, and that can fail themselves.
-var informing = []run.ActionType{run.ActionWebhook, run.ActionTriggerJob}
+var informing = []spec.ActionType{spec.ActionWebhook, spec.ActionTriggerJob}
 
 func validateActions(d Definition, p *problems) {
 	for field, action := range d.actions() {
@@ -208,8 +209,8 @@ func validateActions(d Definition, p *problems) {
 	}
 	d.Actions.validateEvents(d, p)
 	for name := range d.Actions.OnViolationOf {
-		if field := "actions.onViolationOf." + string(name); !slices.Contains(run.ConstraintNames(), name) {
-			p.bad(field, "unknown constraint, want one of %s", list(run.ConstraintNames()))
+		if field := "actions.onViolationOf." + string(name); !slices.Contains(spec.ConstraintNames(), name) {
+			p.bad(field, "unknown constraint, want one of %s", list(spec.ConstraintNames()))
 		} else if !d.has(name) {
 			p.addConflict(field, "the job has no constraint %s; add it, or leave the action out", name)
 		}
@@ -219,19 +220,19 @@ func validateActions(d Definition, p *problems) {
 func validateAction(d Definition, field string, action Action, p *problems) {
 	known, ok := parameters[action.Type]
 	if !ok {
-		p.bad(field+".type", "unknown type %q, want one of %s", limit.Cut(string(action.Type), nameLimit), list(run.ActionTypes()))
+		p.bad(field+".type", "unknown type %q, want one of %s", limit.Cut(string(action.Type), nameLimit), list(spec.ActionTypes()))
 		return
 	}
 	switch follows := afterRun(field); {
 	case follows && !action.Type.Follows():
-		p.addConflict(field+".type", "%s has no meaning after a run, want %s, %s", action.Type, list(informing), run.ActionNotify)
-	case !follows && action.Type == run.ActionNotify:
+		p.addConflict(field+".type", "%s has no meaning after a run, want %s, %s", action.Type, list(informing), spec.ActionNotify)
+	case !follows && action.Type == spec.ActionNotify:
 		p.addConflict(field+".type", "%s does not answer a violation, want it in actions.onSkip", action.Type)
 	}
-	switch limited := d.has(run.MaxConcurrentRuns); {
-	case action.Type == run.ActionKillOld && !limited:
+	switch limited := d.has(spec.MaxConcurrentRuns); {
+	case action.Type == spec.ActionKillOld && !limited:
 		p.addConflict(field+".type", "%s needs constraints.maxConcurrentRuns; add it, or choose another type", action.Type)
-	case action.Type == run.ActionWait && !limited && !d.has(run.RequirePreviousSuccess):
+	case action.Type == spec.ActionWait && !limited && !d.has(spec.RequirePreviousSuccess):
 		p.addConflict(field+".type", "%s needs constraints.maxConcurrentRuns or requirePreviousSuccess; add one, or choose another type", action.Type)
 	}
 	if given(action.Critical) && !slices.Contains(informing, action.Type) {
@@ -251,7 +252,7 @@ func validateAction(d Definition, field string, action Action, p *problems) {
 	for _, name := range names {
 		validateParameter(d, field+".parameters."+name, action, name, known[name], p)
 	}
-	if delay, most := action.duration("delay", 0), action.duration("limit", run.ActionLimit); delay >= most && delay > 0 {
+	if delay, most := action.duration("delay", 0), action.duration("limit", spec.ActionLimit); delay >= most && delay > 0 {
 		p.addConflict(field+".parameters.delay", "%s is too long, want less than the limit of %s", short(delay), short(most))
 	}
 }
@@ -303,7 +304,7 @@ func afterRun(field string) bool {
 		return true
 	}
 	switch strings.TrimPrefix(field, "actions.") {
-	case "onViolationOf." + string(run.MaxExpectedRunTime), "onViolationOf." + string(run.MaxAllowedRunTime), "onViolationOf." + string(run.PostRunHook):
+	case "onViolationOf." + string(spec.MaxExpectedRunTime), "onViolationOf." + string(spec.MaxAllowedRunTime), "onViolationOf." + string(spec.PostRunHook):
 		return true
 	}
 	return false
@@ -311,21 +312,21 @@ func afterRun(field string) bool {
 
 // has reports whether the job has the constraint. Every run has a time limit
 // (maxAllowedRunTime).
-func (d Definition) has(name run.Constraint) bool {
+func (d Definition) has(name spec.Constraint) bool {
 	c := d.Constraints
-	if name == run.MaxAllowedRunTime {
+	if name == spec.MaxAllowedRunTime {
 		return true
 	}
 	if c == nil {
 		return false
 	}
-	return map[run.Constraint]bool{
-		run.MaxConcurrentRuns:      c.MaxConcurrentRuns != nil,
-		run.RequirePreviousSuccess: given(c.RequirePreviousSuccess),
-		run.CatchUpWindow:          c.CatchUpWindow != "",
-		run.PreRunHook:             c.PreRunHook != nil,
-		run.MaxExpectedRunTime:     c.MaxExpectedRunTime != "",
-		run.PostRunHook:            c.PostRunHook != nil,
+	return map[spec.Constraint]bool{
+		spec.MaxConcurrentRuns:      c.MaxConcurrentRuns != nil,
+		spec.RequirePreviousSuccess: given(c.RequirePreviousSuccess),
+		spec.CatchUpWindow:          c.CatchUpWindow != "",
+		spec.PreRunHook:             c.PreRunHook != nil,
+		spec.MaxExpectedRunTime:     c.MaxExpectedRunTime != "",
+		spec.PostRunHook:            c.PostRunHook != nil,
 	}[name]
 }
 
@@ -376,15 +377,15 @@ func validateTriggerParameters(d Definition, field string, value any, p *problem
 }
 
 // triggerParameters returns the variables of a triggered run; nil without variables.
-func (a Action) triggerParameters() map[string]run.TriggerParameter {
+func (a Action) triggerParameters() map[string]spec.TriggerParameter {
 	variables, _ := a.Parameters["parameters"].(map[string]any)
 	if len(variables) == 0 {
 		return nil
 	}
-	found := make(map[string]run.TriggerParameter, len(variables))
+	found := make(map[string]spec.TriggerParameter, len(variables))
 	for name, v := range variables {
 		text, isText := v.(string)
-		found[name] = run.TriggerParameter{Text: text, FromOutput: !isText}
+		found[name] = spec.TriggerParameter{Text: text, FromOutput: !isText}
 	}
 	return found
 }

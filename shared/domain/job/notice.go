@@ -12,7 +12,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -52,7 +51,7 @@ func (a Action) service() spec.Service {
 }
 
 // notice returns the hook of a notify action.
-func (a Action) notice() *run.Hook {
+func (a Action) notice() *spec.Hook {
 	text := func(name string) string {
 		value, _ := a.Parameters[name].(string)
 		return value
@@ -67,7 +66,7 @@ func (a Action) notice() *run.Hook {
 			n.To = append(n.To, strings.TrimSpace(to))
 		}
 	}
-	return &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime), Notice: n}
+	return &spec.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime), Notice: n}
 }
 
 func (a Action) port() int {
@@ -80,7 +79,7 @@ func (a Action) port() int {
 // mailServer returns the host of the mail server of the action, and its address for
 // Deployment.CheckURL; empty without one.
 func (a Action) mailServer() (host, address string) {
-	if host, _ = a.Parameters["host"].(string); host == "" || a.Type != run.ActionNotify {
+	if host, _ = a.Parameters["host"].(string); host == "" || a.Type != spec.ActionNotify {
 		return "", ""
 	}
 	return host, guard.MailAddress(host, a.port())
@@ -96,7 +95,7 @@ func (d Definition) addresses() iter.Seq2[string, string] {
 			}
 		}
 		for field, a := range d.actions() {
-			if name, ok := a.Parameters["secretRef"].(string); ok && a.Type == run.ActionNotify && !yield(field+".parameters.secretRef", fmt.Sprintf("%s of %s", name, a.service())) {
+			if name, ok := a.Parameters["secretRef"].(string); ok && a.Type == spec.ActionNotify && !yield(field+".parameters.secretRef", fmt.Sprintf("%s of %s", name, a.service())) {
 				return
 			}
 		}

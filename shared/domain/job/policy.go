@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -146,8 +145,8 @@ func validatePolicy(d Definition, deployment *Deployment, p *problems) {
 		p.addConflict("constraints.maxExpectedRunTime", "%s is never exceeded, want less than the time limit of %s", c.MaxExpectedRunTime, short(policy.TimeLimit))
 	}
 	for field, action := range d.actions() {
-		least := policy.CancelGrace + run.KillSlack
-		if most := action.duration("limit", least); action.Type == run.ActionKillOld && most < least {
+		least := policy.CancelGrace + spec.KillSlack
+		if most := action.duration("limit", least); action.Type == spec.ActionKillOld && most < least {
 			p.addConflict(field+".parameters.limit", "%s is too short, want at least the grace of the runs and a minute: %s", short(most), short(least))
 		}
 	}

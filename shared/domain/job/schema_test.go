@@ -11,7 +11,6 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/base/limit"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
@@ -109,7 +108,7 @@ func TestSchemaHasTheValues(t *testing.T) {
 		"bucketCredentials":                  names([]string{spec.BucketVariables, spec.BucketEnvelope}),
 		"concurrency.overflow":               names(spec.Overflows()),
 		"constraints.onUnavailable":          names([]Unavailable{UnavailableSkip, UnavailableAllow}),
-		"actions.onConstraintViolation.type": names(run.ActionTypes()),
+		"actions.onConstraintViolation.type": names(spec.ActionTypes()),
 	} {
 		got := slices.Clone(root.at(root.Defs, path).Enum)
 		if slices.Sort(got); !slices.Equal(got, want) {
@@ -123,7 +122,7 @@ func TestSchemaHasTheValues(t *testing.T) {
 		}
 	}
 	for path, want := range map[string][]string{
-		"actions.onViolationOf":                    names(run.ConstraintNames()),
+		"actions.onViolationOf":                    names(spec.ConstraintNames()),
 		"actions.onConstraintViolation.parameters": slices.Sorted(maps.Keys(known)),
 	} {
 		if got := slices.Sorted(maps.Keys(root.at(root.Defs, path).Properties)); !slices.Equal(got, want) {

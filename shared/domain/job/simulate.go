@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -85,8 +87,8 @@ func (d Definition) simulated(f Firing, now time.Time, zone *time.Location) Simu
 		return shown
 	}
 	shown.Reasons = d.demands(f.At)
-	if f.InTurn && d.has(run.MaxConcurrentRuns) {
-		shown.Reasons[0] = fmt.Sprintf("%s: starts after the runs of earlier times, at most %d at a time", run.MaxConcurrentRuns, *d.Constraints.MaxConcurrentRuns)
+	if f.InTurn && d.has(spec.MaxConcurrentRuns) {
+		shown.Reasons[0] = fmt.Sprintf("%s: starts after the runs of earlier times, at most %d at a time", spec.MaxConcurrentRuns, *d.Constraints.MaxConcurrentRuns)
 	}
 	if len(shown.Reasons) > 0 {
 		shown.Decision = DecisionDepends
@@ -101,31 +103,31 @@ func (d Definition) demands(at time.Time) []string {
 		return nil
 	}
 	var reasons []string
-	demand := func(name run.Constraint, format string, args ...any) {
+	demand := func(name spec.Constraint, format string, args ...any) {
 		reasons = append(reasons, string(name)+": "+fmt.Sprintf(format, args...)+"; otherwise "+d.response(name))
 	}
 	if c.MaxConcurrentRuns != nil {
 		if *c.MaxConcurrentRuns == 1 {
-			demand(run.MaxConcurrentRuns, "starts if no other run of the job is under way")
+			demand(spec.MaxConcurrentRuns, "starts if no other run of the job is under way")
 		} else {
-			demand(run.MaxConcurrentRuns, "starts while fewer than %d of the job's runs are under way", *c.MaxConcurrentRuns)
+			demand(spec.MaxConcurrentRuns, "starts while fewer than %d of the job's runs are under way", *c.MaxConcurrentRuns)
 		}
 	}
 	if given(c.RequirePreviousSuccess) {
-		demand(run.RequirePreviousSuccess, "starts if the last run before %s succeeded", at.UTC().Format(time.RFC3339))
+		demand(spec.RequirePreviousSuccess, "starts if the last run before %s succeeded", at.UTC().Format(time.RFC3339))
 	}
 	if c.CatchUpWindow != "" {
-		demand(run.CatchUpWindow, "starts until %s", at.Add(c.CatchUpWindow.Value()).UTC().Format(time.RFC3339))
+		demand(spec.CatchUpWindow, "starts until %s", at.Add(c.CatchUpWindow.Value()).UTC().Format(time.RFC3339))
 	}
 	if c.PreRunHook != nil {
-		demand(run.PreRunHook, "starts if %s allows it", c.PreRunHook.URL)
+		demand(spec.PreRunHook, "starts if %s allows it", c.PreRunHook.URL)
 	}
 	return reasons
 }
 
 // response describes the action on a violated constraint.
-func (d Definition) response(name run.Constraint) string {
-	action := Action{Type: run.ActionSkip}
+func (d Definition) response(name spec.Constraint) string {
+	action := Action{Type: spec.ActionSkip}
 	if d.Actions != nil {
 		if one, ok := d.Actions.OnViolationOf[name]; ok {
 			action = one
@@ -135,17 +137,17 @@ func (d Definition) response(name run.Constraint) string {
 	}
 	done := action.run()
 	switch action.Type {
-	case run.ActionSkip:
+	case spec.ActionSkip:
 		return "the firing is skipped"
-	case run.ActionRetryLater:
+	case spec.ActionRetryLater:
 		return fmt.Sprintf("it is checked every %s for at most %s", short(done.Delay), short(done.Limit))
-	case run.ActionKillOld:
+	case spec.ActionKillOld:
 		return "older runs are cancelled first"
-	case run.ActionWait:
+	case spec.ActionWait:
 		return fmt.Sprintf("it waits for at most %s", short(done.Limit))
-	case run.ActionWebhook:
+	case spec.ActionWebhook:
 		return "a webhook is called"
-	case run.ActionTriggerJob:
+	case spec.ActionTriggerJob:
 		return "job " + done.JobID + " is triggered"
 	}
 	return ""

@@ -5,8 +5,9 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/job"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 // TestTriggerParameters reads the variables of a triggered run, and their problems.
@@ -54,7 +55,7 @@ func TestTriggerParameters(t *testing.T) {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]run.TriggerParameter{"A": {Text: "x"}, "B": {FromOutput: true}}
+	want := map[string]spec.TriggerParameter{"A": {Text: "x"}, "B": {FromOutput: true}}
 	for _, each := range []job.Definition{d, stored} {
 		r := each.Run(deployment().Policy)
 		if got := r.Actions.OnSuccess.Parameters; !maps.Equal(got, want) || !r.PassesOutput() {

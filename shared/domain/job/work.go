@@ -107,12 +107,12 @@ func (d Definition) MaxConcurrentRuns() int {
 	return *d.Constraints.MaxConcurrentRuns
 }
 
-func (d Definition) constraints() *run.Constraints {
+func (d Definition) constraints() *spec.Constraints {
 	c := d.Constraints
 	if c == nil {
 		return nil
 	}
-	found := &run.Constraints{
+	found := &spec.Constraints{
 		RequirePreviousSuccess: given(c.RequirePreviousSuccess), CatchUpWindow: c.CatchUpWindow.Value(),
 		MaxExpectedRunTime: c.MaxExpectedRunTime.Value(),
 		PreRunHook:         c.PreRunHook.run(c.OnUnavailable), PostRunHook: c.PostRunHook.run(c.OnUnavailable),
@@ -122,11 +122,11 @@ func (d Definition) constraints() *run.Constraints {
 }
 
 // run converts the hook. others is the job's rule for a hook without its own rule.
-func (h *Hook) run(others Unavailable) *run.Hook {
+func (h *Hook) run(others Unavailable) *spec.Hook {
 	if h == nil {
 		return nil
 	}
-	found := &run.Hook{
+	found := &spec.Hook{
 		URL: h.URL, Headers: h.Headers, SecretRef: h.SecretRef, Timeout: defaultHookTime,
 		Critical: given(h.Critical), AllowUnavailable: cmp.Or(h.OnUnavailable, others) == UnavailableAllow,
 	}
@@ -136,26 +136,26 @@ func (h *Hook) run(others Unavailable) *run.Hook {
 	return found
 }
 
-func (d Definition) runActions() *run.Actions {
+func (d Definition) runActions() *spec.Actions {
 	if d.Actions == nil {
 		return nil
 	}
-	convert := func(a *Action) *run.Action {
+	convert := func(a *Action) *spec.Action {
 		if a == nil {
 			return nil
 		}
 		return new(a.run())
 	}
-	found := &run.Actions{
+	found := &spec.Actions{
 		OnViolation: convert(d.Actions.OnConstraintViolation),
 	}
-	found.OnFailure = d.Actions.OnFailure.first(run.OnFailure, &found.Further)
-	found.OnSuccess = d.Actions.OnSuccess.first(run.OnSuccess, &found.Further)
-	found.OnSkip = d.Actions.OnSkip.first(run.OnSkip, &found.Further)
-	found.OnRetry = d.Actions.OnRetry.first(run.OnRetry, &found.Further)
-	found.OnLate = d.Actions.OnLate.first(run.OnLate, &found.Further)
+	found.OnFailure = d.Actions.OnFailure.first(spec.OnFailure, &found.Further)
+	found.OnSuccess = d.Actions.OnSuccess.first(spec.OnSuccess, &found.Further)
+	found.OnSkip = d.Actions.OnSkip.first(spec.OnSkip, &found.Further)
+	found.OnRetry = d.Actions.OnRetry.first(spec.OnRetry, &found.Further)
+	found.OnLate = d.Actions.OnLate.first(spec.OnLate, &found.Further)
 	if len(d.Actions.OnViolationOf) > 0 {
-		found.Each = make(map[run.Constraint]run.Action, len(d.Actions.OnViolationOf))
+		found.Each = make(map[spec.Constraint]spec.Action, len(d.Actions.OnViolationOf))
 	}
 	for name, a := range d.Actions.OnViolationOf {
 		found.Each[name] = a.run()
@@ -164,33 +164,33 @@ func (d Definition) runActions() *run.Actions {
 }
 
 // run converts the action and applies the defaults.
-func (a Action) run() run.Action {
-	found := run.Action{Type: a.Type, Critical: given(a.Critical)}
+func (a Action) run() spec.Action {
+	found := spec.Action{Type: a.Type, Critical: given(a.Critical)}
 	text := func(name string) string {
 		value, _ := a.Parameters[name].(string)
 		return value
 	}
 	switch a.Type {
-	case run.ActionRetryLater:
-		found.Limit = a.duration("limit", run.ActionLimit)
-		found.Delay = a.duration("delay", min(run.ActionDelay, found.Limit/2))
+	case spec.ActionRetryLater:
+		found.Limit = a.duration("limit", spec.ActionLimit)
+		found.Delay = a.duration("delay", min(spec.ActionDelay, found.Limit/2))
 		if n, ok := a.Parameters["maxRetries"].(float64); ok {
 			found.MaxRetries = int(n)
 		}
-	case run.ActionWait:
-		found.Limit = a.duration("limit", run.ActionLimit)
-	case run.ActionKillOld:
-		found.Limit = a.duration("limit", run.KillLimit)
-	case run.ActionNotify:
+	case spec.ActionWait:
+		found.Limit = a.duration("limit", spec.ActionLimit)
+	case spec.ActionKillOld:
+		found.Limit = a.duration("limit", spec.KillLimit)
+	case spec.ActionNotify:
 		found.Hook = a.notice()
-	case run.ActionWebhook:
-		found.Hook = &run.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
+	case spec.ActionWebhook:
+		found.Hook = &spec.Hook{URL: text("url"), SecretRef: text("secretRef"), Timeout: a.duration("timeout", defaultHookTime)}
 		if body := text("body"); body != "" {
 			found.Hook.Notice = &spec.Notice{Body: body}
 		}
-	case run.ActionTriggerJob:
+	case spec.ActionTriggerJob:
 		found.JobID, found.Parameters = text("jobId"), a.triggerParameters()
-	case run.ActionSkip:
+	case spec.ActionSkip:
 	}
 	return found
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/forecast"
@@ -13,8 +15,8 @@ import (
 
 // Acting is the action on a run's violated constraints.
 type Acting struct {
-	Type ActionType `json:"type"`
-	At   time.Time  `json:"at"`
+	Type spec.ActionType `json:"type"`
+	At   time.Time       `json:"at"`
 	// Waits: the run is in ActionWaiting. NotBefore is the end of the delay of retry_later and
 	// of the other checks that are repeated; zero for a run in its job's queue. Until is the
 	// limit of the wait.
@@ -29,35 +31,16 @@ type Acting struct {
 	Done bool `json:"done,omitempty"`
 }
 
-// The default limits of a wait and the default delay of an action.
-const (
-	ActionLimit = 24 * time.Hour
-	ActionDelay = time.Minute
-	KillLimit   = 10 * time.Minute
-)
-
-// KillSlack is added to the grace period of a run: kill_old waits at least that long.
-const KillSlack = time.Minute
-
-// wait returns how long a run may wait for the action. grace is the grace period of the
-// runs of its job.
-func (a Action) wait(grace time.Duration) time.Duration {
-	if a.Type == ActionKillOld {
-		return max(cmp.Or(a.Limit, KillLimit), grace+KillSlack)
-	}
-	return cmp.Or(a.Limit, ActionLimit)
-}
-
 // ViolationAction returns the action on the run's violated constraints, and the constraint that
 // decides it. That is the first violated one with an action of its own, in the order of
 // ConstraintNames; otherwise the first violated one, with the action of the job for all
 // constraints. The default is skip, also for a constraint that could not be checked. The run
 // must have a violation.
-func (r Run) ViolationAction() (Action, Constraint) {
-	skip := Action{Type: ActionSkip}
-	var first Constraint
-	for _, name := range ConstraintNames() {
-		i := slices.IndexFunc(r.Violations, func(v ConstraintViolation) bool { return v.Constraint == name })
+func (r Run) ViolationAction() (spec.Action, spec.Constraint) {
+	skip := spec.Action{Type: spec.ActionSkip}
+	var first spec.Constraint
+	for _, name := range spec.ConstraintNames() {
+		i := slices.IndexFunc(r.Violations, func(v spec.ConstraintViolation) bool { return v.Constraint == name })
 		if i < 0 {
 			continue
 		}
@@ -78,7 +61,7 @@ func (r Run) ViolationAction() (Action, Constraint) {
 }
 
 // violates reports whether the run violates the constraint.
-func (r Run) violates(name Constraint) bool {
+func (r Run) violates(name spec.Constraint) bool {
 	for _, v := range r.Violations {
 		if v.Constraint == name {
 			return true
@@ -150,23 +133,23 @@ func (r Run) ActionDue() bool {
 
 // carryOut carries out the part of an action that is in the record. The limit of the action
 // counts from the first action on the run.
-func (d *draft) carryOut(action Action, p *forecast.Prediction) {
-	until := d.Acting.At.Add(action.wait(d.Policy.CancelGrace))
+func (d *draft) carryOut(action spec.Action, p *forecast.Prediction) {
+	until := d.Acting.At.Add(action.MostWait(d.Policy.CancelGrace))
 	switch action.Type {
-	case ActionSkip:
+	case spec.ActionSkip:
 		d.Skipped = true
 		d.finish(Completed, "skipped: "+describe(d.Violations), nil)
 		return
-	case ActionRetryLater:
+	case spec.ActionRetryLater:
 		d.awaitAction(until, d.now.Add(action.RetryDelay()))
-	case ActionKillOld, ActionWait:
+	case spec.ActionKillOld, spec.ActionWait:
 		if !d.awaitsSlot() || d.JobSlot.State == platform.SlotHeld { // the awaited run holds no slot
 			d.awaitAction(until, d.now.Add(checkDelay.Delay(d.Acting.Checks)))
 			break
 		}
 		d.awaitQueued(until)
 	default:
-		if !d.violates(MaxConcurrentRuns) {
+		if !d.violates(spec.MaxConcurrentRuns) {
 			d.startAfterAction()
 			return
 		}
@@ -186,10 +169,7 @@ func (d *draft) awaitQueued(until time.Time) {
 
 // checkDelay is the time between two checks of wait and kill_old if no other run of the job has
 // to end first.
-var checkDelay = retry.Backoff{First: 2 * time.Second, Most: ActionDelay, Multiplier: 2}
-
-// RetryDelay returns the time between two checks of retry_later.
-func (a Action) RetryDelay() time.Duration { return cmp.Or(a.Delay, ActionDelay) }
+var checkDelay = retry.Backoff{First: 2 * time.Second, Most: spec.ActionDelay, Multiplier: 2}
 
 // withAnswer appends the answer of a webhook to the message of an action.
 func withAnswer(message, answer string) string {
@@ -259,8 +239,8 @@ func (d *draft) reconcileAction() {
 	case d.endAtDeadline("in the action " + string(a.Type)):
 	case !d.now.Before(a.Until):
 		d.timeOut("it did not lead to a start within %s: %s", a.Until.Sub(a.At), describe(d.Violations))
-	case a.Type.waits() && late:
-		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
+	case a.Type.Waits() && late:
+		d.violate(v, EventConstraintViolated, describe([]spec.ConstraintViolation{v}))
 		d.endHopeless()
 	case a.NotBefore.IsZero() || d.now.Before(a.NotBefore):
 		d.enterTokenState(StepActionWaiting)
@@ -275,13 +255,8 @@ func (r Run) actionUntil() time.Time {
 	if at := r.Acting.NotBefore; !at.IsZero() && at.Before(until) {
 		until = at
 	}
-	if end := r.windowEnd(); !end.IsZero() && r.Acting.Type.waits() && end.Before(until) {
+	if end := r.windowEnd(); !end.IsZero() && r.Acting.Type.Waits() && end.Before(until) {
 		until = end.Add(time.Second)
 	}
 	return r.untilDeadline(until)
-}
-
-// waits reports whether the run waits until its constraints are met.
-func (t ActionType) waits() bool {
-	return t == ActionRetryLater || t == ActionKillOld || t == ActionWait
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -49,7 +51,7 @@ type admission struct {
 	now     time.Time
 	limit   int
 	refuses bool
-	action  run.Action
+	action  spec.Action
 	// previous and hooked enable requirePreviousSuccess and the hook.
 	previous, hooked bool
 	runs             []*run.Run
@@ -58,10 +60,10 @@ type admission struct {
 }
 
 func newAdmission(t *rapid.T) *admission {
-	kind := rapid.SampledFrom(run.ViolationTypes()).Draw(t, "action")
+	kind := rapid.SampledFrom(spec.ViolationTypes()).Draw(t, "action")
 	return &admission{
 		T: t, now: epoch, limit: rapid.IntRange(1, 3).Draw(t, "slots"), refused: map[string]bool{},
-		action:   run.Action{Type: kind, Delay: 10 * time.Second, Limit: 24 * time.Hour, JobID: "other", Hook: &run.Hook{}},
+		action:   spec.Action{Type: kind, Delay: 10 * time.Second, Limit: 24 * time.Hour, JobID: "other", Hook: &spec.Hook{}},
 		previous: rapid.Bool().Draw(t, "previous"), hooked: rapid.Bool().Draw(t, "hooked"),
 	}
 }
@@ -115,11 +117,11 @@ func (j *admission) queue() (waiting []*run.Run) {
 func (j *admission) create() {
 	r := fresh()
 	r.ID, r.JobID = fmt.Sprintf("%03d", len(j.runs)), "nightly"
-	r.Constraints = &run.Constraints{MaxConcurrentRuns: max(j.limit, 1), RequirePreviousSuccess: j.previous}
+	r.Constraints = &spec.Constraints{MaxConcurrentRuns: max(j.limit, 1), RequirePreviousSuccess: j.previous}
 	if j.hooked {
-		r.Constraints.PreRunHook = &run.Hook{}
+		r.Constraints.PreRunHook = &spec.Hook{}
 	}
-	r.Actions = &run.Actions{OnViolation: &j.action}
+	r.Actions = &spec.Actions{OnViolation: &j.action}
 	created := run.New(r, j.now).Run
 	j.runs = append(j.runs, &created)
 	j.apply(&created, run.Admitted{Pool: "p"})
@@ -133,7 +135,7 @@ func (j *admission) carryOut(r *run.Run) {
 	if r.ActionDue() {
 		j.apply(r, run.ActionEnded{})
 	}
-	if !r.AwaitsJobSlot() || r.Acting.Type != run.ActionKillOld {
+	if !r.AwaitsJobSlot() || r.Acting.Type != spec.ActionKillOld {
 		return
 	}
 	var contenders []run.Run
@@ -158,14 +160,14 @@ func (j *admission) find(id string) *run.Run {
 
 // evaluate does the work of constrain and act.
 func (j *admission) evaluate(r *run.Run) {
-	var violations []run.ConstraintViolation
+	var violations []spec.ConstraintViolation
 	if p := j.before(r); p != nil && j.previous {
 		if v, violated := run.PreviousViolation(*p, j.now); violated {
 			violations = append(violations, v)
 		}
 	}
 	if j.refused[r.ID] = j.hooked && j.refuses; j.refused[r.ID] {
-		violations = append(violations, run.ConstraintViolation{Constraint: run.PreRunHook})
+		violations = append(violations, spec.ConstraintViolation{Constraint: spec.PreRunHook})
 	}
 	f := r.Evaluation(violations, j.limit)
 	for !j.apply(r, f) {
@@ -238,7 +240,7 @@ func (j *admission) settle() {
 
 // passes reports whether the job's action passes over violations.
 func (j *admission) passes() bool {
-	return j.action.Type == run.ActionWebhook || j.action.Type == run.ActionTriggerJob
+	return j.action.Type == spec.ActionWebhook || j.action.Type == spec.ActionTriggerJob
 }
 
 func (j *admission) check() {
@@ -256,7 +258,7 @@ func (j *admission) check() {
 			j.Fatalf("%s waits while %d of %d slots are held", waiting[0].ID, j.held(), most)
 		}
 	}
-	if j.action.Type == run.ActionWait && !j.hooked && !j.previous {
+	if j.action.Type == spec.ActionWait && !j.hooked && !j.previous {
 		waits := ""
 		for _, r := range j.runs {
 			if waits != "" && r.State == run.ContainerCreating {
@@ -267,7 +269,7 @@ func (j *admission) check() {
 			}
 		}
 	}
-	if j.action.Type == run.ActionKillOld && !j.hooked && !j.previous && len(j.runs) > 0 {
+	if j.action.Type == spec.ActionKillOld && !j.hooked && !j.previous && len(j.runs) > 0 {
 		if newest := j.runs[len(j.runs)-1]; newest.State == run.Cancelled {
 			j.Fatalf("the newest run %s was replaced", newest.ID)
 		}

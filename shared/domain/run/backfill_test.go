@@ -26,7 +26,7 @@ func TestJobAfterABackfillBelongsToIt(t *testing.T) {
 		at := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 		r := run.Run{
 			Trigger: run.TriggerAfter, Labels: map[string]string{"team": "data"}, ScheduledAt: at,
-			Constraints: &run.Constraints{CatchUpWindow: time.Hour},
+			Constraints: &spec.Constraints{CatchUpWindow: time.Hour},
 		}
 		own := maps.Clone(r.Labels)
 		got := r.JoinBackfill(row.from)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
@@ -38,7 +40,7 @@ func (d *draft) enterConditionRunning() bool {
 type Checked struct {
 	// Violations are the violated constraints in the order of ConstraintNames;
 	// empty means that all are met.
-	Violations []ConstraintViolation
+	Violations []spec.ConstraintViolation
 	// Slots is the number of slots of the job. The commit takes one of them if the run starts
 	// and has none; 0 takes none.
 	Slots int
@@ -57,7 +59,7 @@ func (f Checked) apply(d *draft) error {
 	case !again && !d.enterConditionRunning():
 		return nil
 	}
-	d.Tally.Checked += d.Constraints.countBefore()
+	d.Tally.Checked += d.Constraints.CountBefore()
 	if f.Slots > 0 && d.JobSlot.State != platform.SlotHeld && d.StartsDespite(f.Violations) {
 		d.JobSlot = platform.Slot{Pool: platform.JobPool(d.JobID), Limit: f.Slots, State: platform.SlotHeld, Since: d.now}
 	}
@@ -76,9 +78,9 @@ func (f Checked) apply(d *draft) error {
 
 // Evaluation returns the fact about evaluated constraints, except for the slot of the job,
 // which the commit takes. limit is the slot limit of the job.
-func (r Run) Evaluation(violations []ConstraintViolation, limit int) Checked {
+func (r Run) Evaluation(violations []spec.ConstraintViolation, limit int) Checked {
 	f := Checked{Violations: violations, Slots: r.JobLimit(limit)}
-	if slices.ContainsFunc(violations, func(v ConstraintViolation) bool { return v.Constraint == RequirePreviousSuccess }) {
+	if slices.ContainsFunc(violations, func(v spec.ConstraintViolation) bool { return v.Constraint == spec.RequirePreviousSuccess }) {
 		f.Slots = limit // an action that passes over the violation needs only a slot within the limit
 	}
 	if r.Acting != nil {
@@ -90,35 +92,35 @@ func (r Run) Evaluation(violations []ConstraintViolation, limit int) Checked {
 // WithoutSlot returns the Evaluation of a run for which no slot of the job is free. That
 // violates maxConcurrentRuns, or requirePreviousSuccess if the run needs the only slot.
 func (r Run) WithoutSlot(f Checked, limit int, now time.Time) Checked {
-	v := ConstraintViolation{Constraint: MaxConcurrentRuns, At: now, Awaits: true}
+	v := spec.ConstraintViolation{Constraint: spec.MaxConcurrentRuns, At: now, Awaits: true}
 	v.Message = fmt.Sprintf("all %d slots of the job are held or queued for", f.Slots)
 	if r.Constraints.RequirePreviousSuccess && f.Slots != limit {
-		v.Constraint, v.Message = RequirePreviousSuccess, "previous_running: another run of the job is under way or queued"
+		v.Constraint, v.Message = spec.RequirePreviousSuccess, "previous_running: another run of the job is under way or queued"
 	}
 	violations := append(slices.Clone(f.Violations), v)
-	slices.SortFunc(violations, func(a, b ConstraintViolation) int {
-		return slices.Index(ConstraintNames(), a.Constraint) - slices.Index(ConstraintNames(), b.Constraint)
+	slices.SortFunc(violations, func(a, b spec.ConstraintViolation) int {
+		return slices.Index(spec.ConstraintNames(), a.Constraint) - slices.Index(spec.ConstraintNames(), b.Constraint)
 	})
 	return r.Evaluation(violations, limit)
 }
 
 // StartsDespite reports whether the run starts: there is no violation, or its action ignores the
 // violations. It may still have to wait for a slot of its job.
-func (r Run) StartsDespite(violations []ConstraintViolation) bool {
+func (r Run) StartsDespite(violations []spec.ConstraintViolation) bool {
 	if len(violations) == 0 {
 		return true
 	}
 	r.Violations = violations
 	action, _ := r.ViolationAction()
-	return action.Type.passesOver() && !r.violates(MaxConcurrentRuns)
+	return action.Type.PassesOver() && !r.violates(spec.MaxConcurrentRuns)
 }
 
 // recordViolations records the violations of an evaluation. It returns false if they end the
 // run.
-func (d *draft) recordViolations(found []ConstraintViolation) bool {
+func (d *draft) recordViolations(found []spec.ConstraintViolation) bool {
 	d.Violations = found
 	d.emit(Event{Type: EventConstraintViolated, Message: describe(found)})
-	if d.violates(PreRunHook) && d.Constraints.PreRunHook.Critical {
+	if d.violates(spec.PreRunHook) && d.Constraints.PreRunHook.Critical {
 		why := fault.New(fault.HookRefused, "a critical constraint is not met: %s", describe(found))
 		d.finish(Failed, why.Message, why)
 		return false
@@ -151,9 +153,9 @@ func (f Checked) decideAgain(d *draft) {
 	acting.Type = action.Type
 	switch {
 	case d.endHopeless():
-	case action.Type == ActionRetryLater && action.MaxRetries > 0 && acting.Checks >= action.MaxRetries:
+	case action.Type == spec.ActionRetryLater && action.MaxRetries > 0 && acting.Checks >= action.MaxRetries:
 		d.timeOut("the constraints were not met in %d further checks: %s", acting.Checks, describe(d.Violations))
-	case action.Type.passesOver():
+	case action.Type.PassesOver():
 	default:
 		if !repeated {
 			d.emit(Event{Type: EventActionExecuted, Message: string(action.Type)})
@@ -165,10 +167,10 @@ func (f Checked) decideAgain(d *draft) {
 // endHopeless ends a run that is later than its catch-up window allows, because waiting cannot
 // help.
 func (d *draft) endHopeless() bool {
-	if !d.Acting.Type.waits() || !d.violates(CatchUpWindow) {
+	if !d.Acting.Type.Waits() || !d.violates(spec.CatchUpWindow) {
 		return false
 	}
-	i := slices.IndexFunc(d.Violations, func(v ConstraintViolation) bool { return v.Constraint == CatchUpWindow })
+	i := slices.IndexFunc(d.Violations, func(v spec.ConstraintViolation) bool { return v.Constraint == spec.CatchUpWindow })
 	d.timeOut("waiting cannot help: %s", d.Violations[i])
 	return true
 }
@@ -179,7 +181,7 @@ func (d *draft) timeOut(format string, args ...any) {
 	d.finish(Failed, why.Message, why)
 }
 
-func describe(violations []ConstraintViolation) string {
+func describe(violations []spec.ConstraintViolation) string {
 	texts := make([]string, len(violations))
 	for i, v := range violations {
 		texts[i] = v.String()

@@ -13,15 +13,15 @@ import (
 func TestViolatedConstraintsWereChecked(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		constraints       run.Constraints
+		constraints       spec.Constraints
 		limit, took       time.Duration
-		answer            *run.HookAnswer
+		answer            *spec.HookAnswer
 		checked, violated int
 	}{
-		"none":                       {run.Constraints{}, time.Hour, time.Second, nil, 0, 0},
-		"all are met":                {run.Constraints{MaxExpectedRunTime: time.Minute, PostRunHook: &run.Hook{}}, time.Hour, time.Second, &run.HookAnswer{Allowed: true}, 2, 0},
-		"time limit of the policy":   {run.Constraints{}, time.Minute, 2 * time.Minute, nil, 1, 1},
-		"hook after the run refuses": {run.Constraints{MaxExpectedRunTime: time.Minute, PostRunHook: &run.Hook{}}, time.Hour, time.Second, &run.HookAnswer{Detail: "no"}, 2, 1},
+		"none":                       {spec.Constraints{}, time.Hour, time.Second, nil, 0, 0},
+		"all are met":                {spec.Constraints{MaxExpectedRunTime: time.Minute, PostRunHook: &spec.Hook{}}, time.Hour, time.Second, &spec.HookAnswer{Allowed: true}, 2, 0},
+		"time limit of the policy":   {spec.Constraints{}, time.Minute, 2 * time.Minute, nil, 1, 1},
+		"hook after the run refuses": {spec.Constraints{MaxExpectedRunTime: time.Minute, PostRunHook: &spec.Hook{}}, time.Hour, time.Second, &spec.HookAnswer{Detail: "no"}, 2, 1},
 	} {
 		r := fresh()
 		r.JobID, r.Constraints, r.Policy.TimeLimit, r.Policy.Retry.MaxAttempts = "nightly", &row.constraints, row.limit, 1

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/budget"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -70,8 +72,8 @@ type Effect struct {
 	Generation int    `json:"generation,omitempty"`
 	// Action is the action of the job to carry out. At is when a run that has not ended got it;
 	// zero for an action that follows the end of the run.
-	Action EndAction `json:"action,omitempty"`
-	At     time.Time `json:"at,omitzero"`
+	Action spec.EndAction `json:"action,omitempty"`
+	At     time.Time      `json:"at,omitzero"`
 	// Tries counts the tries of an action whose receiver has not taken it, Answer says why the last
 	// one was not taken, and TriedAt when. They are zero before the first of them.
 	Tries   int       `json:"tries,omitempty"`

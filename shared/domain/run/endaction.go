@@ -10,77 +10,54 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
-// EndAction names an action that follows an event of a run, or the constraint that the run
-// violated after its start. The first action of an event has the name of the event; the second one
-// of onFailure is "onFailure-2". The name of an onRetry ends with its attempt, as in "onRetry#1".
-type EndAction string
-
-// The events that have actions.
-const (
-	OnSuccess EndAction = "onSuccess"
-	OnFailure EndAction = "onFailure"
-	OnSkip    EndAction = "onSkip"
-	OnRetry   EndAction = "onRetry" // an attempt failed, and the run is retried
-	OnLate    EndAction = "onLate"  // an attempt exceeds the expected run time
-)
-
 // MaxLineage is the maximum number of jobs that trigger each other in a chain.
 const MaxLineage = 8
 
 // ActionOf returns the job's action for an event of the run. ok is false without an action, or if
 // the action cannot follow an event.
-func (r Run) ActionOf(end EndAction) (action Action, ok bool) {
+func (r Run) ActionOf(end spec.EndAction) (action spec.Action, ok bool) {
 	if r.Actions == nil {
-		return Action{}, false
+		return spec.Action{}, false
 	}
-	event, index, _ := end.parts()
-	if slices.Contains(EndActions(), event) {
-		actions := r.actionsOn(event)
+	event, index, _ := end.Parts()
+	if slices.Contains(spec.EndActions(), event) {
+		actions := r.Actions.On(event)
 		if index < 0 || index >= len(actions) {
-			return Action{}, false
+			return spec.Action{}, false
 		}
 		return actions[index], actions[index].Type.Follows()
 	}
 	found := r.Actions.OnViolation
-	if own, has := r.Actions.Each[Constraint(end)]; has {
+	if own, has := r.Actions.Each[spec.Constraint(end)]; has {
 		found = &own
 	}
 	if found == nil {
-		return Action{}, false
+		return spec.Action{}, false
 	}
 	return *found, found.Type.Follows()
 }
 
 // afterRun lists the constraints that are evaluated after the start of a run.
-var afterRun = []Constraint{MaxExpectedRunTime, MaxAllowedRunTime, PostRunHook}
-
-// HookAnswer is the answer of a hook about a run.
-type HookAnswer struct {
-	// Allowed: the hook allows the run. Unavailable: the hook could not be called. At most one
-	// is set.
-	Allowed, Unavailable bool
-	// Detail is the reason of the hook, or why it could not be called.
-	Detail string
-}
+var afterRun = []spec.Constraint{spec.MaxExpectedRunTime, spec.MaxAllowedRunTime, spec.PostRunHook}
 
 // notePostRunHook records a violation of the post-run hook. It reports whether a critical hook
 // refuses the run.
-func (d *draft) notePostRunHook(a *HookAnswer) (refused bool) {
+func (d *draft) notePostRunHook(a *spec.HookAnswer) (refused bool) {
 	if a == nil || d.Constraints == nil || d.Constraints.PostRunHook == nil {
 		return false
 	}
 	hook := d.Constraints.PostRunHook
-	v, violated := hook.Violation(PostRunHook, *a, d.now)
+	v, violated := hook.Violation(spec.PostRunHook, *a, d.now)
 	if !violated {
 		return false
 	}
-	d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
+	d.violate(v, EventConstraintViolated, describe([]spec.ConstraintViolation{v}))
 	return hook.Critical
 }
 
 // violate records a violation that was found after the start, and emits the event. The
 // constraints that are met are counted at the end of the run.
-func (d *draft) violate(v ConstraintViolation, event EventType, message string) {
+func (d *draft) violate(v spec.ConstraintViolation, event EventType, message string) {
 	d.Tally.Checked++
 	d.Violations = append(slices.Clone(d.Violations), v)
 	d.emit(Event{Type: event, Message: message})
@@ -96,20 +73,20 @@ func (d *draft) endActions() {
 		if !d.violates(name) {
 			continue
 		}
-		action, ok := d.ActionOf(EndAction(name))
+		action, ok := d.ActionOf(spec.EndAction(name))
 		switch {
 		case ok:
-			d.effects = append(d.effects, Effect{Kind: EffectAct, Action: EndAction(name)})
+			d.effects = append(d.effects, Effect{Kind: EffectAct, Action: spec.EndAction(name)})
 		case action.Type != "":
 			d.emit(Event{Type: EventActionFailed, Message: fmt.Sprintf("%s: %s does not apply after a run", name, action.Type)})
 		}
 	}
-	end := OnFailure
+	end := spec.OnFailure
 	switch {
 	case d.Skipped:
-		end = OnSkip
+		end = spec.OnSkip
 	case d.State == Completed:
-		end = OnSuccess
+		end = spec.OnSuccess
 	}
 	d.actOn(end, 0)
 }
@@ -117,7 +94,7 @@ func (d *draft) endActions() {
 // EndActionDone: an action that follows the end of the run was carried out, or failed. It
 // changes nothing if that is already recorded.
 type EndActionDone struct {
-	Action EndAction
+	Action spec.EndAction
 	// Failure says why the action failed; empty for a success. Answer is the answer to a
 	// webhook that succeeded.
 	Failure, Answer string
@@ -148,7 +125,7 @@ const NotifyFor = 24 * time.Hour
 // ActionUntaken: the receiver of an action has not taken it. The sweep repeats the action. The fact
 // changes nothing if the end of the action is recorded.
 type ActionUntaken struct {
-	Action EndAction
+	Action spec.EndAction
 	// Answer says why, for clients.
 	Answer string
 }
@@ -168,7 +145,7 @@ func (f ActionUntaken) apply(d *draft) error {
 // UntakenAction is an action that is repeated, because its receiver has not taken it.
 type UntakenAction struct {
 	Effect
-	Type ActionType
+	Type spec.ActionType
 	// NextAt is the time of the next try, GiveUpAt when the action fails instead.
 	NextAt, GiveUpAt time.Time
 }
@@ -216,7 +193,7 @@ func pendingEffects(effects []Effect, done func(Effect) bool) (left []Effect) {
 // without an expected time, or if the excess is already recorded.
 func (r Run) expectedBy() time.Time {
 	c := r.Constraints
-	if c == nil || c.MaxExpectedRunTime == 0 || r.Attempt.StartedAt.IsZero() || r.violates(MaxExpectedRunTime) {
+	if c == nil || c.MaxExpectedRunTime == 0 || r.Attempt.StartedAt.IsZero() || r.violates(spec.MaxExpectedRunTime) {
 		return time.Time{}
 	}
 	return r.Attempt.StartedAt.Add(c.MaxExpectedRunTime)
@@ -230,14 +207,14 @@ func (d *draft) noteExpectedTime() {
 	}
 	message := fmt.Sprintf("the attempt runs for %s, want at most %s",
 		d.now.Sub(d.Attempt.StartedAt).Round(time.Second), d.Constraints.MaxExpectedRunTime)
-	d.violate(ConstraintViolation{Constraint: MaxExpectedRunTime, Message: message, At: d.now}, EventExpectedTimeExceeded, message)
-	d.actOn(OnLate, 0)
+	d.violate(spec.ConstraintViolation{Constraint: spec.MaxExpectedRunTime, Message: message, At: d.now}, EventExpectedTimeExceeded, message)
+	d.actOn(spec.OnLate, 0)
 }
 
 // noteAllowedTime records the violation of a job's run that ends because of its time limit.
 func (d *draft) noteAllowedTime(why *fault.Fault) {
-	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == spec.KindJob && !d.violates(MaxAllowedRunTime) {
-		v := ConstraintViolation{Constraint: MaxAllowedRunTime, Message: why.Message, At: d.now}
-		d.violate(v, EventConstraintViolated, describe([]ConstraintViolation{v}))
+	if why != nil && why.Code == fault.RunTimeout && d.Work.Kind == spec.KindJob && !d.violates(spec.MaxAllowedRunTime) {
+		v := spec.ConstraintViolation{Constraint: spec.MaxAllowedRunTime, Message: why.Message, At: d.now}
+		d.violate(v, EventConstraintViolated, describe([]spec.ConstraintViolation{v}))
 	}
 }

@@ -145,7 +145,7 @@ func TestChildHasTheWorkOfItsParent(t *testing.T) {
 	r := fanned(t, fan.Spec{Parallel: 2})
 	r.Work.Program = &spec.Program{Command: []string{"{{item}}/{{itemIndex}}/{{matrix.a}}/{{runId}}/{{event.id}}"}}
 	r.Policy.Deadline, r.Event = time.Hour, &sensor.Event{ID: "e"}
-	r.Followers, r.Actions, r.Constraints = []string{"next"}, &run.Actions{}, &run.Constraints{MaxConcurrentRuns: 1}
+	r.Followers, r.Actions, r.Constraints = []string{"next"}, &spec.Actions{}, &spec.Constraints{MaxConcurrentRuns: 1}
 	child := r.ChildOf(7, fan.Item{Text: "x", Index: 12, Matrix: map[string]string{"a": "b"}}, epoch.Add(time.Minute-time.Millisecond)) // a deadline in whole seconds, so that the child can be retried
 	if got := child.Expanded().Command[0]; got != "x/12/b/pages:1.7/e" {
 		t.Errorf("got command %s", got)

@@ -3,6 +3,8 @@ package run
 import (
 	"fmt"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Trigger says what created a run of a job; empty for an export.
@@ -59,8 +61,8 @@ func (r Result) Unsuccessful() string {
 
 // PreviousViolation returns the violation of requirePreviousSuccess by the previous run of the
 // job. ok is false if that run succeeded.
-func PreviousViolation(previous Run, now time.Time) (v ConstraintViolation, ok bool) {
-	v = ConstraintViolation{Constraint: RequirePreviousSuccess, At: now}
+func PreviousViolation(previous Run, now time.Time) (v spec.ConstraintViolation, ok bool) {
+	v = spec.ConstraintViolation{Constraint: spec.RequirePreviousSuccess, At: now}
 	switch {
 	case !previous.State.Terminal():
 		v.Message = fmt.Sprintf("previous_running: run %s is under way, in %s", previous.ID, previous.State)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
@@ -31,15 +33,12 @@ func (r Run) JobLimit(slots int) int {
 
 // passesOver reports whether the action of the run lets it start although a constraint is violated.
 // It still needs a slot of its job.
-func (r Run) passesOver() bool { return r.Acting != nil && r.Acting.Type.passesOver() }
-
-// passesOver reports whether the action only reports a violation and lets the run start.
-func (t ActionType) passesOver() bool { return t == ActionWebhook || t == ActionTriggerJob }
+func (r Run) passesOver() bool { return r.Acting != nil && r.Acting.Type.PassesOver() }
 
 // awaitsSlot reports whether the end of another run can resolve a violation. The run then waits
 // in the queue of its job. Otherwise it checks its constraints repeatedly.
 func (r Run) awaitsSlot() bool {
-	return slices.ContainsFunc(r.Violations, func(v ConstraintViolation) bool { return v.Constraint == MaxConcurrentRuns || v.Awaits })
+	return slices.ContainsFunc(r.Violations, func(v spec.ConstraintViolation) bool { return v.Constraint == spec.MaxConcurrentRuns || v.Awaits })
 }
 
 // AwaitsJobSlot reports whether the run is in its job's queue.
@@ -79,7 +78,7 @@ func (f JobGranted) apply(d *draft) error {
 		return nil
 	}
 	d.JobSlot.State, d.JobSlot.Limit, d.JobSlot.Since = platform.SlotHeld, f.Limit, d.now
-	if d.passesOver() || d.Constraints.countBefore() == 1 && d.Constraints.MaxConcurrentRuns > 0 {
+	if d.passesOver() || d.Constraints.CountBefore() == 1 && d.Constraints.MaxConcurrentRuns > 0 {
 		d.startAfterAction() // it needs only the slot
 		return nil
 	}
@@ -141,10 +140,10 @@ func (r Run) replaces() bool {
 	if r.Actions == nil {
 		return false
 	}
-	if own, ok := r.Actions.Each[MaxConcurrentRuns]; ok {
-		return own.Type == ActionKillOld
+	if own, ok := r.Actions.Each[spec.MaxConcurrentRuns]; ok {
+		return own.Type == spec.ActionKillOld
 	}
-	return r.Actions.OnViolation != nil && r.Actions.OnViolation.Type == ActionKillOld
+	return r.Actions.OnViolation != nil && r.Actions.OnViolation.Type == spec.ActionKillOld
 }
 
 // replacedBy returns the subject of a request to cancel a run of the job that a newer run

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"pgregory.net/rapid"
 
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -12,10 +14,10 @@ import (
 )
 
 // contender returns run number n of a job. Runs are created in the order of n.
-func contender(n int, a run.ActionType, change ...func(*run.Run)) run.Run {
+func contender(n int, a spec.ActionType, change ...func(*run.Run)) run.Run {
 	r := run.Run{
 		ID: string(rune('a' + n)), JobID: "nightly", State: run.Running, CreatedAt: epoch.Add(time.Duration(n) * time.Second),
-		Constraints: &run.Constraints{MaxConcurrentRuns: 1}, Actions: &run.Actions{OnViolation: &run.Action{Type: a}},
+		Constraints: &spec.Constraints{MaxConcurrentRuns: 1}, Actions: &spec.Actions{OnViolation: &spec.Action{Type: a}},
 	}
 	for _, c := range change {
 		c(&r)
@@ -28,7 +30,7 @@ func cancelled(r *run.Run) { r.Cancel = &run.CancelRequest{By: "job:nightly"} }
 // TestNewestRunsKeepTheSlots: only as many of the oldest runs are replaced as necessary.
 func TestNewestRunsKeepTheSlots(t *testing.T) {
 	t.Parallel()
-	kill := func(n int, change ...func(*run.Run)) run.Run { return contender(n, run.ActionKillOld, change...) }
+	kill := func(n int, change ...func(*run.Run)) run.Run { return contender(n, spec.ActionKillOld, change...) }
 	for name, row := range map[string]struct {
 		contenders []run.Run
 		slots      int
@@ -42,7 +44,7 @@ func TestNewestRunsKeepTheSlots(t *testing.T) {
 		"three slots, two wait":                {[]run.Run{kill(0), kill(1), kill(2), kill(3)}, 3, "ba", ""},
 		"free slots":                           {[]run.Run{kill(0)}, 3, "", ""},
 		"a newer one that replaces":            {[]run.Run{kill(0), kill(6)}, 1, "", "g"},
-		"a newer one that does not replace":    {[]run.Run{kill(0), contender(6, run.ActionSkip)}, 1, "a", ""},
+		"a newer one that does not replace":    {[]run.Run{kill(0), contender(6, spec.ActionSkip)}, 1, "a", ""},
 		"newer ones that leave a slot":         {[]run.Run{kill(0), kill(1), kill(6)}, 2, "ba", ""},
 		"a lowered limit":                      {[]run.Run{kill(0), kill(1), kill(2)}, 2, "ba", ""},
 		"no limit":                             {[]run.Run{kill(0)}, 0, "", ""},
@@ -72,14 +74,14 @@ func TestOverlappingReplacementsLeaveTheNewest(t *testing.T) {
 		var joined []run.Run
 		var late []int // runs that have joined and not read the contenders yet
 		look := func(n int) {
-			replaced, by := contender(n, run.ActionKillOld).Replaces(joined, slots)
+			replaced, by := contender(n, spec.ActionKillOld).Replaces(joined, slots)
 			gone := func(r run.Run) bool {
 				return by != "" && r.ID == contender(n, "").ID || slices.ContainsFunc(replaced, func(o run.Run) bool { return o.ID == r.ID })
 			}
 			joined = slices.DeleteFunc(joined, gone)
 		}
 		for _, n := range order {
-			joined = append(joined, contender(n, run.ActionKillOld))
+			joined = append(joined, contender(n, spec.ActionKillOld))
 			if late = append(late, n); rapid.Bool().Draw(t, "looks") {
 				for _, n := range late {
 					look(n)
@@ -137,7 +139,7 @@ func TestPreviousRunHasToSucceed(t *testing.T) {
 func TestReplacedRunIsLookedPast(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{"token:abc": true, "job:nightly": false} {
-		r := contender(0, run.ActionKillOld, func(r *run.Run) {
+		r := contender(0, spec.ActionKillOld, func(r *run.Run) {
 			r.State, r.EndedAt, r.Cancel = run.Cancelled, epoch, &run.CancelRequest{By: by}
 		})
 		if _, counts := r.Result(); counts != want || r.IgnoredAsPrevious() == want {

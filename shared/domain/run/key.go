@@ -201,9 +201,9 @@ func (d *draft) skipOverflowed(o Overflowed) {
 	d.Overflowed = &o
 	d.enter(ConditionPending, "", nil)
 	d.enter(ConditionRunning, "", nil)
-	d.enter(ActionPending, string(ActionSkip), nil)
-	d.Acting = &Acting{Type: ActionSkip, At: d.now}
-	d.enter(ActionRunning, string(ActionSkip), nil)
+	d.enter(ActionPending, string(spec.ActionSkip), nil)
+	d.Acting = &Acting{Type: spec.ActionSkip, At: d.now}
+	d.enter(ActionRunning, string(spec.ActionSkip), nil)
 	d.Skipped = true
 	d.finish(Completed, "skipped: "+o.String(), nil)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -14,7 +16,7 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 	t.Parallel()
 	now := epoch
 	first := fresh()
-	constrain(&first, run.ActionWait)
+	constrain(&first, spec.ActionWait)
 	first.ScheduledAt = now.Add(time.Hour)
 	r := run.New(first, now).Run
 	var last run.Event
@@ -35,7 +37,7 @@ func TestPhasesAddUpToTheTotal(t *testing.T) {
 	admitted := run.Admitted{Pool: "p", Limit: 2}
 	play(time.Hour, run.Due{})
 	play(time.Second, admitted)
-	play(time.Second, run.Checked{Violations: violated(run.MaxConcurrentRuns)})
+	play(time.Second, run.Checked{Violations: violated(spec.MaxConcurrentRuns)})
 	play(time.Second, run.ActionStarted{})
 	play(time.Second, run.ActionEnded{})
 	play(time.Minute, run.JobGranted{Limit: 1})

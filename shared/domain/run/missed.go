@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Missed describes consecutive firings of a job that were skipped together. The first one is
@@ -109,22 +111,22 @@ func (r Run) InTurn() Run {
 	if r.Constraints == nil || r.Constraints.MaxConcurrentRuns == 0 {
 		return r
 	}
-	r.Violations = []ConstraintViolation{{Constraint: MaxConcurrentRuns}}
+	r.Violations = []spec.ConstraintViolation{{Constraint: spec.MaxConcurrentRuns}}
 	action, _ := r.ViolationAction()
 	r.Violations = nil
 	switch action.Type {
-	case ActionWait, ActionWebhook, ActionTriggerJob:
+	case spec.ActionWait, spec.ActionWebhook, spec.ActionTriggerJob:
 		return r
-	case ActionSkip, ActionKillOld, ActionRetryLater:
+	case spec.ActionSkip, spec.ActionKillOld, spec.ActionRetryLater:
 	}
-	var actions Actions
+	var actions spec.Actions
 	if r.Actions != nil {
 		actions = *r.Actions
 	}
 	if actions.Each = maps.Clone(actions.Each); actions.Each == nil {
-		actions.Each = map[Constraint]Action{}
+		actions.Each = map[spec.Constraint]spec.Action{}
 	}
-	actions.Each[MaxConcurrentRuns] = Action{Type: ActionWait, Limit: turnLimit}
+	actions.Each[spec.MaxConcurrentRuns] = spec.Action{Type: spec.ActionWait, Limit: turnLimit}
 	r.Actions = &actions
 	return r
 }

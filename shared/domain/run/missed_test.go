@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -30,8 +32,8 @@ func TestSkippedFiringsAreOneCompletedRun(t *testing.T) {
 	if len(d.Events) != 1 || d.Events[0].Type != run.EventSkipped || d.Events[0].Message != message {
 		t.Errorf("got events %+v, want one job.skipped: %s", d.Events, message)
 	}
-	r.Actions = &run.Actions{OnSkip: &run.Action{Type: run.ActionTriggerJob, JobID: "repair"}, OnSuccess: &run.Action{Type: run.ActionTriggerJob, JobID: "publish"}}
-	if acts := run.NewSkipped(r, epoch); len(acts.Effects) != 1 || acts.Effects[0].Action != run.OnSkip || len(acts.Run.Execution.Pending) != 1 || acts.Run.Execution.ActBy.IsZero() {
+	r.Actions = &spec.Actions{OnSkip: &spec.Action{Type: spec.ActionTriggerJob, JobID: "repair"}, OnSuccess: &spec.Action{Type: spec.ActionTriggerJob, JobID: "publish"}}
+	if acts := run.NewSkipped(r, epoch); len(acts.Effects) != 1 || acts.Effects[0].Action != spec.OnSkip || len(acts.Run.Execution.Pending) != 1 || acts.Run.Execution.ActBy.IsZero() {
 		t.Errorf("got effects %+v, pending %+v, want onSkip once", acts.Effects, acts.Run.Execution)
 	}
 	for _, fact := range []run.Fact{run.CancelRequested{By: "x"}, run.Due{}, run.Restarted{}, run.Admitted{Pool: "p", Limit: 1}} {

@@ -9,7 +9,7 @@ import (
 
 // NoticeValue returns the value of a name in a template of a notice about an action of the run.
 // pages is the address of the pages of runs; empty without one.
-func (r Run) NoticeValue(name string, action EndAction, pages string) (value string, known bool) {
+func (r Run) NoticeValue(name string, action spec.EndAction, pages string) (value string, known bool) {
 	event, attempt := action.Event()
 	if attempt == 0 {
 		attempt = r.Attempt.Number

@@ -45,8 +45,8 @@ func anyFact(t *rapid.T, r run.Run) run.Fact {
 		run.StartDeferred{Attempt: attempt},
 		run.Checked{},
 		run.Checked{Slots: 2},
-		run.Checked{Violations: violated(run.MaxConcurrentRuns)},
-		run.Checked{Violations: violated(run.CatchUpWindow)},
+		run.Checked{Violations: violated(spec.MaxConcurrentRuns)},
+		run.Checked{Violations: violated(spec.CatchUpWindow)},
 		run.ActionStarted{},
 		run.ActionEnded{},
 		run.ActionEnded{Failure: "f"},
@@ -106,7 +106,7 @@ func TestAnyFacts(t *testing.T) {
 		now := epoch
 		first := fresh()
 		if rapid.Bool().Draw(t, "constrained") {
-			constrain(&first, rapid.SampledFrom(run.ViolationTypes()).Draw(t, "action"))
+			constrain(&first, rapid.SampledFrom(spec.ViolationTypes()).Draw(t, "action"))
 		}
 		if rapid.Bool().Draw(t, "scheduled") {
 			first.ScheduledAt = now.Add(time.Minute)

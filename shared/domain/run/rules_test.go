@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
@@ -284,7 +286,7 @@ func TestTerminalStateIsFinal(t *testing.T) {
 // cancel request changes nothing, and its execution is routed to the end.
 func TestTaskFindsCancel(t *testing.T) {
 	t.Parallel()
-	admitted, violated := run.Admitted{Pool: "p", Limit: 1}, run.Checked{Violations: violated(run.MaxConcurrentRuns)}
+	admitted, violated := run.Admitted{Pool: "p", Limit: 1}, run.Checked{Violations: violated(spec.MaxConcurrentRuns)}
 	for name, row := range map[string]struct {
 		constrained bool
 		before      []run.Fact
@@ -318,7 +320,7 @@ func TestTaskFindsCancel(t *testing.T) {
 			t.Parallel()
 			first := fresh()
 			if row.constrained {
-				constrain(&first, run.ActionWait)
+				constrain(&first, spec.ActionWait)
 			}
 			r, now := run.New(first, epoch).Run, epoch.Add(time.Hour)
 			for _, f := range append(row.before, run.CancelRequested{}, row.task) {

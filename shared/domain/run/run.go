@@ -87,9 +87,9 @@ type Run struct {
 	// CancelsRest: a client cancelled what comes after the run.
 	CancelsRest bool `json:"cancelsRest,omitempty"`
 	// Serves is the engine replica that this run provides; nil for other runs.
-	Serves      *Serves      `json:"serves,omitempty"`
-	Constraints *Constraints `json:"constraints,omitempty"`
-	Actions     *Actions     `json:"actions,omitempty"`
+	Serves      *Serves           `json:"serves,omitempty"`
+	Constraints *spec.Constraints `json:"constraints,omitempty"`
+	Actions     *spec.Actions     `json:"actions,omitempty"`
 	// Priority orders the run in queues. Concurrency is the limit of its key; nil without a
 	// key.
 	Priority    spec.Priority     `json:"priority,omitempty"`
@@ -99,7 +99,7 @@ type Run struct {
 	// Overflowed is set if the run was skipped because the queue of its key was full.
 	Overflowed *Overflowed `json:"overflowed,omitempty"`
 	// Violations are the violated constraints, in the order in which they were found.
-	Violations []ConstraintViolation `json:"violations,omitempty"`
+	Violations []spec.ConstraintViolation `json:"violations,omitempty"`
 	// Acting is the action on the violated constraints; nil without one.
 	Acting *Acting `json:"acting,omitempty"`
 	// Skipped means that the run is Completed without an attempt because it was skipped.

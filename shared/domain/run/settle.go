@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -30,7 +32,7 @@ type Settled struct {
 	// Logged: the log of the attempt is stored, or the output that its worker sent.
 	Logged bool
 	// PostRunHook is the answer of the post-run hook; nil if it was not called.
-	PostRunHook *HookAnswer
+	PostRunHook *spec.HookAnswer
 	// Rand is a random number, 0 <= Rand < 1, for the jitter.
 	Rand float64
 }
@@ -184,7 +186,7 @@ func (f Settled) failed(d *draft, why *fault.Fault) {
 	d.RetryAt = d.now.Add(delay)
 	d.Slot.State, d.Slot.Since = "", time.Time{}
 	d.enter(Retrying, stays+"retried in "+delay.Round(time.Second).String(), why)
-	d.actOn(OnRetry, d.Attempt.Number)
+	d.actOn(spec.OnRetry, d.Attempt.Number)
 }
 
 // programRan reports whether the exit is that of the program. If the machine was destroyed or

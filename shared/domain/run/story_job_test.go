@@ -14,57 +14,57 @@ import (
 // and "delay" are its parameters, "for" is the only constraint to which it applies.
 func (s *teller) constrain(t *testing.T, d *datadriven.TestData, r *run.Run) {
 	if d.HasArg("constrained") {
-		constrain(r, run.ActionWait)
+		constrain(r, spec.ActionWait)
 	}
 	if d.HasArg("expected") {
-		constrain(r, run.ActionSkip)
-		*r.Constraints = run.Constraints{MaxExpectedRunTime: duration(t, d, "expected")}
+		constrain(r, spec.ActionSkip)
+		*r.Constraints = spec.Constraints{MaxExpectedRunTime: duration(t, d, "expected")}
 	}
 	if d.HasArg("ends") {
-		constrain(r, run.ActionSkip)
+		constrain(r, spec.ActionSkip)
 		r.Work.Kind = spec.KindJob
-		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute, PostRunHook: &run.Hook{URL: "https://example.org", Critical: d.HasArg("critical")}}
-		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
-		r.Actions = &run.Actions{
-			OnSuccess: &webhook, OnFailure: &run.Action{Type: run.ActionTriggerJob, JobID: "repair"},
-			Each: map[run.Constraint]run.Action{run.PostRunHook: webhook, run.MaxExpectedRunTime: {Type: run.ActionSkip}},
+		*r.Constraints = spec.Constraints{MaxExpectedRunTime: 10 * time.Minute, PostRunHook: &spec.Hook{URL: "https://example.org", Critical: d.HasArg("critical")}}
+		webhook := spec.Action{Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org"}}
+		r.Actions = &spec.Actions{
+			OnSuccess: &webhook, OnFailure: &spec.Action{Type: spec.ActionTriggerJob, JobID: "repair"},
+			Each: map[spec.Constraint]spec.Action{spec.PostRunHook: webhook, spec.MaxExpectedRunTime: {Type: spec.ActionSkip}},
 		}
 	}
 	if d.HasArg("lists") {
-		constrain(r, run.ActionSkip)
+		constrain(r, spec.ActionSkip)
 		r.Work.Kind = spec.KindJob
-		*r.Constraints = run.Constraints{MaxExpectedRunTime: 10 * time.Minute}
-		webhook := run.Action{Type: run.ActionWebhook, Hook: &run.Hook{URL: "https://example.org"}}
-		trigger := run.Action{Type: run.ActionTriggerJob, JobID: "repair"}
-		r.Actions = &run.Actions{
+		*r.Constraints = spec.Constraints{MaxExpectedRunTime: 10 * time.Minute}
+		webhook := spec.Action{Type: spec.ActionWebhook, Hook: &spec.Hook{URL: "https://example.org"}}
+		trigger := spec.Action{Type: spec.ActionTriggerJob, JobID: "repair"}
+		r.Actions = &spec.Actions{
 			OnSuccess: &webhook, OnRetry: &webhook, OnLate: &trigger,
-			Further: map[run.EndAction][]run.Action{run.OnSuccess: {trigger, webhook}, run.OnRetry: {trigger}},
+			Further: map[spec.EndAction][]spec.Action{spec.OnSuccess: {trigger, webhook}, spec.OnRetry: {trigger}},
 		}
 	}
 	if d.HasArg("on-skip") {
 		defer func() {
 			r.JobID = "nightly"
 			if r.Actions == nil {
-				r.Actions = &run.Actions{}
+				r.Actions = &spec.Actions{}
 			}
-			informs := run.Action{Type: run.ActionType(word(t, d, "on-skip")), JobID: "repair", Hook: &run.Hook{URL: "https://example.org"}}
+			informs := spec.Action{Type: spec.ActionType(word(t, d, "on-skip")), JobID: "repair", Hook: &spec.Hook{URL: "https://example.org"}}
 			r.Actions.OnSuccess, r.Actions.OnFailure, r.Actions.OnSkip = &informs, &informs, &informs
 		}()
 	}
 	if !d.HasArg("action") {
 		return
 	}
-	constrain(r, run.ActionType(word(t, d, "action")))
-	action := run.Action{
-		Type: run.ActionType(word(t, d, "action")), Critical: d.HasArg("critical"), Limit: duration(t, d, "limit"), Delay: duration(t, d, "delay"),
+	constrain(r, spec.ActionType(word(t, d, "action")))
+	action := spec.Action{
+		Type: spec.ActionType(word(t, d, "action")), Critical: d.HasArg("critical"), Limit: duration(t, d, "limit"), Delay: duration(t, d, "delay"),
 	}
 	d.MaybeScanArgs(t, "retries", &action.MaxRetries)
-	r.Actions = &run.Actions{OnViolation: &action}
+	r.Actions = &spec.Actions{OnViolation: &action}
 	if d.HasArg("alone") { // no other constraint than maxConcurrentRuns
 		r.Constraints.RequirePreviousSuccess, r.Constraints.CatchUpWindow, r.Constraints.PreRunHook = false, 0, nil
 	}
 	if d.HasArg("for") {
-		r.Actions = &run.Actions{Each: map[run.Constraint]run.Action{run.Constraint(word(t, d, "for")): action}}
+		r.Actions = &spec.Actions{Each: map[spec.Constraint]spec.Action{spec.Constraint(word(t, d, "for")): action}}
 	}
 	if r.Constraints.PreRunHook != nil {
 		r.Constraints.PreRunHook.Critical = d.HasArg("critical-hook")
@@ -93,15 +93,15 @@ func (s *teller) slots(t *testing.T, d *datadriven.TestData) int {
 	return s.run.JobLimit(limit)
 }
 
-func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.ConstraintViolation {
+func (s *teller) violations(t *testing.T, d *datadriven.TestData) []spec.ConstraintViolation {
 	if !d.HasArg("violated") {
 		return nil
 	}
-	var names []run.Constraint
+	var names []spec.Constraint
 	for _, arg := range d.CmdArgs {
 		if arg.Key == "violated" {
 			for _, name := range arg.Vals {
-				names = append(names, run.Constraint(name))
+				names = append(names, spec.Constraint(name))
 			}
 		}
 	}
@@ -114,18 +114,18 @@ func (s *teller) violations(t *testing.T, d *datadriven.TestData) []run.Constrai
 }
 
 // constrain gives the run a job with two slots, every constraint and the action.
-func constrain(r *run.Run, action run.ActionType) {
+func constrain(r *run.Run, action spec.ActionType) {
 	r.JobID = "nightly"
-	r.Constraints = &run.Constraints{
-		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: time.Hour, PreRunHook: &run.Hook{URL: "https://example.org"},
+	r.Constraints = &spec.Constraints{
+		MaxConcurrentRuns: 2, RequirePreviousSuccess: true, CatchUpWindow: time.Hour, PreRunHook: &spec.Hook{URL: "https://example.org"},
 	}
-	r.Actions = &run.Actions{OnViolation: &run.Action{Type: action}}
+	r.Actions = &spec.Actions{OnViolation: &spec.Action{Type: action}}
 }
 
-func violated(names ...run.Constraint) []run.ConstraintViolation {
-	var found []run.ConstraintViolation
+func violated(names ...spec.Constraint) []spec.ConstraintViolation {
+	var found []spec.ConstraintViolation
 	for _, name := range names {
-		found = append(found, run.ConstraintViolation{Constraint: name, Message: "observed"})
+		found = append(found, spec.ConstraintViolation{Constraint: name, Message: "observed"})
 	}
 	return found
 }

@@ -131,7 +131,7 @@ func (s *teller) fact(t *testing.T, d *datadriven.TestData) run.Fact {
 		}
 		return f
 	case "end-action-done":
-		f := run.EndActionDone{Action: run.EndAction(word(t, d, "name"))}
+		f := run.EndActionDone{Action: spec.EndAction(word(t, d, "name"))}
 		if d.HasArg("failed") {
 			f.Failure = "the hook answers 500"
 		}
@@ -248,7 +248,7 @@ func (s *teller) settled(t *testing.T, d *datadriven.TestData) run.Fact {
 	f := run.Settled{Exit: s.exit(t, d), Destroyed: d.HasArg("destroyed"), MayRun: d.HasArg("unseen")}
 	if d.HasArg("hook") {
 		answer := word(t, d, "hook")
-		f.PostRunHook = &run.HookAnswer{Allowed: answer == "allows", Unavailable: answer == "unavailable", Detail: "not today"}
+		f.PostRunHook = &spec.HookAnswer{Allowed: answer == "allows", Unavailable: answer == "unavailable", Detail: "not today"}
 	}
 	if d.HasArg("accepted") {
 		f.Output = &run.Output{Upload: run.Upload{Key: "exports/x/y.xml", FileName: "y.xml", Size: 5}, ETag: `"e"`}

@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // TestEachViolationHasAStory requires a story for each constraint that is evaluated before a
 // run, with each action. The first evaluation of that story violates only that constraint.
 func TestEachViolationHasAStory(t *testing.T) {
 	t.Parallel()
-	after := []run.Constraint{run.MaxExpectedRunTime, run.MaxAllowedRunTime, run.PostRunHook}
+	after := []spec.Constraint{spec.MaxExpectedRunTime, spec.MaxAllowedRunTime, spec.PostRunHook}
 	told := map[string]bool{}
 	names, err := filepath.Glob("testdata/stories/violated_*")
 	if err != nil {
@@ -28,11 +28,11 @@ func TestEachViolationHasAStory(t *testing.T) {
 		}
 		told[cell(string(text))] = true
 	}
-	for _, constraint := range run.ConstraintNames() {
+	for _, constraint := range spec.ConstraintNames() {
 		if slices.Contains(after, constraint) {
 			continue
 		}
-		for _, action := range run.ViolationTypes() {
+		for _, action := range spec.ViolationTypes() {
 			if want := fmt.Sprintf("%s %s", constraint, action); !told[want] {
 				t.Errorf("got no story of %s", want)
 			}

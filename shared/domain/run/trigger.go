@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/limit"
 )
 
@@ -25,13 +27,6 @@ type Parent struct {
 	// document in JSON; nil otherwise. Both are empty for a run of trigger_job.
 	Skipped bool            `json:"skipped,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
-}
-
-// TriggerParameter is an environment variable of a triggered run: a text, or the output of the
-// run that triggers it.
-type TriggerParameter struct {
-	Text       string `json:"text,omitempty"`
-	FromOutput bool   `json:"fromOutput,omitempty"`
 }
 
 // TriggeredBy returns the run that triggered r by trigger_job; zero without one.
@@ -61,7 +56,7 @@ func (r Run) PassesOutput() bool {
 	if len(r.Followers) > 0 || r.Child != nil {
 		return true
 	}
-	for _, a := range r.actionsOn(OnSuccess) {
+	for _, a := range r.Actions.On(spec.OnSuccess) {
 		for _, p := range a.Parameters {
 			if p.FromOutput {
 				return true
@@ -73,7 +68,7 @@ func (r Run) PassesOutput() bool {
 
 // ParametersOf returns the variables of the run that the action triggers. failure says why a
 // variable has no value; empty for a success.
-func (r Run) ParametersOf(a Action) (values map[string]string, failure string) {
+func (r Run) ParametersOf(a spec.Action) (values map[string]string, failure string) {
 	for name, p := range a.Parameters {
 		text := p.Text
 		if p.FromOutput {

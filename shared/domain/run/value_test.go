@@ -79,7 +79,7 @@ func TestValuesAreData(t *testing.T) {
 func TestScheduledTimeOfAProgram(t *testing.T) {
 	t.Parallel()
 	created := epoch.Add(300 * time.Millisecond)
-	fired := run.Run{JobID: "j", CreatedAt: created, ScheduledAt: epoch.Add(-time.Hour), Work: spec.Work{Program: &spec.Program{}}, Constraints: &run.Constraints{}}
+	fired := run.Run{JobID: "j", CreatedAt: created, ScheduledAt: epoch.Add(-time.Hour), Work: spec.Work{Program: &spec.Program{}}, Constraints: &spec.Constraints{}}
 	again := fired.ForRetry()
 	again.CreatedAt = epoch.Add(time.Hour)
 	third := again.ForRetry()

@@ -22,10 +22,10 @@ func TestHookBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-	late := run.ConstraintViolation{Constraint: run.CatchUpWindow, Message: "the run is 2h late, want at most 1h", At: at}
+	late := spec.ConstraintViolation{Constraint: spec.CatchUpWindow, Message: "the run is 2h late, want at most 1h", At: at}
 	r := run.Run{
 		ID: "nightly:20260301T060000Z", TaskID: "job_01", CorrelationID: "c", JobID: "nightly", JobVersion: 3, Trigger: run.TriggerSchedule,
-		State: run.ConditionRunning, CreatedAt: at, EnteredAt: at, Violations: []run.ConstraintViolation{late},
+		State: run.ConditionRunning, CreatedAt: at, EnteredAt: at, Violations: []spec.ConstraintViolation{late},
 		Policy: spec.Policy{
 			StartTimeout: time.Minute, TimeLimit: time.Minute, HeartbeatInterval: time.Second, HeartbeatTimeout: 2 * time.Second, CancelGrace: time.Second,
 			Retry: spec.Retry{MaxAttempts: 1, InitialDelay: time.Second, Multiplier: 1, MaxDelay: time.Second},

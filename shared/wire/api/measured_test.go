@@ -21,12 +21,12 @@ func TestFiguresOfARun(t *testing.T) {
 	now := begin
 	first := run.Run{
 		ID: "a", TaskID: "a", JobID: "nightly", Work: spec.Work{Kind: spec.KindJob, Program: &spec.Program{}},
-		Constraints: &run.Constraints{MaxConcurrentRuns: 1}, Policy: spec.Policy{Retry: spec.Retry{MaxAttempts: 3}},
+		Constraints: &spec.Constraints{MaxConcurrentRuns: 1}, Policy: spec.Policy{Retry: spec.Retry{MaxAttempts: 3}},
 	}
 	r := run.New(first, now).Run
-	violated := run.ConstraintViolation{Constraint: run.MaxConcurrentRuns, Message: "all slots are held", At: now}
+	violated := spec.ConstraintViolation{Constraint: spec.MaxConcurrentRuns, Message: "all slots are held", At: now}
 	for _, f := range []run.Fact{
-		run.Admitted{Pool: "p"}, run.Checked{Violations: []run.ConstraintViolation{violated}}, run.ActionStarted{}, run.ActionEnded{},
+		run.Admitted{Pool: "p"}, run.Checked{Violations: []spec.ConstraintViolation{violated}}, run.ActionStarted{}, run.ActionEnded{},
 	} {
 		now = now.Add(2 * time.Second)
 		d, err := run.Decide(r, f, now)

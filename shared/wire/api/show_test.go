@@ -68,7 +68,7 @@ func TestProgressMessages(t *testing.T) {
 			Run: run.Run{State: run.ActionRunning, JobID: "nightly", JobSlot: platform.Slot{State: platform.SlotQueued}}, QueuePosition: 2,
 		}},
 		{"retry_later", "checking again at 2026-01-02T03:04:05Z", view(func(r *run.Run) {
-			r.State, r.Acting = run.ActionRunning, &run.Acting{Type: run.ActionRetryLater, Waits: true, NotBefore: at}
+			r.State, r.Acting = run.ActionRunning, &run.Acting{Type: spec.ActionRetryLater, Waits: true, NotBefore: at}
 		})},
 		{"output", "verified", view(func(r *run.Run) { r.State, r.Attempt.Outcome = run.Terminating, run.OutcomeSucceeded })},
 		{"cancelled", "cancel requested", view(func(r *run.Run) { r.State, r.Cancel = run.Running, &run.CancelRequest{} })},
@@ -104,7 +104,7 @@ func TestProgressOfACompletedRun(t *testing.T) {
 	for skipped, want := range map[bool]string{false: "100 done", true: "none skipped: maxConcurrentRuns: all slots are held"} {
 		p := api.Status(view(func(r *run.Run) {
 			r.State, r.Skipped = run.Completed, skipped
-			r.Violations = []run.ConstraintViolation{{Constraint: run.MaxConcurrentRuns, Message: "all slots are held"}}
+			r.Violations = []spec.ConstraintViolation{{Constraint: spec.MaxConcurrentRuns, Message: "all slots are held"}}
 		})).Progress
 		percent := "none"
 		if p.Percent != nil {
@@ -134,7 +134,7 @@ func TestSkippedRunIsAnError(t *testing.T) {
 	t.Parallel()
 	for want, reason := range map[string]func(r *run.Run){
 		"skipped: maxConcurrentRuns: all slots are held": func(r *run.Run) {
-			r.Violations = []run.ConstraintViolation{{Constraint: run.MaxConcurrentRuns, Message: "all slots are held"}}
+			r.Violations = []spec.ConstraintViolation{{Constraint: spec.MaxConcurrentRuns, Message: "all slots are held"}}
 		},
 		"skipped: 3 runs of key shop are queued, the first is b": func(r *run.Run) {
 			r.Overflowed = &run.Overflowed{Key: "shop", Rule: spec.OverflowKeepOldest, By: "b", Queued: 3}

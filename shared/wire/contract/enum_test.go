@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the enums of openapi.yaml")
@@ -25,7 +26,7 @@ func TestEnumsAreFresh(t *testing.T) {
 	t.Parallel()
 	declared := map[string]any{
 		"limit.Formats": limit.Formats(), "platform.EngineKinds": platform.EngineKinds(), "platform.Runners": platform.Runners(),
-		"run.ConstraintNames": run.ConstraintNames(), "run.ActionTypes": run.ActionTypes(),
+		"spec.ConstraintNames": spec.ConstraintNames(), "spec.ActionTypes": spec.ActionTypes(),
 	}
 	document, err := os.ReadFile("openapi.yaml")
 	if err != nil {

@@ -3,6 +3,8 @@ package fake
 import (
 	"context"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
 
@@ -12,11 +14,11 @@ type NoHooks struct{}
 const noHooks = "no address can be reached"
 
 // Ask implements runs.Hooks.
-func (NoHooks) Ask(context.Context, run.Run, run.Hook, run.Constraint) (run.HookAnswer, error) {
-	return run.HookAnswer{Unavailable: true, Detail: noHooks}, nil
+func (NoHooks) Ask(context.Context, run.Run, spec.Hook, spec.Constraint) (spec.HookAnswer, error) {
+	return spec.HookAnswer{Unavailable: true, Detail: noHooks}, nil
 }
 
 // Notify implements runs.Hooks.
-func (NoHooks) Notify(context.Context, run.Run, run.Hook, string) (answer, failure string, err error) {
+func (NoHooks) Notify(context.Context, run.Run, spec.Hook, string) (answer, failure string, err error) {
 	return "", noHooks, nil
 }

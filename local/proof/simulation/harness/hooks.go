@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 )
@@ -45,7 +47,7 @@ func newHooks(w *Base) *hooks {
 func MessageID(r *run.Run, reason string) string { return r.TaskID + "-" + reason }
 
 // answer returns the answer of the address. The caller can crash before and after it.
-func (h *hooks) answer(ctx context.Context, url string) (a run.HookAnswer, err error) {
+func (h *hooks) answer(ctx context.Context, url string) (a spec.HookAnswer, err error) {
 	w := h.W
 	w.MaybeCrash()
 	w.MaybeInterrupt()
@@ -77,13 +79,13 @@ func (h *hooks) answer(ctx context.Context, url string) (a run.HookAnswer, err e
 }
 
 // Ask implements runs.Hooks.
-func (h *hooks) Ask(ctx context.Context, r run.Run, of run.Hook, name run.Constraint) (run.HookAnswer, error) {
-	if name == run.PreRunHook && r.State != run.ConditionRunning && r.State != run.ActionRunning {
+func (h *hooks) Ask(ctx context.Context, r run.Run, of spec.Hook, name spec.Constraint) (spec.HookAnswer, error) {
+	if name == spec.PreRunHook && r.State != run.ConditionRunning && r.State != run.ActionRunning {
 		h.W.Fail("the hook before %s is asked in %s", r.ID, r.State)
 	}
 	a, err := h.answer(ctx, of.URL)
 	switch {
-	case name != run.PreRunHook || err != nil:
+	case name != spec.PreRunHook || err != nil:
 	case a.Allowed:
 		h.AllowedAt[r.ID] = h.W.Time.Now
 	case a.Unavailable:
@@ -94,7 +96,7 @@ func (h *hooks) Ask(ctx context.Context, r run.Run, of run.Hook, name run.Constr
 }
 
 // Notify implements runs.Hooks.
-func (h *hooks) Notify(ctx context.Context, r run.Run, of run.Hook, reason string) (answer, failure string, err error) {
+func (h *hooks) Notify(ctx context.Context, r run.Run, of spec.Hook, reason string) (answer, failure string, err error) {
 	if of.Notice != nil && of.Notice.Service != "" {
 		return h.notify(ctx, r, of, reason)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/spec"
+
 	"github.com/sortie-dev/sortie/shared/base/hook"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -17,7 +19,7 @@ type Notice struct {
 
 // notify answers for a service: PagerDuty never takes messages about skipped runs. The caller can
 // crash before and after it.
-func (h *hooks) notify(ctx context.Context, r run.Run, of run.Hook, reason string) (answer, failure string, err error) {
+func (h *hooks) notify(ctx context.Context, r run.Run, of spec.Hook, reason string) (answer, failure string, err error) {
 	w := h.W
 	w.MaybeCrash()
 	w.MaybeInterrupt()
@@ -32,8 +34,8 @@ func (h *hooks) notify(ctx context.Context, r run.Run, of run.Hook, reason strin
 	notice := h.Notices[id]
 	notice.Tries++
 	notice.Last = w.Time.Now
-	event, _ := run.EndAction(reason).Event()
-	if never := of.Notice.Service == "pagerduty" && event == run.OnSkip; never || notice.Taken == 0 && w.Random.Float64() < 0.4 {
+	event, _ := spec.EndAction(reason).Event()
+	if never := of.Notice.Service == "pagerduty" && event == spec.OnSkip; never || notice.Taken == 0 && w.Random.Float64() < 0.4 {
 		return "", "", &hook.Untaken{Detail: "no answer"}
 	}
 	notice.Taken++
