@@ -36,7 +36,7 @@ package simulation
 //	startAt is ignored: 190, a job fired for a time that its schedule does not name
 //	15W ignores that the 15th is a Saturday: 599, an earlier time has no record
 //	15W ignores that the 15th is a Sunday: 699, a job lost a time
-//	endAt is ignored: 99, a job fired for a time that its schedule does not name
+//	endAt is ignored: 199, a job fired for a time that its schedule does not name
 //	WED#1 ignores the 7th: 340, the backfill of a time is refused
 //	a repeated hour fires twice: 790, a job fired for a time that its schedule does not name
 //	times in a gap of the clocks are lost: 49, the backfill of a time is refused
