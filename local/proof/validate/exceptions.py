@@ -75,6 +75,7 @@ REASONS = {
     ("sendJobEvents", ANY): "attributes of CloudEvents have grammars, and the binary mode has them in headers",
     ("createRun", ANY): FORM,
     ("listEvents", "types"): TYPES,
+    ("listEvents", "label"): SELECTOR,
     ("listEvents", "after"): "a position has at most 63 bits",
     ("createEventTicket", "types"): TYPES,
     ("createEventTicket", "label"): SELECTOR,
