@@ -102,6 +102,12 @@ func (s *Streams) EnsureEnd(ctx context.Context, runs Loader, ref run.Ref) error
 	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
 		return nil
 	}
-	_, err = s.Conclude(ctx, r, EndOf(r))
-	return err
+	if _, err = s.Conclude(ctx, r, EndOf(r)); err != nil || !r.Work.Inference.Unstored {
+		return err
+	}
+	// The stream may have been deleted before its end was appended.
+	if r, err = runs.Load(ctx, ref); err == nil && r.AnswerDeleted {
+		return s.Remove(ctx, r)
+	}
+	return nil
 }

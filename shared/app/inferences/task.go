@@ -125,8 +125,10 @@ func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
 	if err := s.answers.Remove(ctx, r); err != nil {
 		return err
 	}
-	_, err := s.runs.Apply(ctx, r, run.AnswerDeleted{})
-	return err
+	if _, err := s.runs.Apply(ctx, r, run.AnswerDeleted{}); err != nil {
+		return err
+	}
+	return s.answers.Remove(ctx, r) // another reader may have ended the stream since then; see EnsureEnd
 }
 
 // serve serves an attempt that has a slot: it acquires a replica, streams its answer and ends
