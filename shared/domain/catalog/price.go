@@ -13,8 +13,9 @@ import (
 func DefaultPrice() Price { return Price{Output: DefaultOutputPrice} }
 
 // Reserve returns the reservation of an inference task: the tokens of its prompt and the most
-// tokens that it may generate, at this price or at that of its dearest fallback. It applies to the accounts of its session, its
-// project and its tenant. defaults are the limits of accounts without their own.
+// tokens that it may generate, at this price or at that of its dearest fallback. It applies to the
+// accounts of its session, its project and its tenant. defaults are the limits of accounts without
+// their own.
 func (p Price) Reserve(r run.Run, defaults *budget.Defaults) *run.Reservation {
 	work := r.Work.Inference
 	of := run.Reservation{Defaults: defaults}

@@ -2,9 +2,9 @@ package catalog
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 
+	"github.com/sortie-dev/sortie/shared/base/hash"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
@@ -22,24 +22,13 @@ const MaxShares = 10
 // ShareOf returns the share that a task belongs to. It depends only on the id of the task and on the
 // split. ok is false for a task of the model itself.
 func (d Definition) ShareOf(taskID string) (s Share, ok bool) {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(taskID)) // never fails
-	at := int(mixed(h.Sum64()) % 100)
+	at := int(hash.Of(taskID) % 100)
 	for _, s := range d.Split {
 		if at -= s.Percent; at < 0 {
 			return s, true
 		}
 	}
 	return s, false
-}
-
-// mixed spreads the differences of similar hashes over all bits (the finalizer of MurmurHash3).
-func mixed(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }
 
 // checkSplit returns a fault for each invalid field of the split.

@@ -2,12 +2,13 @@ package job
 
 import (
 	"fmt"
-	"hash/fnv"
 	"iter"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/base/hash"
 )
 
 // Create returns the record of a new job. Its schedule counts from now.
@@ -107,19 +108,7 @@ func (j Job) Delay() time.Duration {
 	if jitter <= 0 {
 		return 0
 	}
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(j.Tenant + "/" + j.ID))
-	return time.Duration(mixed(sum.Sum64())%uint64(jitter)) * time.Millisecond //nolint:gosec // less than the jitter
-}
-
-// mixed spreads the bits of a hash, like the finalizer of MurmurHash3. FNV alone gives similar
-// values to ids that differ only in their last characters.
-func mixed(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
+	return time.Duration(hash.Of(j.Tenant+"/"+j.ID)%uint64(jitter)) * time.Millisecond //nolint:gosec // less than the jitter
 }
 
 // CatchesUp reports whether all missed firings start later, including those during a pause.
