@@ -261,11 +261,18 @@ func TestBudgetOfKeyIsRefused(t *testing.T) {
 // TestRateOfKeyIsRefused sends more requests in a minute than the key may.
 func TestRateOfKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	h := newInferring(t, 1, 8)
+	h := newInferring(t, 1, 1)
 	grant := access.Grant{RequestsPerMinute: 2}
 	h.clock.Advance(h.clock.Now().Truncate(time.Minute).Add(61*time.Second + 500*time.Millisecond).Sub(h.clock.Now()))
-	for range 2 {
-		h.ask(1, byKey("alice", grant))
+	h.engines["r1"].FailNext(mockengine.FailStall, 1)
+	h.ask(3, byKey("bob", grant))
+	h.engines["r1"].WaitRunning(1)
+	h.ask(1, byKey("alice", grant))
+	cancelled := h.ask(1, byKey("alice", grant)) // in the queue
+	_, err := h.tasks.Cancel(t.Context(), client, cancelled, "enough")
+	h.ok(err)
+	if r := h.ended(cancelled); r.State != run.Cancelled { // it gives no request back
+		t.Fatalf("got %s, want Cancelled", r.State)
 	}
 	f := h.refused(1, byKey("alice", grant))
 	if f.Code != fault.Throttled || !f.Retryable || !strings.Contains(f.Message, "its 2 requests of this minute; retry in 59 s") {

@@ -95,16 +95,23 @@ type Move struct {
 	TTL     time.Duration
 }
 
-// Moves returns the change as moves, one for each account of the tenant.
+// Moves returns the change as moves, one for each account of the tenant that it changes. The account
+// of a rate counts admissions: it holds the turn of each task, and nothing gives it back.
 func (c *Change) Moves(tenant string) []Move {
 	if c == nil {
 		return nil
 	}
-	moves := make([]Move, len(c.Scopes))
-	for i, scope := range c.Scopes {
-		moves[i] = Move{
+	moves := make([]Move, 0, len(c.Scopes))
+	for _, scope := range c.Scopes {
+		m := Move{
 			Tenant: tenant, Scope: scope, Hold: c.Hold, Release: c.Release, Spend: c.Spend, At: c.At, Default: c.Defaults.Of(scope), TTL: c.Defaults.life(scope),
 		}
+		if _, ok := RateOf(scope); ok {
+			if m.Hold, m.Release, m.Spend = (Amount{Turns: c.Hold.Turns}), (Amount{}), (Amount{}); m.Hold.Zero() {
+				continue
+			}
+		}
+		moves = append(moves, m)
 	}
 	return moves
 }

@@ -41,7 +41,9 @@ func (w *world) checkEnd(ctx context.Context) {
 			w.fail("%s, %s with %+v, has used %+v, want %+v by its stream", r.ID, r.State, r.Generation, got, used)
 		}
 		for _, scope := range r.Reservation.Scopes {
-			spent[scope] = spent[scope].Plus(used)
+			if _, ok := budget.RateOf(scope); !ok {
+				spent[scope] = spent[scope].Plus(used)
+			}
 		}
 	}
 	w.checkAccounts(ctx, runs)

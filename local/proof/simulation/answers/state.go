@@ -63,6 +63,10 @@ func (w *world) checkAccounts(ctx context.Context, runs []run.Run) {
 	held, used := map[string]budget.Amount{}, map[string]budget.Amount{}
 	for _, r := range runs {
 		for _, scope := range r.Reservation.Scopes {
+			if _, ok := budget.RateOf(scope); ok {
+				held[scope] = held[scope].Plus(budget.Amount{Turns: 1})
+				continue
+			}
 			held[scope], used[scope] = held[scope].Plus(r.Reservation.Held), used[scope].Plus(r.Reservation.Used)
 		}
 	}
