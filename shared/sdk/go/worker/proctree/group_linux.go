@@ -162,21 +162,34 @@ func KillMarked(mark Mark, path string) (int, error) {
 		left += alive
 	}
 	self := os.Getpid()
-	for range looks {
+	for clear, all := 0, 0; clear < looks; all++ {
+		unread := false
 		found, err := killAll(func(p process, in map[int]bool) bool {
-			return p.pid != self && (in[p.parent] || p.marked(string(mark)))
+			if p.pid == self || in[p.parent] {
+				return p.pid != self
+			}
+			marked, executing := p.marked(string(mark))
+			unread = unread || executing
+			return marked
 		})
 		if left += found; found > 0 || err != nil {
 			return left, err
+		}
+		if all == mostLooks {
+			return left + 1, nil
+		}
+		if !unread {
+			clear++
 		}
 	}
 	return left, nil
 }
 
-// looks is how often KillMarked searches before it reports that no process is alive. One search
-// may miss a process. A chain of forks whose numbers wrap around meanwhile continues below the
-// part that was read. A process that is executing a program has no readable environment.
-const looks = 4
+// looks is how often KillMarked searches in vain before it reports that no process is alive. One
+// search may miss a process: a chain of forks whose numbers wrap around meanwhile continues below
+// the part that was read. A search that meets a process which is executing a program does not
+// count, since the mark of that process cannot be read. mostLooks limits all searches.
+const looks, mostLooks = 4, 40
 
 // killGroup kills the processes of a cgroup and removes it when it is empty. It returns 1 if
 // there were any, and 0 otherwise.

@@ -46,7 +46,7 @@ func processes(each func(process)) error {
 	}
 }
 
-// read reads fields 3, 4 and 22 of /proc/PID/stat (proc(5)). The second field, a name in
+// read reads fields 3, 4, 9, 22, 50 and 51 of /proc/PID/stat (proc(5)). The second field, a name in
 // parentheses, may contain any character. It returns false if the process has ended.
 func read(pid int) (process, bool) {
 	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
@@ -61,16 +61,29 @@ type stat struct {
 	state  byte
 	parent int
 	born   string
+	// unread means that an environment which was read as empty may have entries: the process
+	// was executing a program.
+	unread bool
 }
+
+// Flags of processes, from linux/sched.h.
+const (
+	exiting      = 0x00000004
+	kernelThread = 0x00200000
+)
 
 // parse parses the text of /proc/PID/stat.
 func parse(data []byte) (stat, bool) {
 	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 20 {
+	if len(fields) < 49 {
 		return stat{}, false
 	}
 	parent, err := strconv.Atoi(string(fields[1]))
-	return stat{fields[0][0], parent, string(fields[19])}, err == nil
+	flags, failed := strconv.ParseUint(string(fields[6]), 10, 32)
+	s := stat{state: fields[0][0], parent: parent, born: string(fields[19])}
+	begin, end := string(fields[47]), string(fields[48])
+	s.unread = flags&(exiting|kernelThread) == 0 && (end == "0" || end != begin)
+	return s, err == nil && failed == nil
 }
 
 // signal sends a signal to the process, and never to another one with its number: it opens a
@@ -91,17 +104,24 @@ func (p process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// marked reports whether the process was started with this entry in its environment. It returns
-// false for a process of another user, which cannot be read.
-func (p process) marked(entry string) bool {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+// marked reports whether the process was started with this entry in its environment. unread is
+// true if it may have been, because it was executing a program and has no readable environment.
+// Both are false for a process of another user, which cannot be read.
+func (p process) marked(entry string) (marked, unread bool) {
+	folder := "/proc/" + strconv.Itoa(p.pid)
+	data, err := os.ReadFile(folder + "/environ")
 	if err != nil {
-		return false
+		return false, false
+	}
+	if len(data) == 0 {
+		data, err = os.ReadFile(folder + "/stat")
+		s, ok := parse(data)
+		return false, err == nil && ok && s.unread
 	}
 	for each := range bytes.SplitSeq(data, []byte{0}) {
 		if string(each) == entry {
-			return true
+			return true, false
 		}
 	}
-	return false
+	return false, false
 }
