@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sortie-dev/sortie/functions/tasks"
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/grants"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/runs"
@@ -17,7 +18,7 @@ import (
 func main() {
 	p := process.Start("tasks")
 	config, leave := p.Settings(), runs.LeaveToSweep{}
-	life := deployed.Lifecycle(p, leave, leave, dispatching.Calls(p), config)
+	life := deployed.Lifecycle(p, runs.StartChildren(p.Hex, app.Children), leave, dispatching.Calls(p), config)
 	objects, bucket := deployed.Outputs(p)
 	machines, store := runner.New(p), deployed.Store(p)
 	requests := runs.NewRequests(life, p.Hex, runs.StreamsIn(deployed.Answers(p, store, config)), config)

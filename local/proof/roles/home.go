@@ -83,7 +83,9 @@ type Home struct {
 
 	stop  context.CancelFunc
 	loops sync.WaitGroup
-	mu    sync.Mutex
+	// sweeps is held by a sweep, and by HoldSweeps.
+	sweeps sync.Mutex
+	mu     sync.Mutex
 	// broken are the failures of the home itself.
 	broken []error
 	// entered counts the calls of each state.

@@ -30,9 +30,12 @@ func (h *Home) startLoops(ctx context.Context) {
 			h.fail("the engine: %v", err)
 		}
 	})
-	for _, name := range []string{"sweep", "relay"} {
-		h.every(ctx, sweepPause, func() { h.event(ctx, name, []byte(scheduledEvent)) })
-	}
+	h.every(ctx, sweepPause, func() {
+		h.sweeps.Lock()
+		defer h.sweeps.Unlock()
+		h.event(ctx, "sweep", []byte(scheduledEvent))
+	})
+	h.every(ctx, sweepPause, func() { h.event(ctx, "relay", []byte(scheduledEvent)) })
 	handled := 0
 	h.every(ctx, pollPause, func() { handled = h.relay(ctx, handled) })
 	h.every(ctx, pollPause, func() {
@@ -42,6 +45,12 @@ func (h *Home) startLoops(ctx context.Context) {
 	})
 	h.every(ctx, pollPause, func() { h.receive(ctx, "deliver", h.deployed.Functions["deliver"].Environment["SORTIE_DELIVERIES"]) })
 	h.every(ctx, pollPause, func() { h.receive(ctx, "push", h.deployed.Functions["push"].Environment["SORTIE_PUSHES"]) })
+}
+
+// HoldSweeps makes the home run no sweep until release is called.
+func (h *Home) HoldSweeps() (release func()) {
+	h.sweeps.Lock()
+	return h.sweeps.Unlock
 }
 
 // every calls do with a pause before each call, until ctx ends.

@@ -81,9 +81,9 @@ func start(t *testing.T) (*roles.Home, suite.Target) {
 	}
 	return home, suite.Target{
 		Name: "the deployed functions on fakes of AWS", URL: home.URL, Token: roles.ClientToken, Others: roles.Others,
-		Machines: outside.Machines{URL: home.Machines, Token: roles.MachinesToken, App: fixtures.App},
-		Buckets:  outside.Buckets{Endpoint: home.S3, Region: s3.Region, KeyID: home.Owner.ID, Secret: home.Owner.Secret, Uploads: uploads, Accepted: accepted},
-		Scripts:  scripts, MaxMachines: most, Certificate: certificate, Lacks: lacks(t), Every: *every, Also: also,
+		Machines:   outside.Machines{URL: home.Machines, Token: roles.MachinesToken, App: fixtures.App},
+		Buckets:    outside.Buckets{Endpoint: home.S3, Region: s3.Region, KeyID: home.Owner.ID, Secret: home.Owner.Secret, Uploads: uploads, Accepted: accepted},
+		HoldSweeps: home.HoldSweeps, Scripts: scripts, MaxMachines: most, Certificate: certificate, Lacks: lacks(t), Every: *every, Also: also,
 	}
 }
 

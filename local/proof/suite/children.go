@@ -152,9 +152,22 @@ func cancelledChildren(c *Case) {
 		return c.Call(http.MethodGet, "/v1/runs/"+url.PathEscape(accepted.RunID+".0"), "").Status == http.StatusOK &&
 			c.Call(http.MethodGet, "/v1/runs/"+url.PathEscape(accepted.RunID+".1"), "").Status == http.StatusOK
 	})
-	c.cancelRun(accepted.RunID)
+	c.cancelBetweenSweeps(accepted.RunID)
 	parent := c.ended(accepted)
 	if n := parent.Children; parent.State != "Cancelled" || n.Skipped != 1 || n.Cancelled+n.Failed != 2 || n.Stopped != "cancelled" {
 		c.T.Errorf("got %s with %+v, want a cancelled run with its children", parent.State, n)
 	}
+}
+
+// cancelBetweenSweeps cancels a run with two children. Their cancel requests need no sweep.
+func (c *Case) cancelBetweenSweeps(id string) {
+	c.T.Helper()
+	if c.Target.HoldSweeps != nil {
+		release := c.Target.HoldSweeps()
+		defer release()
+	}
+	c.cancelRun(id)
+	c.eventually("the children are cancelled, without a sweep", func() bool {
+		return c.task(id+".0").Cancel != nil && c.task(id+".1").Cancel != nil
+	})
 }

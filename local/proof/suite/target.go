@@ -89,6 +89,8 @@ type Target struct {
 	// Certificate is the certificate of the hook receiver. If it is nil, the receiver serves
 	// HTTP.
 	Certificate *tls.Certificate
+	// HoldSweeps, if not nil, makes the target run no sweep until release is called.
+	HoldSweeps func() (release func())
 	// Every selects a sample of the tests: every n-th one, and those named in Also. 0 and 1
 	// select all.
 	Every int

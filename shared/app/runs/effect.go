@@ -107,7 +107,7 @@ func (s *effects) actForJob(ctx context.Context, r *run.Run, effects []run.Effec
 		for _, e := range effects {
 			switch {
 			case !afterCommit(e) || receivers != (e.Kind == run.EffectAct):
-			case receivers && !r.State.Terminal():
+			case receivers && (s.actions.hooks == nil || !r.State.Terminal()):
 				s.failed.Store(true)
 			default:
 				if err := s.effect(ctx, *r, e); err != nil {
