@@ -19,6 +19,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/prompts"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
@@ -77,7 +78,7 @@ func TestTaskCosts(t *testing.T) {
 			life := runs.NewLifecycle(records, runs.NoExecutions{}, leave, leave, inferences.NewCalls(call, discard), settings)
 			models := artifacts.NewModels(store, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
 			requests := runs.NewRequests(life, randomHex, runs.StreamsIn(answers), settings)
-			return app.NewInference(requests, randomHex, answers, models, inferences.NoTranscripts{}, series.Discard, settings)
+			return app.NewInference(requests, randomHex, answers, models, inferences.NoTranscripts{}, prompts.New(store, objects, clock.System{}), series.Discard, settings)
 		}
 		setup, _, _, _ := process()
 		place := platform.EnginePlace{Kind: platform.EngineMock, Model: "mock", Slots: 1, Replicas: make([]platform.EngineReplica, 1)}.WithIDs()
@@ -94,7 +95,7 @@ func TestTaskCosts(t *testing.T) {
 			serving = used
 			models := artifacts.NewModels(seats, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
 			transcripts := artifacts.NewRegistry(seats, objects, clock.System{}, discard, randomHex, settings.Policy.RecordRetention, settings.ArtifactLimit)
-			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
+			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, prompts.New(seats, objects, clock.System{}), func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 				return engine, nil
 			}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
 			running.Go(func() {

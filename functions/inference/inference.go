@@ -45,7 +45,7 @@ func Routes(svc *inferences.Inference, c clock.Clock) []httpkit.Route {
 
 func create(svc *inferences.Inference, w http.ResponseWriter, r *http.Request) error {
 	var body contract.TaskRequest
-	key, err := httpkit.DecodeKeyed(w, r, &body)
+	key, err := httpkit.DecodeKeyedUpTo(w, r, inference.RequestSize, &body)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (o *operation) read(w http.ResponseWriter, r *http.Request) (*call, error) 
 	if err != nil {
 		return nil, err
 	}
-	body, err := httpkit.ReadDocument(w, r, httpkit.BodyLimit, httpkit.TypeJSON)
+	body, err := httpkit.ReadDocument(w, r, inference.RequestSize, httpkit.TypeJSON)
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +235,7 @@ func (o *call) stream(w http.ResponseWriter, r *http.Request) error {
 func (s *streamed) accepted(a inferences.Accepted) error {
 	httpkit.EndWrite(s.r.Context())
 	s.parts = openai.NewChunks(s.form, headOf(a, s.asked), s.asked.Usage)
+	s.asked.Ask = inference.Request{} // the wait for the answer needs no memory for it
 	return nil
 }
 

@@ -41,9 +41,12 @@ func (s responses) continued(r *http.Request, asked *openai.Request, o openai.Re
 	case answer.End == nil:
 		return fault.Invalid(openai.FieldPrevious, "the response %.80q has failed or was cancelled, want one that is complete", o.PreviousID)
 	}
-	earlier, err := openai.Conversation(of, answer)
-	asked.Continue(o, earlier)
-	return err
+	said, err := s.svc.Request(r.Context(), of)
+	if err != nil {
+		return about(fmt.Errorf("cannot read the request of the response: %w", err))
+	}
+	asked.Continue(o, openai.Conversation(*said, answer))
+	return nil
 }
 
 // about returns a NotFound fault with the field of the previous response. It returns others

@@ -49,7 +49,7 @@ func (s responses) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := httpkit.ReadDocument(w, r, httpkit.BodyLimit, httpkit.TypeJSON)
+	body, err := httpkit.ReadDocument(w, r, inference.RequestSize, httpkit.TypeJSON)
 	if err != nil {
 		return err
 	}

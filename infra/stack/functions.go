@@ -137,7 +137,7 @@ var functions = map[string]function{
 	"export":    {kind: front, uses: []use{configured, shares, writes, starts, queues, clients}, routes: export.Routes(nil, nil)},
 	"callback":  {kind: front, uses: []use{configured, shares, writes, completes, heartbeats, verifies, outputs}, routes: callback.Routes(nil, nil)},
 	"console":   {kind: front, uses: []use{shares, streams, versioned, addressed, signsIn, clients}, routes: console.Routes(page.Config{})},
-	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
+	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, outputs, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
 	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, ofJobs, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.ReadyRoutes(nil, ""))},

@@ -29,7 +29,7 @@ const noRoute = "unknown path or method; /openapi.json lists all"
 // The response to a body above API Gateway's limit (10 MB) or Lambda's (6 MB, with the body in
 // base64) cannot be customized (API Gateway Developer Guide, important notes).
 func refusals() []refusal {
-	large := fmt.Sprintf("a body has at most %d bytes, a worker's %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
+	large := fmt.Sprintf("a body has at most %d bytes, that of a worker or an inference request %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
 	return []refusal{
 		{awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), fault.NotFound, noRoute},
 		{awsapigateway.ResponseType_RESOURCE_NOT_FOUND(), fault.NotFound, noRoute},

@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/logs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/app/prompts"
 	"github.com/sortie-dev/sortie/shared/app/reception"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -88,9 +89,10 @@ func NewSystem(
 		Artifacts: artifacts.NewRegistry(store, outputs, c, log, random.Hex, config.Policy.RecordRetention, config.ArtifactLimit),
 		Models:    artifacts.NewModels(store, c, log, documents.Model, config.ModelKeys),
 	}
+	large := prompts.New(store, outputs, c)
 	life, health := s.wireTasks(func(service runs.TaskServer) *runs.Lifecycle {
 		return runs.NewLifecycle(records, executions, runs.ActForJobs(hooks, random.Hex, Children), KeepReplicas(runner, random.Hex, config), service, config)
-	}, random.Hex, log, tasks, record, config)
+	}, random.Hex, log, large, tasks, record, config)
 	records = life.Records
 	machines := runs.NewMachines(life, runner)
 	tokens := grants.NewTokens(signer, c, random.Hex)
@@ -117,22 +119,22 @@ func NewSystem(
 	s.Launches = runs.NewLaunches(machines, tokens, objects, bucket, secrets, environment, random.Float64, config)
 	s.Supervision = runs.NewSupervision(machines, prober)
 	s.Termination = runs.NewTermination(machines, objects, s.Logs, hooks, random.Float64, config)
-	s.Sweeper = runs.NewSweeper(machines, objects, s.Artifacts, s.Firing, prober, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
+	s.Sweeper = runs.NewSweeper(machines, objects, large.Beside(s.Artifacts), s.Firing, prober, tasks.expired(), Drains(life, config), Warm(life, runner, random.Hex, config), config)
 	return s
 }
 
 // wireTasks creates Requests and the use cases of inference tasks with a new lifecycle.
 func (s *System) wireTasks(
-	lifecycle func(runs.TaskServer) *runs.Lifecycle, hex runs.Hex, log *slog.Logger, tasks SystemTasks, record series.Recorder, config runs.Config,
+	lifecycle func(runs.TaskServer) *runs.Lifecycle, hex runs.Hex, log *slog.Logger, prompts *prompts.Store, tasks SystemTasks, record series.Recorder, config runs.Config,
 ) (life *runs.Lifecycle, health pools.EngineHealths) {
 	switch {
 	case tasks.engines != nil:
-		s.Dispatcher, s.Requests = NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, tasks.engines, record, tasks.cfg, config)
+		s.Dispatcher, s.Requests = NewDispatcher(lifecycle, hex, tasks.feed, s.Models, s.Artifacts, prompts, tasks.engines, record, tasks.cfg, config)
 		s.Inference, health = s.Dispatcher.Inference, s.Dispatcher
 	case tasks.call != nil:
 		life := lifecycle(inferences.NewCalls(tasks.call, log))
 		s.Requests, health = runs.NewRequests(life, hex, runs.StreamsIn(tasks.feed), config), pools.NoEngines{}
-		s.Inference = NewInference(s.Requests, hex, tasks.feed, s.Models, s.Artifacts, record, config)
+		s.Inference = NewInference(s.Requests, hex, tasks.feed, s.Models, s.Artifacts, prompts, record, config)
 	default:
 		s.Requests, health = runs.NewRequests(lifecycle(runs.LeaveToSweep{}), hex, runs.LeaveToSweep{}, config), pools.NoEngines{}
 	}

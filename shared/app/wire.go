@@ -57,24 +57,24 @@ func Pools(
 // NewInference returns the use cases for clients of inference tasks in a process without a
 // dispatcher; see inferences.New.
 func NewInference(
-	requests *runs.Requests, hex runs.Hex, feed port.AnswerFeed, models inferences.Catalog, transcripts inferences.Transcripts,
+	requests *runs.Requests, hex runs.Hex, feed port.AnswerFeed, models inferences.Catalog, transcripts inferences.Transcripts, prompts inferences.Prompts,
 	record series.Recorder, config runs.Config,
 ) *inferences.Inference {
 	runs := runs.NewCreations(requests)
-	return inferences.New(runs, runs.Store(), hex, feed, models, transcripts, record, taskConfig(config))
+	return inferences.New(runs, runs.Store(), hex, feed, models, transcripts, prompts, record, taskConfig(config))
 }
 
 // NewDispatcher returns a dispatcher, and the requests of the lifecycle whose commits call it.
 func NewDispatcher(
 	lifecycle func(runs.TaskServer) *runs.Lifecycle, hex runs.Hex, feed port.AnswerFeed, models inferences.Catalog,
-	artifacts inferences.TranscriptStore, engines balance.Engines, record series.Recorder, cfg inferences.DispatcherConfig, config runs.Config,
+	artifacts inferences.TranscriptStore, prompts inferences.Prompts, engines balance.Engines, record series.Recorder, cfg inferences.DispatcherConfig, config runs.Config,
 ) (*inferences.Dispatcher, *runs.Requests) {
 	var requests *runs.Requests
 	d := inferences.NewDispatcher(func(d *inferences.Dispatcher) (inferences.Runs, inferences.Store) {
 		requests = runs.NewRequests(lifecycle(d), hex, runs.StreamsIn(feed), config)
 		runs := runs.NewCreations(requests)
 		return runs, runs.Store()
-	}, hex, feed, models, artifacts, engines, record, cfg, taskConfig(config))
+	}, hex, feed, models, artifacts, prompts, engines, record, cfg, taskConfig(config))
 	return d, requests
 }
 

@@ -29,7 +29,7 @@ func main() {
 		// Each invocation is a dispatcher of its own, with a worker id of its own.
 		d, _ := app.NewDispatcher(
 			app.TasksOnly(deployed.Records(p, store), config), p.Hex, answers, deployed.Models(p, store, config),
-			deployed.Artifacts(p, store, objects, config), replicas.Of, lambdakit.Observe,
+			deployed.Artifacts(p, store, objects, config), deployed.Prompts(p, store, objects), replicas.Of, lambdakit.Observe,
 			inferences.DispatcherConfig{ID: "dispatcher-" + p.Hex(nameLength), Batch: dispatch.Batch, MostServed: dispatch.MostWithin}, config,
 		)
 		return d.ServePool(ctx, in, inferences.ServePoolConfig{Seats: store, Tasks: dispatch.Tasks, End: end, Call: call})

@@ -29,7 +29,7 @@ func main() {
 	all := runs.NewRuns(runs.NewRequests(life, p.Hex, runs.LeaveToSweep{}, config), objects)
 	p.ServeEvent(sweep.Handler(runs.NewSweeper(
 		runs.NewMachines(life, platforms), runs.NewOutputs(life.Records, objects),
-		deployed.Artifacts(p, store, objects, config), runs.NewFiring(life, deployed.Schedules(p)),
+		deployed.Prompts(p, store, objects).Beside(deployed.Artifacts(p, store, objects, config)), runs.NewFiring(life, deployed.Schedules(p)),
 		deployed.Reception(p, life.Records, config), runs.LeaveToDatabase{}, app.Drains(life, config), app.Warm(life, platforms, p.Hex, config), config,
 	), app.Polls(all, deployed.Secrets(p), tenantaws.New(config.Hooks, nil), config)))
 }

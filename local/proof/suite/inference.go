@@ -22,6 +22,7 @@ func inferenceTasks() []Test {
 		{Name: "inference task is refused with the field", Requires: needs, Run: onEngines(taskIsRefused)},
 		{Name: "reasoning of an engine is kept beside its answer", Requires: needs, Run: reasoningIsKept},
 		{Name: "session has a limit before its first task", Requires: needs, Run: sessionIsLimited},
+		{Name: "large inference request is stored in the bucket and repeated", Requires: needs, Run: largeRequest},
 		{Name: "deadline of a header ends an answer of OpenAI's API", Requires: needs, Run: onEngines(chatIsLate)},
 	}
 }

@@ -41,7 +41,7 @@ func (s *answering) retryWhileBusy(ctx context.Context, t *serving, ask func(con
 			return busy
 		}
 		var err error
-		if ask, err = s.requestOf(t); err != nil {
+		if ask, err = s.requestOf(ctx, t); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,8 @@ const cancelTime = 10 * time.Second
 // with its events, as Follow does. If the caller disconnects before the last event (ctx ends, or
 // begin or each returns an error), Call cancels the task, unless another caller or reader in this
 // process follows it. It does not cancel if the process stops: the next process continues the task.
-// If the task of the idempotency key was cancelled in this way, Call accepts another task. Faults
+// If the task of the idempotency key was cancelled in this way, Call accepts another task. Call empties
+// the request of in, so that its memory is free while it waits. Faults
 // are those of Create before the call of begin, and those of Follow after it.
 func (s *Inference) Call(ctx context.Context, in *NewTask, begin func(Accepted) error, each func([]inference.Event) error) (err error) {
 	of, err := s.beginCall(ctx, in, begin)
@@ -44,6 +45,7 @@ func (s *Inference) beginCall(ctx context.Context, in *NewTask, begin func(Accep
 	if err != nil {
 		return &of, err
 	}
+	in.Request, in.stored = inference.Request{}, inference.Stored{} // the wait for the answer needs no memory for it
 	return &of, begin(accepted)
 }
 

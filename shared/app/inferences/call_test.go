@@ -49,6 +49,7 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	h.engines["r1"].FailNext(mockengine.FailStall, 1)
 	var calls sync.WaitGroup
 	ctx, leave := context.WithCancel(t.Context())
+	again := in
 	var first string
 	calls.Go(func() {
 		_ = h.tasks.Call(ctx, &in, func(a inferences.Accepted) error { first = a.Run.TaskID; return nil }, func([]inference.Event) error { return nil })
@@ -62,7 +63,7 @@ func TestCallJoinsWhileTheTaskIsCancelled(t *testing.T) {
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)
-		err = h.tasks.Call(t.Context(), &in, func(a inferences.Accepted) error { second = a.Run.TaskID; return nil }, func(found []inference.Event) error {
+		err = h.tasks.Call(t.Context(), &again, func(a inferences.Accepted) error { second = a.Run.TaskID; return nil }, func(found []inference.Event) error {
 			events = append(events, found...)
 			return nil
 		})

@@ -104,14 +104,14 @@ func newServing(r run.Run) *serving {
 // process whose commits call the dispatcher, and their store. The streams of the tasks are in feed. open returns
 // the engine of a replica.
 func NewDispatcher(
-	runs func(*Dispatcher) (Runs, Store), hex func(n int) string, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, open balance.Engines,
-	record series.Recorder, cfg DispatcherConfig, config Config,
+	runs func(*Dispatcher) (Runs, Store), hex func(n int) string, feed port.AnswerFeed, models Catalog, artifacts TranscriptStore, prompts Prompts,
+	open balance.Engines, record series.Recorder, cfg DispatcherConfig, config Config,
 ) *Dispatcher {
 	d := &Dispatcher{
 		attempts: &attempts{active: map[string]*serving{}, ready: make(chan struct{})}, cfg: cfg, repeat: repeats{runs: map[run.Ref]bool{}},
 	}
 	created, store := runs(d)
-	d.Inference = New(created, store, hex, feed, models, artifacts, record, config)
+	d.Inference = New(created, store, hex, feed, models, artifacts, prompts, record, config)
 	d.Inference.stopped = d.attempts.stopped
 	d.engines = &engines{d.Inference, balance.NewReplicas(open, d.clock, d.log, record)}
 	d.answering, d.endings = &answering{d.Inference, cfg.Batch, cfg.MostServed}, &endings{d.engines, artifacts}

@@ -3,7 +3,6 @@ package inferences
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +40,7 @@ type Inference struct {
 	answers     *answer.Streams
 	readers     *readers
 	transcripts Transcripts
+	prompts     Prompts
 	record      series.Recorder
 	config      Config
 	// stopped reports whether the process stops.
@@ -52,13 +52,14 @@ type Inference struct {
 // New returns the use cases of inference tasks, whose streams are in feed. hex returns n random
 // bytes in hexadecimal. record gets the samples that do not follow from commits.
 func New(
-	runs Runs, store Store, hex func(n int) string, feed port.AnswerFeed, models Catalog, transcripts Transcripts, record series.Recorder, config Config,
+	runs Runs, store Store, hex func(n int) string, feed port.AnswerFeed, models Catalog, transcripts Transcripts, prompts Prompts,
+	record series.Recorder, config Config,
 ) *Inference {
 	c, log, known := runs.Parts()
 	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWaited)
 	return &Inference{
 		offers: &offers{runs, store, models}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
-		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, record: record, config: config,
+		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, prompts: prompts, record: record, config: config,
 		stopped: func() bool { return false }, hex: hex,
 	}
 }
@@ -110,6 +111,8 @@ type NewTask struct {
 	Unstored bool
 	// waits: the caller waits for the answer, and needs no Accepted.Remaining.
 	waits bool
+	// stored is the JSON form of Request.
+	stored inference.Stored
 }
 
 // Accepted is an accepted task.
@@ -150,7 +153,10 @@ func (s *Inference) createTask(ctx context.Context, in NewTask) (created run.Run
 		}
 		return s.runs.Refuse(ctx, in.Identity.Tenant, under, err)
 	}
-	return s.createIn(ctx, r, in.IdempotencyKey, in.Digest)
+	if in.stored.Object == nil {
+		return s.createIn(ctx, r, in.IdempotencyKey, in.Digest)
+	}
+	return s.createLarge(ctx, r, in)
 }
 
 // runFor returns the run of a request in the pool that serves its model.
@@ -341,13 +347,6 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	if in.Workload == port.WorkloadCompletion && prompt > context {
 		return run.Run{}, invalidParams(port.FieldPrompt, "about %d tokens do not fit into a context of %d", prompt, context)
 	}
-	request, err := json.Marshal(in.Request)
-	if err != nil {
-		return run.Run{}, fmt.Errorf("cannot encode the request: %w", err)
-	}
-	if len(request) > inference.RequestSize {
-		return run.Run{}, invalidParams(port.FieldPrompt, "a request of %d bytes, want at most %d", len(request), inference.RequestSize)
-	}
 	seconds := in.Within.Truncate(time.Second) + time.Second
 	policy := s.config.Policy
 	policy.StartTimeout, policy.TimeLimit, policy.QueueTimeout, policy.CancelGrace = engineStart, seconds, seconds, balance.SlotGrace
@@ -357,7 +356,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
 		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent, Labels: in.Labels,
 		Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
-			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: request,
+			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: in.stored.Record,
 			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},

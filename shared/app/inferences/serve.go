@@ -3,7 +3,6 @@ package inferences
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -164,7 +163,7 @@ func (s *attempts) stopping() bool {
 // generate sends the request to the replica and appends the answer to the stream. Its goroutine
 // waits here most of the time, so it and its callers have little on their stacks.
 func (s *answering) generate(ctx context.Context, t *serving) error {
-	ask, err := s.requestOf(t)
+	ask, err := s.requestOf(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -212,10 +211,10 @@ func (t *serving) generated(asking context.Context, c clock.Clock, err error) er
 
 // requestOf returns a function that sends the request of a task to its replica, and the answer
 // to the writer. Fault: DeadlineUnmet after the deadline of the task.
-func (s *answering) requestOf(t *serving) (ask func(context.Context) error, err error) {
-	q := &inference.Request{}
-	if err := json.Unmarshal(t.run.Work.Inference.Request, q); err != nil {
-		return nil, fault.Wrap(err, fault.Internal, "the stored request cannot be read")
+func (s *answering) requestOf(ctx context.Context, t *serving) (ask func(context.Context) error, err error) {
+	q, err := s.Request(ctx, t.run)
+	if err != nil {
+		return nil, err
 	}
 	left := t.run.AnswerBy().Sub(s.now())
 	if left <= 0 {

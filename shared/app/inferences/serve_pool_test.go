@@ -21,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/artifacts"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
+	"github.com/sortie-dev/sortie/shared/app/prompts"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -91,7 +92,7 @@ func newCalled(t *testing.T, replicas, slots int) *called {
 		return nil
 	}, slog.New(slog.DiscardHandler)), h.config)
 	requests := runs.NewRequests(life, randomHex, runs.StreamsIn(h.feed), h.config)
-	h.tasks = app.NewInference(requests, randomHex, h.feed, h.models(), inferences.NoTranscripts{}, series.Discard, h.config)
+	h.tasks = app.NewInference(requests, randomHex, h.feed, h.models(), inferences.NoTranscripts{}, h.prompts(), series.Discard, h.config)
 	return h
 }
 
@@ -107,6 +108,8 @@ func (h *called) models() *artifacts.Models {
 	return artifacts.NewModels(h.store, h.clock, slog.New(slog.DiscardHandler), api.ModelDocument, h.config.ModelKeys)
 }
 
+func (h *called) prompts() *prompts.Store { return prompts.New(h.store, h.outputs, h.clock) }
+
 func (h *called) records() *runs.Records {
 	return runs.NewRecords(h.store, h.clock, slog.New(slog.DiscardHandler))
 }
@@ -116,7 +119,7 @@ func (h *called) call(c inferences.DispatchCall) {
 	transcripts := artifacts.NewRegistry(
 		h.store, h.outputs, h.clock, slog.New(slog.DiscardHandler), randomHex, h.config.Policy.RecordRetention, h.config.ArtifactLimit,
 	)
-	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, h.prompts(), func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		return watched{h.engines[r.ID], h, r.ID}, nil
 	}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond, MostServed: 14 * time.Minute}, h.config)
 	ctx, kill := context.WithCancel(h.Context())

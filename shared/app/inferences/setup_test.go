@@ -22,6 +22,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/inferences"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/app/prompts"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	systemclock "github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
@@ -48,6 +49,8 @@ type inferring struct {
 	wrap      func(port.Engine) port.Engine // nil uses the mocks unchanged
 	tasks     *inferences.Inference
 	artifacts *artifacts.Registry
+	prompts   *prompts.Store
+	requests  *runs.Requests
 	models    *artifacts.Models
 	pools     *pools.Pools
 	sweeper   *inferences.Dispatcher
@@ -115,12 +118,14 @@ func (h *inferring) restart() {
 	records := runs.NewRecords(h.store, h.clock, slog.New(h.log))
 	h.models = artifacts.NewModels(h.store, h.clock, slog.New(h.log), api.ModelDocument, config.ModelKeys)
 	h.artifacts = artifacts.NewRegistry(h.store, h.outputs, h.clock, slog.New(h.log), random, config.Policy.RecordRetention, config.ArtifactLimit)
-	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+	h.prompts = prompts.New(h.store, h.outputs, h.clock)
+	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, h.prompts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		if h.wrap != nil {
 			return h.wrap(h.engines[r.ID]), nil
 		}
 		return h.engines[r.ID], nil
 	}, h.tally.Record, inferences.DispatcherConfig{ID: "dispatcher-" + random(4), Alone: true, Batch: 5 * time.Millisecond}, config)
+	h.requests = requests
 	h.sweeper, h.tasks = dispatcher, dispatcher.Inference
 	h.pools = app.Pools(requests.Lifecycle, api.PoolDocument, h.sweeper, h.tally.Record, config)
 	h.explains = jobs.NewExplanations(app.Definitions(runs.NewRuns(requests, h.outputs), config))

@@ -14,9 +14,7 @@ import (
 // model serves it. The model itself does if the other one cannot serve the request: it is retired, has
 // no pool, has not the workload or a feature, or the prompt is too long for it.
 func (s *Inference) splitRun(ctx context.Context, in NewTask, model catalog.Model) (run.Run, error) {
-	var entropy [10]byte
-	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // it is hexadecimal
-	id := spec.InferenceTaskID(s.now(), entropy)
+	id := s.newTaskID()
 	if share, ok := model.ShareOf(id); ok {
 		asked := in
 		asked.Model = share.Model
@@ -34,6 +32,13 @@ func (s *Inference) splitRun(ctx context.Context, in NewTask, model catalog.Mode
 	r, err := s.runOf(ctx, in, model)
 	r.TaskID = id
 	return r, err
+}
+
+// newTaskID returns the id of a new task.
+func (s *Inference) newTaskID() string {
+	var entropy [10]byte
+	_, _ = hex.Decode(entropy[:], []byte(s.hex(len(entropy)))) // it is hexadecimal
+	return spec.InferenceTaskID(s.now(), entropy)
 }
 
 // sharedRun returns the run of a request for the model of a share, which the caller's token must

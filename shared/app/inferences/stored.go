@@ -11,6 +11,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -25,6 +26,16 @@ type Catalog interface {
 	// List returns a page of the models of the caller's tenant, which may be short or empty
 	// although more follow.
 	List(ctx context.Context, who port.Identity, f catalog.Filter, page port.Page) (models []catalog.Stored, next string, err error)
+}
+
+// Prompts stores the requests that are too large for the records of their tasks; see package prompts.
+type Prompts interface {
+	// Save stores the request of a task that has no record yet.
+	Save(ctx context.Context, tenant, taskID string, content []byte) (*spec.Input, error)
+	// Read returns the request of a task. Fault: NotFound if it was deleted.
+	Read(ctx context.Context, input spec.Input) ([]byte, error)
+	// Delete deletes the request of a task. It does nothing without one.
+	Delete(ctx context.Context, tenant, taskID string) error
 }
 
 // TranscriptStore stores the transcripts of tasks as artifacts.

@@ -32,6 +32,10 @@ func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
 	if err := s.checkTask(in); err != nil {
 		return Accepted{}, err
 	}
+	var err error
+	if in.stored, err = in.Request.Stored(); err != nil {
+		return Accepted{}, err
+	}
 	created, existing, err := s.createTask(ctx, in)
 	if err != nil {
 		return Accepted{}, err
@@ -124,6 +128,11 @@ func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
 	}
 	if err := s.answers.Remove(ctx, r); err != nil {
 		return err
+	}
+	if r.Input() != nil {
+		if err := s.prompts.Delete(ctx, r.Tenant, r.TaskID); err != nil {
+			return err
+		}
 	}
 	if _, err := s.runs.Apply(ctx, r, run.AnswerDeleted{}); err != nil {
 		return err

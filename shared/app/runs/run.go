@@ -146,7 +146,7 @@ func (s *Runs) changedInputs(ctx context.Context, r run.Run, other map[string]sp
 	return values, nil
 }
 
-// inputOf reads the stored input of a run's program; nil without one.
+// inputOf reads the stored input of a run; nil without one.
 func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
 	input := r.Input()
 	if input == nil {
@@ -159,7 +159,7 @@ func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the input: %w", err)
 	}
-	content, err := io.ReadAll(io.LimitReader(body, limit.Input))
+	content, err := io.ReadAll(io.LimitReader(body, input.Size))
 	_ = body.Close()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the input: %w", err)
@@ -167,7 +167,7 @@ func (s *Runs) inputOf(ctx context.Context, r run.Run) ([]byte, error) {
 	return content, nil
 }
 
-// createWithInput is create for a run whose program has an input. It deletes the stored input
+// createWithInput is create for a run whose work has a stored input. It deletes that input
 // if the run was not created. If that is unknown, the bucket's lifecycle rule deletes it.
 func (s *Runs) createWithInput(
 	ctx context.Context, r run.Run, key, digest string, input []byte,
@@ -175,19 +175,14 @@ func (s *Runs) createWithInput(
 	stored := ""
 	created, existing, err = s.create(ctx, r, key, digest, func(r *run.Run) error {
 		r.Graph = rerun.Begin(*r)
-		if r.Work.Program == nil {
+		if r.Work = r.Work.WithInput(nil); len(input) == 0 {
 			return nil
 		}
-		program := *r.Work.Program
-		program.Input = nil
-		if len(input) > 0 {
-			program.Input = &spec.Input{Key: limit.InputKey(r.Tenant, r.TaskID), Size: int64(len(input))}
-			if err := s.outputs.Put(ctx, port.Accepted, program.Input.Key, inputType, input); err != nil {
-				return fmt.Errorf("cannot store the input: %w", err)
-			}
-			stored = program.Input.Key
+		stored = limit.InputKey(r.Tenant, r.TaskID)
+		r.Work = r.Work.WithInput(&spec.Input{Key: stored, Size: int64(len(input))})
+		if err := s.outputs.Put(ctx, port.Accepted, stored, inputType, input); err != nil {
+			return fmt.Errorf("cannot store the input: %w", err)
 		}
-		r.Work.Program = &program
 		return nil
 	})
 	if stored != "" && (existing || fault.Is(err, fault.IdempotencyMismatch)) {

@@ -15,8 +15,12 @@ import (
 const (
 	// MaxTokens is the maximum of max_tokens.
 	MaxTokens = 50000
-	// RequestSize is the maximum size of a stored request in bytes, and so of a prompt.
-	RequestSize = 128 << 10
+	// RequestSize is the maximum size of a request in bytes, and so of a prompt. In base64, as API
+	// Gateway sends bodies, it fits into the 6 MB that a Lambda function accepts.
+	RequestSize = 4 << 20
+	// RecordSize is the maximum size of a request in the record of its task, in bytes. A larger one
+	// is an object in the bucket.
+	RecordSize = 128 << 10
 	// Inputs is the maximum number of inputs or documents in a request.
 	Inputs = 2048
 	// Dimensions is the maximum length of a vector. Its record in the stream is limited.

@@ -95,7 +95,7 @@ func (AnswerDeleted) apply(d *draft) error {
 		return nil
 	}
 	work := *d.Work.Inference
-	work.Request, d.Work.Inference = nil, &work
+	work.Request, work.Input, d.Work.Inference = nil, nil, &work
 	d.Run.AnswerDeleted, d.changed = true, true
 	return nil
 }

@@ -66,11 +66,11 @@ func (r Run) RecordBytesLeft() bool {
 // LogsLeft reports whether logs of the run are stored.
 func (r Run) LogsLeft() bool { return len(r.Logs) > 0 || r.Attempt.SendsOutput }
 
-// Input returns the stored standard input of the run's program; nil without one, or
-// after its deletion.
+// Input returns the stored standard input of the run's program, or the request of an inference run
+// that is an object; nil without one, or after its deletion.
 func (r Run) Input() *spec.Input {
-	if p := r.Work.Program; p != nil && p.Input != nil && !p.Input.Deleted {
-		return p.Input
+	if input := r.Work.StoredInput(); input != nil && !input.Deleted {
+		return input
 	}
 	return nil
 }
@@ -167,9 +167,7 @@ func (RecordBytesDeleted) apply(d *draft) error {
 		return nil
 	}
 	if input := d.Input(); input != nil {
-		program := *d.Work.Program
-		program.Input = &spec.Input{Key: input.Key, Size: input.Size, Deleted: true}
-		d.Work.Program = &program
+		d.Work = d.Work.WithInput(&spec.Input{Key: input.Key, Size: input.Size, Deleted: true})
 	}
 	if d.StoresUpstream() {
 		place := *d.Graph

@@ -27,6 +27,9 @@ type Inference struct {
 	// Request is the JSON object for the dispatcher: the prompt and the sampling parameters. It is
 	// empty after its deletion; see run.Run.AnswerDue.
 	Request json.RawMessage `json:"request,omitempty"`
+	// Input is the object with the whole request, if that is too large for the record. Request is
+	// then its head: its beginning as the prompt, and its options.
+	Input *Input `json:"input,omitempty"`
 	// MaxTokens is the maximum number of tokens to generate. PromptTokens is the estimated
 	// length of the prompt.
 	MaxTokens int `json:"maxTokens"`

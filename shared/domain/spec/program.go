@@ -59,7 +59,33 @@ type Variable struct {
 	SecretRef string `json:"secretRef,omitempty"`
 }
 
-// Input is a standard input: a stored object, or the text of a job, which each launch stores.
+// StoredInput returns the standard input of a program, or the request of an inference run that is
+// an object; nil without one.
+func (w Work) StoredInput() *Input {
+	switch {
+	case w.Program != nil:
+		return w.Program.Input
+	case w.Inference != nil:
+		return w.Inference.Input
+	}
+	return nil
+}
+
+// WithInput returns the work with another StoredInput. Work of other kinds is unchanged.
+func (w Work) WithInput(input *Input) Work {
+	switch {
+	case w.Program != nil:
+		program := *w.Program
+		program.Input, w.Program = input, &program
+	case w.Inference != nil:
+		inference := *w.Inference
+		inference.Input, w.Inference = input, &inference
+	}
+	return w
+}
+
+// Input is a standard input: a stored object, or the text of a job, which each launch stores. It is
+// also the request of an inference run that is too large for its record.
 type Input struct {
 	// Key is the key of the stored object; empty for a text.
 	Key  string `json:"key,omitempty"`

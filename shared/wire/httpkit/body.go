@@ -36,6 +36,21 @@ func DecodeKeyed(w http.ResponseWriter, r *http.Request, v any) (key string, err
 	return key, err
 }
 
+// DecodeKeyedUpTo is DecodeKeyed for a body of at most most bytes.
+func DecodeKeyedUpTo(w http.ResponseWriter, r *http.Request, most int64, v any) (key string, err error) {
+	if key, err = IdempotencyKey(r); err != nil {
+		return key, err
+	}
+	if err := checkContentType(r, false); err != nil {
+		return key, err
+	}
+	body, err := readAll(w, r, most)
+	if err != nil {
+		return key, err
+	}
+	return key, ParseJSON(body, v)
+}
+
 // DecodeJSON decodes the body of a client's request, a single JSON object, into the struct that
 // v points to. The faults are InvalidRequest with the field in dotted spelling
 // ("options.maxDepth"), TooLarge above the size limit, and 415 for a content type other than

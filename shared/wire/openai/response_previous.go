@@ -2,11 +2,9 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/domain/inference"
-	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -15,20 +13,18 @@ const FieldPrevious = "previous_response_id"
 
 // Conversation returns the messages of a response that has ended: those of its request without its
 // instructions, and its answer. Models do not get its reasoning again.
-func Conversation(r run.Run, a *Answer) ([]port.Message, error) {
-	var q inference.Request
-	if err := json.Unmarshal(r.Work.Inference.Request, &q); err != nil {
-		return nil, fmt.Errorf("cannot read the request of a response: %w", err)
-	}
+func Conversation(q inference.Request, a *Answer) []port.Message {
+	var o ResponseOptions
+	_ = json.Unmarshal(q.Front, &o) // it is the request of a response
 	found := q.Messages
-	if o, _, _ := OptionsOf(r); o.Instructions != nil && *o.Instructions != "" && len(found) > 0 {
+	if o.Instructions != nil && *o.Instructions != "" && len(found) > 0 {
 		found = found[1:]
 	}
 	said := port.Message{Role: "assistant", Content: a.Text(), ToolCalls: a.parts.Calls()}
 	if said.Content == "" && len(said.ToolCalls) == 0 {
-		return found, nil
+		return found
 	}
-	return append(slices.Clone(found), said), nil
+	return append(slices.Clone(found), said)
 }
 
 // Continue puts the messages of an earlier response before those of a request, and behind its

@@ -78,7 +78,7 @@ func (h *onDynamoDB) serve(w *world, config runs.Config) app.SystemTasks {
 	w.ok(err)
 	return app.CallTasks(answers, func(_ context.Context, call inferences.DispatchCall) error {
 		d, _ := app.NewDispatcher(
-			app.TasksOnly(runs.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, mocked, series.Discard,
+			app.TasksOnly(runs.NewRecords(h.records, clock.System{}, w.log), config), w.random.Hex, answers, w.system.Models, w.system.Artifacts, noPrompts{}, mocked, series.Discard,
 			inferences.DispatcherConfig{ID: "dispatcher-" + w.random.Hex(8), Batch: dispatch.Batch}, config,
 		)
 		go func() {
@@ -89,6 +89,9 @@ func (h *onDynamoDB) serve(w *world, config runs.Config) app.SystemTasks {
 		return nil
 	})
 }
+
+// noPrompts has no large requests.
+type noPrompts struct{ inferences.Prompts }
 
 func (h *onDynamoDB) begin(w *world) {
 	svc := delivery.NewRelay(h.feed, w.eventKeys, delivery.NoTurns{}, clock.System{}, w.log, api.Published("https://sortie.example.org"), series.Discard)

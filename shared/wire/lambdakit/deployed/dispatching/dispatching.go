@@ -30,7 +30,8 @@ func Calls(p *process.Process) inferences.Calls { return inferences.NewCalls(Cal
 // Its commits leave everything but the calls of dispatchers to a sweep.
 func Inference(p *process.Process, store *dynamo.Store, config runs.Config) (*inferences.Inference, *runs.Lifecycle) {
 	answers := deployed.Answers(p, store, config)
+	objects, _ := deployed.Outputs(p)
 	life := app.TasksOnly(deployed.Records(p, store), config)(Calls(p))
 	requests := runs.NewRequests(life, p.Hex, runs.StreamsIn(answers), config)
-	return app.NewInference(requests, p.Hex, answers, deployed.Models(p, store, config), inferences.NoTranscripts{}, lambdakit.Observe, config), life
+	return app.NewInference(requests, p.Hex, answers, deployed.Models(p, store, config), inferences.NoTranscripts{}, deployed.Prompts(p, store, objects), lambdakit.Observe, config), life
 }
