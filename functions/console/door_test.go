@@ -132,7 +132,7 @@ func TestFormsOfOtherPagesAreRefused(t *testing.T) {
 		case "key":
 			form = b.cookies["sortie_console_"+portOf(h)]
 		}
-		for _, path := range []string{"/console/runs/" + id + "/cancel", "/console/runs/" + id + "/rerun", "/console/runs/" + id + "/pin", "/console/sign-out", "/console/sign-in", "/console/ticket"} {
+		for _, path := range []string{"/console/runs/" + id + "/cancel", "/console/runs/" + id + "/rerun", "/console/runs/" + id + "/pin", "/console/runs/" + id + "/redeliver", "/console/sign-out", "/console/sign-in", "/console/ticket"} {
 			if answer := b.submit(path, form, row.headers, "token", otherToken); answer.Status != http.StatusForbidden || len(answer.Header.Values("Set-Cookie")) > 0 {
 				t.Errorf("%s: %s: got %d %s, want 403", name, path, answer.Status, answer.Body)
 			}

@@ -30,6 +30,7 @@ var doneTexts = map[string]string{
 	"rerun":    "This run repeats the earlier one.",
 	"pin":      "The run is kept until it is unpinned.",
 	"unpin":    "The run expires again, in a day at the earliest.",
+	"notified": "The notification is sent again.",
 	"changed":  "This run repeats the earlier one with changes.",
 
 	"webhook-paused":  "The webhook is paused. Its events are not sent until it is resumed.",

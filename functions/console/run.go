@@ -22,6 +22,7 @@ var runPage = page.Page{
 	Actions: []page.Action{
 		{Path: "runs/{run_id}/cancel", Scope: access.RunsWrite, Do: cancelRun},
 		{Path: "runs/{run_id}/pin", Scope: access.RunsWrite, Do: pinRun},
+		{Path: "runs/{run_id}/redeliver", Scope: access.RunsWrite, Do: redeliver},
 		{Path: "runs/{run_id}/rerun", Scope: access.RunsWrite, Do: rerun},
 	},
 }

@@ -23,7 +23,7 @@ func (d runData) content(l *ui.Layout) Node {
 			If(l.May("runs:write"), ui.Actions(d.pin(l), ui.Space(), d.action(l))),
 		),
 		d.facts(l),
-		Div(ID("news"), ui.Flag("data-part"), d.cancelled(l), d.failure(), d.why(l)),
+		Div(ID("news"), ui.Flag("data-part"), d.cancelled(l), d.failure(), d.notices(l), d.why(l)),
 		Div(ID("timeline"), ui.Flag("data-part"), ui.With(d.Timeline, func(t *timeline) Node { return t.content(l) })),
 		Div(ID("children"), ui.Flag("data-part"), d.Children.Content(l)),
 		ui.With(d.Log, func(log *logView) Node { return d.log(l, log) }),

@@ -152,6 +152,7 @@ func setupWith(t *testing.T, tasksOf func(apitest.Parts) app.SystemTasks, more .
 		return slices.Concat(
 			further, runs.Routes(s.Definitions, s.Explanations), runs.ChildRoutes(s.Children), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), callback.Routes(s.Workers, s.Intake), download.Routes(s.Downloads), registry.Routes(s.Artifacts),
 			tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: parts.Signer, Events: fake.NewEventKeys(nil)}, ""),
+			tasks.RedeliveryRoutes(s.Queries, s.Redeliveries),
 			console.Routes(page.Config{
 				Sessions: session.NewSessions(h.reads, source, parts.Clock, rand.Reader), Clock: parts.Clock, Version: "1",
 				API: h.calls, URL: "http://127.0.0.1",

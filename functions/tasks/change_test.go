@@ -241,3 +241,31 @@ func TestPinAttacks(t *testing.T) {
 		}
 	}
 }
+
+func TestRedeliver(t *testing.T) {
+	t.Parallel()
+	stage := setup(t)
+	path := "/v1/runs/" + stage.Success(t, "out.xml", "application/xml", "<out/>") + "/redeliver"
+	for name, row := range map[string]struct {
+		path, body string
+		status     int
+		field      string
+	}{
+		"nothing has failed": {path, ``, 200, ""},
+		"of an action":       {path, `{"action":"onFailure"}`, 400, "action"},
+		"a hostile action":   {path, `{"action":"\u0000\u202e#-1"}`, 400, "action"},
+		"a long action":      {path, `{"action":"` + strings.Repeat("x", 65) + `"}`, 400, "action"},
+		"a number":           {path, `{"action":1}`, 400, "action"},
+		"a field":            {path, `{"position":1}`, 400, "position"},
+		"no JSON":            {path, `all`, 400, ""},
+		"too large":          {path, `{"x":"` + strings.Repeat("x", 2<<20) + `"}`, 413, ""},
+		"unknown run":        {"/v1/runs/none/redeliver", ``, 404, ""},
+		"a hostile id":       {"/v1/runs/no%0d%0aX:%20y/redeliver", ``, 404, ""},
+	} {
+		answer := stage.Call(t, http.MethodPost, row.path, row.body, "Content-Type", "application/json")
+		var p contract.Problem
+		if err := json.Unmarshal([]byte(answer.Body), &p); err != nil || answer.Status != row.status || p.Field != row.field {
+			t.Errorf("%s: got %d %s, want %d of the field %q", name, answer.Status, answer.Body, row.status, row.field)
+		}
+	}
+}

@@ -29,7 +29,7 @@ func setup(t *testing.T) *apitest.Stage {
 // routes returns the routes under test.
 func routes(signer port.Signer) func(*app.System) []httpkit.Route {
 	return func(s *app.System) []httpkit.Route {
-		return append(tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, "v1.2.3"), tasks.ReportRoutes(s.Reports)...)
+		return slices.Concat(tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, "v1.2.3"), tasks.ReportRoutes(s.Reports), tasks.RedeliveryRoutes(s.Queries, s.Redeliveries))
 	}
 }
 

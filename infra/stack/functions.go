@@ -140,7 +140,7 @@ var functions = map[string]function{
 	"inference": {kind: front, uses: []use{configured, shares, streams, writes, lists, dispatches, verifies, outputs, clients}, routes: slices.Concat(inference.Routes(nil, nil), inference.BudgetRoutes(nil, nil), openai.Routes(nil, nil))},
 	"dispatch":  {kind: shift, uses: []use{configured, writes, lists, outputs, dispatches}},
 	"status":    {kind: front, uses: []use{shares, reads, clients}, routes: status.Routes(nil, status.MaxWait)},
-	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, ofJobs, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.ReadyRoutes(nil, ""))},
+	"tasks":     {kind: front, uses: []use{configured, shares, streams, versioned, writes, lists, ofJobs, starts, completes, stops, machines, outputs, valued, verifies, dispatches, clients}, routes: slices.Concat(tasks.Routes(nil, nil, nil, tasks.Keys{}, ""), tasks.ReportRoutes(nil), tasks.RedeliveryRoutes(nil, nil), tasks.ReadyRoutes(nil, ""))},
 	"jobs":      {kind: front, uses: []use{configured, shares, writes, lists, dues, ofJobs, starts, completes, outputs, wakes, warnsOf, clients}, routes: slices.Concat(jobs.Routes(nil, nil, nil), runs.Routes(nil, nil), runs.ChildRoutes(nil))},
 	"control":   {kind: front, uses: []use{configured, shares, writes, lists, completes, offers, dispatches, clients}, routes: control.Routes(nil)},
 	"registry":  {kind: front, uses: []use{configured, shares, streams, writes, lists, outputs, clients}, routes: slices.Concat(registry.Routes(nil), registry.CatalogRoutes(nil), download.Routes(nil))},

@@ -18,6 +18,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/app/prompts"
 	"github.com/sortie-dev/sortie/shared/app/reception"
+	"github.com/sortie-dev/sortie/shared/app/redelivery"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/series"
@@ -46,6 +47,7 @@ type System struct {
 	Jobs         *jobs.Jobs
 	Explanations *jobs.Explanations
 	Children     *children.Reader
+	Redeliveries *redelivery.Redeliveries
 	Pools        *pools.Pools
 	Reports      *runs.MachineReports
 	Artifacts    *artifacts.Registry
@@ -106,6 +108,7 @@ func NewSystem(
 	s.Jobs = jobs.New(s.Definitions, s.Firing, documents.Job)
 	s.Explanations = jobs.NewExplanations(s.Definitions)
 	s.Children = ChildReader(records)
+	s.Redeliveries = Redeliveries(s.Requests)
 	s.Pools = Pools(life, documents.Pool, health, record, config)
 	s.Reports = runs.NewMachineReports(machines)
 	s.Budgets = budgets.NewAccounts(store, life, c, documents.Budget, config.Budgets)

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/items"
 	"github.com/sortie-dev/sortie/shared/app/jobs"
 	"github.com/sortie-dev/sortie/shared/app/pools"
+	"github.com/sortie-dev/sortie/shared/app/redelivery"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/sensors"
 	"github.com/sortie-dev/sortie/shared/app/warm"
@@ -38,6 +39,11 @@ func ChildReader(records *runs.Records) *children.Reader {
 	found := runs.NewTasks(records)
 	store, now := found.Reads()
 	return children.NewReader(found, store, items.New(store, now), now)
+}
+
+// Redeliveries returns the redeliveries of the notifications of runs.
+func Redeliveries(requests *runs.Requests) *redelivery.Redeliveries {
+	return redelivery.New(runs.NewCreations(requests))
 }
 
 // Drains returns the drains of the pools of a lifecycle.

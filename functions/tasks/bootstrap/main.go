@@ -26,7 +26,7 @@ func main() {
 		runs.NewQueries(life.Records), runs.NewRuns(requests, objects),
 		logs.New(runs.NewTasks(life.Records), machines, objects, grants.NewWorkerSecrets(bucket, deployed.Secrets(p)), p.Clock()),
 		tasks.Keys{Tokens: deployed.Signer(p), Events: deployed.PublishedEventKeys(p, store)}, p.Version(),
-	), tasks.ReportRoutes(runs.NewMachineReports(runs.NewMachines(life, machines))),
+	), tasks.RedeliveryRoutes(runs.NewQueries(life.Records), app.Redeliveries(requests)), tasks.ReportRoutes(runs.NewMachineReports(runs.NewMachines(life, machines))),
 		tasks.ReadyRoutes(tasks.NewReadiness(tasks.RewriteReception(store), p.Clock()), p.Version()),
 	), deployed.ClientTokens(p))
 }

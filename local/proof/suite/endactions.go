@@ -16,6 +16,7 @@ func endActions() []Test {
 	return []Test{
 		{Name: "success, failure and skip have their own actions", Requires: hooks, Run: ownEndActions},
 		{Name: "each action of an event runs once", Requires: hooks, Run: listedActions},
+		{Name: "failed notification is sent again", Requires: hooks, Run: redelivered},
 		{Name: "jobs that trigger each other stop", Requires: needs, Run: circle},
 		{Name: "triggered run and its parent name each other", Requires: needs, Run: lineage},
 		{Name: "jobs come after others", Requires: needs, Run: jobsAfterOthers},

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/hmac"
@@ -48,6 +49,8 @@ type receiver struct {
 	calls map[string][]hookCall
 	// notices are the messages of notify actions, by topic.
 	notices map[string][]notice
+	// changed are statuses of answers that replace those of the paths, by topic.
+	changed map[string]int
 	// inboxes are the inboxes of webhooks, by topic.
 	inboxes map[string]*inbox
 }
@@ -65,7 +68,7 @@ const refusal = "frozen until Monday"
 // newReceiver starts a receiver. With a certificate it serves HTTPS.
 func newReceiver(t *testing.T, certificate *tls.Certificate) *receiver {
 	t.Helper()
-	h := &receiver{t: t, calls: map[string][]hookCall{}, notices: map[string][]notice{}, inboxes: map[string]*inbox{}}
+	h := &receiver{t: t, calls: map[string][]hookCall{}, changed: map[string]int{}, notices: map[string][]notice{}, inboxes: map[string]*inbox{}}
 	h.Server = httptest.NewUnstartedServer(h)
 	if certificate == nil {
 		h.Start()
@@ -100,6 +103,7 @@ func (h *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mu.Lock()
 	h.calls[topic] = append(h.calls[topic], call)
+	status = cmp.Or(h.changed[topic], status)
 	h.mu.Unlock()
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
@@ -173,6 +177,13 @@ func (c *Case) hook(topic string, status int, members ...document) document {
 		maps.Copy(h, each)
 	}
 	return h
+}
+
+// answer changes the status of the further answers to the hooks of a topic.
+func (c *Case) answer(topic string, status int) {
+	c.hooks.mu.Lock()
+	defer c.hooks.mu.Unlock()
+	c.hooks.changed[c.topic(topic)] = status
 }
 
 // webhook returns an action that calls a hook.

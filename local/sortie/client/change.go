@@ -62,4 +62,14 @@ func (c *Client) Pin(ctx context.Context, id, what string) (contract.Task, error
 	return task, err
 }
 
+// RedeliverActions sends the failed notification of an action of a run again, or all if action is
+// empty. It is idempotent while they are being sent.
+func (c *Client) RedeliverActions(ctx context.Context, id, action string) (contract.Task, error) {
+	var task contract.Task
+	_, err := c.do(ctx, call{
+		method: http.MethodPost, path: "v1/runs/" + url.PathEscape(id) + "/redeliver", body: contract.RedeliverActionRequest{Action: action}, repeat: true,
+	}, &task)
+	return task, err
+}
+
 func taskPath(taskID, what string) string { return "v1/tasks/" + url.PathEscape(taskID) + "/" + what }

@@ -74,6 +74,41 @@ retention is. Both commands are idempotent.`,
 	return c
 }
 
+// redeliverActions returns the command that sends failed notifications of a run again.
+func (a *app) redeliverActions() *cobra.Command {
+	var action string
+	c := &cobra.Command{
+		Use: "redeliver RUN", Short: "Send failed notifications of a run again",
+		Long: `Send the webhooks and notifications of a run's job again that have failed, or one of
+them. "sortie status RUN" lists them. One that is being sent is not sent twice.`,
+		Example: `  sortie runs redeliver nightly-report:20270301T013000Z
+  sortie runs redeliver nightly-report:20270301T013000Z --action onFailure`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: a.runIDs(),
+	}
+	c.Flags().StringVar(&action, "action", "", "only that of this action, such as onFailure or onRetry#2")
+	c.RunE = cli.Does(func(ctx context.Context, args []string) error {
+		client, err := a.Client()
+		if err != nil {
+			return err
+		}
+		task, err := client.RedeliverActions(ctx, args[0], action)
+		if err != nil {
+			return err
+		}
+		failed, sending := 0, 0
+		for _, f := range task.FailedActions {
+			if failed++; f.Sending {
+				sending++
+			}
+		}
+		if failed == 0 {
+			return a.Result(task, "%s: no notification has failed\n", task.RunID)
+		}
+		return a.Result(task, "%s: %d of %d failed notifications are being sent\n", task.RunID, sending, failed)
+	})
+	return c
+}
+
 func (a *app) retry() *cobra.Command {
 	var key string
 	var given, labels, inputs []string

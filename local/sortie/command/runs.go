@@ -62,7 +62,7 @@ as a table that is drawn again, elsewhere as a line for each change, and with
 	flags.BoolVar(&f.watch, "watch", false, "show changes until interrupted")
 	argument.Complete(c, "format", "", []string{formatTable, formatWide, formatJSON})
 	c.RunE = cli.Does(func(ctx context.Context, _ []string) error { return a.listRuns(ctx, f) })
-	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns(), a.labelRuns(), a.pinRuns("pin"), a.pinRuns("unpin"), a.childrenOfRun()} {
+	for _, of := range []*cobra.Command{a.cancelRuns(), a.retryRuns(), a.labelRuns(), a.pinRuns("pin"), a.pinRuns("unpin"), a.redeliverActions(), a.childrenOfRun()} {
 		a.ServerFlags(of)
 		c.AddCommand(of)
 	}

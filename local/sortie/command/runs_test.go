@@ -233,3 +233,25 @@ func TestWatchDrawsOnATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestRedeliverRefusesWhatHasNotFailed(t *testing.T) {
+	t.Parallel()
+	stage := apitest.New(t, apitest.NewParts(t), func(s *app.System) []httpkit.Route {
+		return tasks.RedeliveryRoutes(s.Queries, s.Redeliveries)
+	})
+	env := map[string]string{"SORTIE_URL": stage.URL}
+	failed := stage.Failure(t, "no manifest")
+	if got := sortie(t, env, "", "runs", "redeliver", failed); got.code != 0 || got.stdout != failed+": no notification has failed\n" {
+		t.Errorf("got %+v, want nothing to send", got)
+	}
+	for args, want := range map[string]string{
+		failed + " --action onFailure": "onFailure: no notification of the run has failed",
+		"none":                         "no such",
+		"":                             "accepts 1 arg",
+	} {
+		got := sortie(t, env, "", append([]string{"runs", "redeliver"}, strings.Fields(args)...)...)
+		if got.code == 0 || !strings.Contains(got.stderr, want) {
+			t.Errorf("%q: got %+v, want %q", args, got, want)
+		}
+	}
+}

@@ -52,6 +52,9 @@ func (z Times) Status(s contract.Status, of string) *Table {
 		row(a.Action, fmt.Sprintf("%s not taken, tries: %d, last at %s: %s; next at %s, until %s",
 			a.Type, a.Tries, z.Moment(a.TriedAt), Clean(a.Answer), z.Moment(a.NextAt), z.Moment(a.GiveUpAt)))
 	}
+	for _, a := range s.FailedActions {
+		row(a.Action, fmt.Sprintf("%s failed at %s: %s%s", a.Type, z.Moment(a.FailedAt), Clean(a.Answer), map[bool]string{true: "; being sent again"}[a.Sending]))
+	}
 	if s.BatchID != contract.BatchSingle {
 		row("batch", s.BatchID)
 	}

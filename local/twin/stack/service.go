@@ -196,7 +196,7 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 		tasks.Routes(s.system.Queries, s.system.Runs, s.system.Logs, tasks.Keys{Tokens: signer, Events: s.eventKeys}, s.config.Version),
 		tasks.ReadyRoutes(tasks.NewReadiness(s.store.Probe, s.clock), s.config.Version),
 		jobs.Routes(s.system.Jobs, s.system.Queries, s.system.Explanations), control.Routes(s.system.Pools),
-		tasks.ReportRoutes(s.system.Reports), metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
+		tasks.RedeliveryRoutes(s.system.Queries, s.system.Redeliveries), tasks.ReportRoutes(s.system.Reports), metrics.Routes(s.metrics.Text), webhooks.Routes(s.webhooks), webhooks.ReplayRoutes(s.replays),
 		registry.Routes(s.system.Artifacts), registry.CatalogRoutes(s.system.Models), inference.Routes(s.system.Inference, s.clock), openai.Routes(s.system.Inference, s.clock), inference.BudgetRoutes(s.system.Budgets, s.clock), events.Routes(s.streams, tickets), readers.Routes(s.streams, s.clock), readers.SocketRoutes(s.streams, s.clock),
 	)
 	handler, err = httpkit.New(httpkit.Config{

@@ -32,7 +32,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	}
 	changed := []string{"RetryOf", "RetriedAt", "Constraints", "Slot", "Child"}
 	life := []string{
-		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Followers", "CancelsRest", "Violations", "Acting", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
+		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Followers", "CancelsRest", "Violations", "Acting", "FailedActions", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
 		"CreatedAt", "ScheduledAt", "EnteredAt", "StartedAt", "EndedAt", "ExpiresAt", "LogsExpireAt", "Pin", "Held", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
 		"Prediction", "Fan", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "AnswerDeleted", "Output", "Logs", "Deletion", "Fault",
 	}

@@ -109,6 +109,7 @@ func (f EndActionDone) apply(d *draft) error {
 	}
 	d.Execution.Pending = pendingEffects(d.Execution.Pending, pending)
 	action, _ := d.ActionOf(f.Action)
+	d.keepFailed(f, action.Type)
 	e := Event{Type: EventActionExecuted, Message: withAnswer(fmt.Sprintf("%s: %s", f.Action, action.Type), f.Answer), Triggered: f.Triggered}
 	d.recordTriggered(f.Triggered)
 	if f.Failure != "" {

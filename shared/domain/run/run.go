@@ -7,6 +7,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/redelivery"
 	"github.com/sortie-dev/sortie/shared/domain/routing"
 	"github.com/sortie-dev/sortie/shared/domain/sensor"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -102,6 +103,8 @@ type Run struct {
 	Violations []spec.ConstraintViolation `json:"violations,omitempty"`
 	// Acting is the action on the violated constraints; nil without one.
 	Acting *Acting `json:"acting,omitempty"`
+	// FailedActions are the newest notifications that have failed, and can be sent again.
+	FailedActions []redelivery.Failed `json:"failedActions,omitempty"`
 	// Skipped means that the run is Completed without an attempt because it was skipped.
 	Skipped bool `json:"skipped,omitempty"`
 	// Missed describes the skipped firings that this run is the record of; nil for other runs.

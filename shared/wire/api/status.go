@@ -28,7 +28,7 @@ func Status(v runs.View) contract.Status {
 		TaskID: r.TaskID, BatchID: batchOf(r), Labels: r.Labels, Status: statusOf(r), Skipped: r.Skipped,
 		PI: r.Work.PI, Format: r.Work.Format, Options: r.Work.Options,
 		State: string(r.State), Attempt: r.Attempt.Number,
-		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), TriggeredBy: jobRun(r.TriggeredBy()), Triggered: triggered(r), UntakenActions: untakenActions(r),
+		Pool: r.Slot.Pool, FellBack: fellBack(detour(r)), TriggeredBy: jobRun(r.TriggeredBy()), Triggered: triggered(r), UntakenActions: untakenActions(r), FailedActions: failedActions(r),
 		QueuePosition: position(v), Progress: progress(v), MachineID: r.Attempt.Machine.ID,
 		CreatedAt: r.CreatedAt, UpdatedAt: r.EnteredAt, StartedAt: startedAt(r),
 		CompletedAt: r.EndedAt, ExpiresAt: r.ExpiresAt,

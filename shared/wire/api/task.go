@@ -30,7 +30,7 @@ func Task(v runs.View) contract.Task {
 		task.AttemptStartedAt = r.Attempt.StartedAt
 	}
 	task.TriggeredBy, task.Triggered = jobRun(r.TriggeredBy()), triggered(r)
-	task.UntakenActions = untakenActions(r)
+	task.UntakenActions, task.FailedActions = untakenActions(r), failedActions(r)
 	task.Children, task.Child = childrenOf(r), childOf(r)
 	if !r.FiredAt.IsZero() {
 		task.LatenessSeconds = new(seconds(r.FiredAt.Sub(r.ScheduledAt)))
@@ -102,6 +102,16 @@ func untakenActions(r run.Run) (found []contract.UntakenAction) {
 	for _, a := range r.UntakenActions() {
 		found = append(found, contract.UntakenAction{
 			Action: string(a.Action), Type: string(a.Type), Tries: a.Tries, Answer: a.Answer, TriedAt: a.TriedAt, NextAt: a.NextAt, GiveUpAt: a.GiveUpAt,
+		})
+	}
+	return found
+}
+
+// failedActions returns the wire form of the notifications that have failed.
+func failedActions(r run.Run) (found []contract.FailedAction) {
+	for _, a := range r.FailedActions {
+		found = append(found, contract.FailedAction{
+			Action: string(a.Action), Type: string(a.Type), Answer: a.Answer, FailedAt: a.At, Sending: r.Sends(a.Action),
 		})
 	}
 	return found

@@ -102,10 +102,11 @@ type Status struct {
 	// pool. FellBack are its fallbacks since it left its own pool.
 	Pool     string     `json:"pool,omitempty"`
 	FellBack []FellBack `json:"fellBack,omitempty"`
-	// TriggeredBy, Triggered and UntakenActions are as in Task.
+	// TriggeredBy, Triggered, UntakenActions and FailedActions are as in Task.
 	TriggeredBy    *JobRunRef        `json:"triggeredBy,omitempty"`
 	Triggered      []JobRunRef       `json:"triggered,omitempty"`
 	UntakenActions []UntakenAction   `json:"untakenActions,omitempty"`
+	FailedActions  []FailedAction    `json:"failedActions,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	MachineID      string            `json:"machineId,omitempty"`
 	// WorkerID is the worker of the current attempt. LastHeartbeatAt is the time of its last

@@ -35,6 +35,8 @@ type Task struct {
 	Triggered   []JobRunRef `json:"triggered,omitempty"`
 	// UntakenActions are the actions that are repeated, because their receiver has not taken them.
 	UntakenActions []UntakenAction `json:"untakenActions,omitempty"`
+	// FailedActions are the webhooks and notifications that have failed, and can be sent again.
+	FailedActions []FailedAction `json:"failedActions,omitempty"`
 	// Children are the counts of a run that fans out. Child is the place of a child.
 	Children *Children `json:"children,omitempty"`
 	Child    *Child    `json:"child,omitempty"`
@@ -117,6 +119,23 @@ type UntakenAction struct {
 	// NextAt is the time of the next try, GiveUpAt when the action fails instead.
 	NextAt   time.Time `json:"nextAt"`
 	GiveUpAt time.Time `json:"giveUpAt"`
+}
+
+// FailedAction is a webhook or a notification of a job that has failed. It can be sent again.
+type FailedAction struct {
+	Action string `json:"action"`
+	Type   string `json:"type"`
+	// Answer is why it failed, and FailedAt when.
+	Answer   string    `json:"answer"`
+	FailedAt time.Time `json:"failedAt"`
+	// Sending means that it is being sent again.
+	Sending bool `json:"sending,omitempty"`
+}
+
+// RedeliverActionRequest is the optional body of POST /v1/runs/{run_id}/redeliver.
+type RedeliverActionRequest struct {
+	// Action is the action to send again; empty for all that have failed.
+	Action string `json:"action,omitempty"`
 }
 
 // Missed are consecutive firings that were skipped together. The first firing is at the

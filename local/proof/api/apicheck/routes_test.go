@@ -65,7 +65,7 @@ func frontDoors(s *app.System, hooks *delivery.Webhooks, signer port.Signer, rec
 	noSeats := following.New(feed, c, slog.New(slog.DiscardHandler), func() float64 { return 0 }, following.Config{})
 	return slices.Concat(
 		export.Routes(s.Requests, hooks), callback.Routes(s.Workers, s.Intake), status.Routes(s.Queries, time.Second), download.Routes(s.Downloads),
-		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), tasks.ReadyRoutes(tasks.NewReadiness(func(context.Context) error { return nil }, c), ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations), runs.ChildRoutes(s.Children),
+		tasks.Routes(s.Queries, s.Runs, s.Logs, tasks.Keys{Tokens: signer, Events: fake.NewEventKeys(nil)}, ""), tasks.ReportRoutes(s.Reports), tasks.RedeliveryRoutes(s.Queries, s.Redeliveries), tasks.ReadyRoutes(tasks.NewReadiness(func(context.Context) error { return nil }, c), ""), jobs.Routes(s.Jobs, s.Queries, s.Explanations), control.Routes(s.Pools), runs.Routes(s.Definitions, s.Explanations), runs.ChildRoutes(s.Children),
 		activity.Routes(figures.NewTally(records, feed, c, slog.New(slog.DiscardHandler))), events.Routes(noSeats, tokens), stream.Routes(noSeats, c), stream.SocketRoutes(noSeats, c),
 		metrics.Routes(func(context.Context) ([]byte, error) { return []byte("sortie_pool_slots_held 0\n"), nil }),
 		registry.Routes(s.Artifacts), registry.CatalogRoutes(s.Models), inference.Routes(s.Inference, c), openai.Routes(s.Inference, c), inference.BudgetRoutes(s.Budgets, c), webhooks.Routes(hooks), webhooks.ReplayRoutes(delivery.NewReplays(hooks, true)),

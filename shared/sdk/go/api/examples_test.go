@@ -22,6 +22,7 @@ var examples = []struct {
 	{"LogLine", new(LogLine), "{\"attempt\":1,\"ended\":true,\"next\":53477376}"},
 	{"TaskHeartbeat", new(TaskHeartbeat), "{\"attempt\":1,\"message\":\"2 of 5 entities\",\"progressPct\":40,\"workerId\":\"worker-1\"}"},
 	{"TaskCompleted", new(TaskCompleted), "{\"attempt\":1,\"error\":{\"category\":\"USER_CODE\",\"message\":\"no such entity\",\"retryable\":false},\"outcome\":\"FAILED\",\"workerId\":\"worker-1\"}"},
+	{"RedeliverActionRequest", new(RedeliverActionRequest), "{\"action\":\"onFailure\"}"},
 	{"JobDefinition", new(JobDefinition), "{\"command\":[\"report.py\"],\"id\":\"nightly-report\",\"image\":\"exec:/usr/bin/python3\",\"schedule\":\"0 2 * * *\",\"timeZone\":\"Europe/Berlin\"}"},
 	{"RunDefinition", new(RunDefinition), "{\"command\":[\"hello\"],\"image\":\"exec:/bin/echo\"}"},
 	{"JobResult", new(JobResult), "{\"createdAt\":\"2026-11-28T02:00:00Z\",\"endedAt\":\"2026-11-28T02:03:20Z\",\"runId\":\"nightly:20261128T020000Z\",\"startedAt\":\"2026-11-28T02:00:01Z\",\"state\":\"Completed\"}"},

@@ -656,6 +656,7 @@ type Status struct {
 	// The runs that this one has triggered, in order.
 	Triggered      []JobRunRef       `json:"triggered,omitzero"`
 	UntakenActions []UntakenAction   `json:"untakenActions,omitzero"`
+	FailedActions  []FailedAction    `json:"failedActions,omitzero"`
 	Labels         map[string]string `json:"labels,omitzero"`
 	MachineID      string            `json:"machineId,omitzero"`
 	// Worker of the current attempt.
@@ -733,6 +734,25 @@ type UntakenAction struct {
 	NextAt time.Time `json:"nextAt"`
 	// Time at which the action fails instead.
 	GiveUpAt time.Time `json:"giveUpAt"`
+}
+
+// FailedAction is an object of the API.
+type FailedAction struct {
+	// The event of the job's action, such as onFailure, or the violated constraint.
+	Action string `json:"action"`
+	// One of webhook, notify; later servers may add values.
+	Type string `json:"type"`
+	// Why it failed.
+	Answer   string    `json:"answer"`
+	FailedAt time.Time `json:"failedAt"`
+	// It is being sent again.
+	Sending *bool `json:"sending,omitzero"`
+}
+
+// RedeliverActionRequest is an object of the API. The notification to send again.
+type RedeliverActionRequest struct {
+	// An action of failedActions. By default all are sent.
+	Action string `json:"action,omitzero"`
 }
 
 // TaskChild is an object of the API. The place of a run among the children of another one.
@@ -874,6 +894,7 @@ type Task struct {
 	// The runs that this one has triggered, in order.
 	Triggered      []JobRunRef     `json:"triggered,omitzero"`
 	UntakenActions []UntakenAction `json:"untakenActions,omitzero"`
+	FailedActions  []FailedAction  `json:"failedActions,omitzero"`
 	Children       *ChildCounts    `json:"children,omitzero"`
 	// The place of a run among the children of another one.
 	Child *TaskChild `json:"child,omitzero"`

@@ -61,6 +61,7 @@ var operations = map[string][3]string{
 	"cancelRun":            {"POST", "/v1/runs/{run_id}/cancel", "Runs.Cancel"},
 	"pinRun":               {"POST", "/v1/runs/{run_id}/pin", "Runs.Pin"},
 	"unpinRun":             {"POST", "/v1/runs/{run_id}/unpin", "Runs.Unpin"},
+	"redeliverActions":     {"POST", "/v1/runs/{run_id}/redeliver", "Runs.Redeliver"},
 	"retryRun":             {"POST", "/v1/runs/{run_id}/retry", "Runs.Retry"},
 	"listJobs":             {"GET", "/v1/jobs", "Jobs.List"},
 	"job":                  {"GET", "/v1/jobs/{job_id}", "Jobs.Get"},
@@ -334,6 +335,17 @@ func (s Runs) Pin(ctx context.Context, runID string, options ...Option) (*api.Ta
 // repeated.
 func (s Runs) Unpin(ctx context.Context, runID string, options ...Option) (*api.Task, error) {
 	return sendJSON[api.Task](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/runs/{run_id}/unpin", runID)}, options)
+}
+
+// Redeliver calls POST /v1/runs/{run_id}/redeliver: send failed notifications of a run again.
+//
+// Sends a notification of failedActions again, or all without a body, with the address and the
+// text that the run has, the current secrets, and the same ids. It is repeated for 24 hours, as
+// after its event. One that is being sent is not sent twice, so the call may be repeated;
+// without failed notifications nothing is sent. In a deployment on AWS the next sweep sends it,
+// within a minute.
+func (s Runs) Redeliver(ctx context.Context, runID string, body *api.RedeliverActionRequest, options ...Option) (*api.Task, error) {
+	return sendJSON[api.Task](ctx, s.t, call{method: "POST", repeatable: true, path: pathOf("/v1/runs/{run_id}/redeliver", runID), body: bodyOf(body)}, options)
 }
 
 // Retry calls POST /v1/runs/{run_id}/retry: retry a run.

@@ -28,7 +28,7 @@ var names = map[string]string{
 	"createChatCompletion": "OpenAI.Chat", "createCompletion": "OpenAI.Complete", "createEmbedding": "OpenAI.Embed", "createRerank": "OpenAI.Rerank", "listServedModels": "OpenAI.ListModels",
 	"getServedModel": "OpenAI.GetModel", "createResponse": "OpenAI.Respond", "getResponse": "OpenAI.GetResponse", "deleteResponse": "OpenAI.DeleteResponse",
 	"cancelResponse": "OpenAI.CancelResponse",
-	"listRuns":       "Runs.List", "createRun": "Runs.Create", "cancelRuns": "Runs.CancelMany", "retryRuns": "Runs.RetryMany", "labelRuns": "Runs.LabelMany", "labelRun": "Runs.Label", "getRun": "Runs.Get", "pinRun": "Runs.Pin", "unpinRun": "Runs.Unpin",
+	"listRuns":       "Runs.List", "createRun": "Runs.Create", "cancelRuns": "Runs.CancelMany", "retryRuns": "Runs.RetryMany", "labelRuns": "Runs.LabelMany", "labelRun": "Runs.Label", "getRun": "Runs.Get", "pinRun": "Runs.Pin", "unpinRun": "Runs.Unpin", "redeliverActions": "Runs.Redeliver",
 	"explainRun": "Runs.Explain", "activity": "Runs.Activity", "planRun": "Runs.Plan", "runUpdates": "Runs.Updates", "listChildren": "Runs.Children", "cancelRun": "Runs.Cancel", "retryRun": "Runs.Retry",
 	"listJobs": "Jobs.List", "putJob": "Jobs.Put", "job": "Jobs.Get", "patchJob": "Jobs.Patch", "deleteJob": "Jobs.Delete", "jobVersion": "Jobs.Version",
 	"pauseJob": "Jobs.Pause", "resumeJob": "Jobs.Resume", "clearJob": "Jobs.Clear", "explainJob": "Jobs.Explain", "runJob": "Jobs.Run", "sendJobEvents": "Jobs.SendEvents", "listJobRuns": "Jobs.Runs",
@@ -50,4 +50,4 @@ var names = map[string]string{
 var handWritten = []string{"download", "describeOutput", "taskLogs", "streamTask", "streamEvents", "connectEvents", "artifact", "createArtifact", "sendJobEvents"}
 
 // repeatable are the operations with POST that have the effect of one call if they are sent twice.
-var repeatable = []string{"pinRun", "unpinRun", "cancelRun", "cancelRuns", "cancelTask", "planRun", "cancelResponse", "reportMachines", "started", "heartbeat", "completed", "sendLog", "callback"}
+var repeatable = []string{"pinRun", "unpinRun", "redeliverActions", "cancelRun", "cancelRuns", "cancelTask", "planRun", "cancelResponse", "reportMachines", "started", "heartbeat", "completed", "sendLog", "callback"}

@@ -64,6 +64,7 @@ NAMES = {
     "getRun": "runs.get",
     "pinRun": "runs.pin",
     "unpinRun": "runs.unpin",
+    "redeliverActions": "runs.redeliver",
     "explainRun": "runs.explain",
     "planRun": "runs.plan",
     "activity": "runs.activity",

@@ -77,6 +77,17 @@ fn methods() -> BTreeMap<&'static str, Option<Method_>> {
             Some(|c| of(async move { c.runs().unpin("r:1").await.map(drop) })),
         ),
         (
+            "redeliverActions",
+            Some(|c| {
+                of(async move {
+                    c.runs()
+                        .redeliver("r:1", &Default::default())
+                        .await
+                        .map(drop)
+                })
+            }),
+        ),
+        (
             "labelRuns",
             Some(|c| of(async move { c.runs().label_many(&Default::default()).await.map(drop) })),
         ),

@@ -50,6 +50,7 @@ const calls = {
   getRun: (c) => c.runs.get("x"),
   pinRun: (c) => c.runs.pin("x"),
   unpinRun: (c) => c.runs.unpin("x"),
+  redeliverActions: (c) => c.runs.redeliver("x"),
   explainRun: (c) => c.runs.explain("x"),
   activity: (c) => c.runs.activity(),
   planRun: (c) => c.runs.plan({ image: "x" }),

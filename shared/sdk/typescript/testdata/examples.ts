@@ -132,11 +132,15 @@ export const example15: Schemas.TaskCompleted = {
   }
 };
 
-export const example16: Schemas.JobDuration = "90s";
+export const example16: Schemas.RedeliverActionRequest = {
+  "action": "onFailure"
+};
 
-export const example17: Schemas.JobDuration = "1h30m";
+export const example17: Schemas.JobDuration = "90s";
 
-export const example18: Schemas.JobDefinition = {
+export const example18: Schemas.JobDuration = "1h30m";
+
+export const example19: Schemas.JobDefinition = {
   "id": "nightly-report",
   "image": "exec:/usr/bin/python3",
   "command": [
@@ -146,14 +150,14 @@ export const example18: Schemas.JobDefinition = {
   "timeZone": "Europe/Berlin"
 };
 
-export const example19: Schemas.RunDefinition = {
+export const example20: Schemas.RunDefinition = {
   "image": "exec:/bin/echo",
   "command": [
     "hello"
   ]
 };
 
-export const example20: Schemas.JobResult = {
+export const example21: Schemas.JobResult = {
   "runId": "nightly:20261128T020000Z",
   "state": "Completed",
   "createdAt": "2026-11-28T02:00:00Z",
@@ -161,7 +165,7 @@ export const example20: Schemas.JobResult = {
   "endedAt": "2026-11-28T02:03:20Z"
 };
 
-export const example21: Schemas.CloudEvent = {
+export const example22: Schemas.CloudEvent = {
   "specversion": "1.0",
   "id": "4711",
   "source": "/shop/orders",
@@ -172,7 +176,7 @@ export const example21: Schemas.CloudEvent = {
   }
 };
 
-export const example22: Schemas.ArtifactRequest = {
+export const example23: Schemas.ArtifactRequest = {
   "kind": "note",
   "content": {
     "text": "hello"
@@ -182,13 +186,13 @@ export const example22: Schemas.ArtifactRequest = {
   ]
 };
 
-export const example23: Schemas.ResponseRequest = {
+export const example24: Schemas.ResponseRequest = {
   "model": "llama-3-8b",
   "input": "Tell a story.",
   "background": true
 };
 
-export const example24: Schemas.ModelRequest = {
+export const example25: Schemas.ModelRequest = {
   "id": "llama-3.1-8b",
   "source": "hf:meta-llama/Llama-3.1-8B-Instruct",
   "engines": [
@@ -198,7 +202,7 @@ export const example24: Schemas.ModelRequest = {
   "context_tokens": 131072
 };
 
-export const example25: Schemas.WebhookSettings = {
+export const example26: Schemas.WebhookSettings = {
   "url": "https://hooks.example.org/sortie",
   "eventTypes": [
     "job.completed",
@@ -206,17 +210,17 @@ export const example25: Schemas.WebhookSettings = {
   ]
 };
 
-export const example26: Schemas.RedeliverRequest = {
+export const example27: Schemas.RedeliverRequest = {
   "from": 1,
   "to": 10
 };
 
-export const example27: Schemas.PoolMachines = {
+export const example28: Schemas.PoolMachines = {
   "job": "llama-server",
   "count": 2
 };
 
-export const example28: Schemas.PoolReload = {
+export const example29: Schemas.PoolReload = {
   "model": "llama-3-8b",
   "deadlineSeconds": 20
 };

@@ -98,6 +98,8 @@ __all__ = [
     "ExportOptions",
     "ExportRequest",
     "ExportWebhook",
+    "FailedAction",
+    "FailedActions",
     "Fault",
     "FellBack",
     "GraphAfter",
@@ -222,6 +224,7 @@ __all__ = [
     "RankingResultsItem",
     "RankingResultsItemDocument",
     "RankingUsage",
+    "RedeliverActionRequest",
     "RedeliverRequest",
     "Redelivery",
     "Replay",
@@ -401,9 +404,13 @@ AttemptNumber: TypeAlias = int
 
 #: The webhooks and notifications of the job whose receivers have not taken them: they gave no
 #: answer, or another one than 2xx, 403, 409 and 422. Each is repeated for 24 hours after its
-#: event, after one to ten minutes, and then ends with the event `job.action_failed`. A
-#: subscription of `/v1/webhooks` to that event has redelivery.
+#: event, after one to ten minutes, and then ends with the event `job.action_failed`.
 UntakenActions: TypeAlias = "list[UntakenAction]"
+
+#: The newest 50 webhooks and notifications of the job that have failed: their receivers have
+#: refused them, or have not taken them for 24 hours. `POST /v1/runs/{run_id}/redeliver` sends them
+#: again.
+FailedActions: TypeAlias = "list[FailedAction]"
 
 ExitCode: TypeAlias = int
 
@@ -1345,6 +1352,7 @@ class Status(Object):
         "fell_back": "fellBack",
         "triggered_by": "triggeredBy",
         "untaken_actions": "untakenActions",
+        "failed_actions": "failedActions",
         "machine_id": "machineId",
         "worker_id": "workerId",
         "last_heartbeat_at": "lastHeartbeatAt",
@@ -1389,6 +1397,7 @@ class Status(Object):
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
     untaken_actions: list[UntakenAction] | None = None
+    failed_actions: list[FailedAction] | None = None
     labels: Labels | None = None
     machine_id: str | None = None
     #: Worker of the current attempt.
@@ -1497,6 +1506,30 @@ class UntakenAction(Object):
     next_at: Time
     #: Time at which the action fails instead.
     give_up_at: Time
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailedAction(Object):
+    """FailedAction."""
+
+    _names = {"failed_at": "failedAt"}
+
+    #: The event of the job's action, such as `onFailure`, or the violated constraint.
+    action: str
+    type: Literal["webhook", "notify"] | str
+    #: Why it failed.
+    answer: str
+    failed_at: Time
+    #: It is being sent again.
+    sending: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedeliverActionRequest(Object):
+    """The notification to send again."""
+
+    #: An `action` of `failedActions`. By default all are sent.
+    action: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1688,6 +1721,7 @@ class Task(Object):
         "job_version": "jobVersion",
         "triggered_by": "triggeredBy",
         "untaken_actions": "untakenActions",
+        "failed_actions": "failedActions",
         "concurrency_key": "concurrencyKey",
         "fell_back": "fellBack",
         "failed_attempts": "failedAttempts",
@@ -1748,6 +1782,7 @@ class Task(Object):
     #: The runs that this one has triggered, in order.
     triggered: list[JobRunRef] | None = None
     untaken_actions: list[UntakenAction] | None = None
+    failed_actions: list[FailedAction] | None = None
     children: ChildCounts | None = None
     #: The place of a run among the children of another one.
     child: TaskChild | None = None

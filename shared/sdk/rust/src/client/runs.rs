@@ -11,9 +11,9 @@ use super::transport::{new_key, path, Call};
 use super::{Client, Result};
 use crate::models::{
     BulkAnswer, BulkCancelRequest, BulkLabelRequest, BulkRequest, CancelAnswer, ChildState,
-    Explanation, LabelRequest, Plan, PlanJobRequest, RetryAccepted, RetryRequest, RunAccepted,
-    RunChild, RunChildren, RunDefinition, RunFilterKind, RunFilterTrigger, RunUpdate, RunUpdates,
-    State, Task, TaskList, Time,
+    Explanation, LabelRequest, Plan, PlanJobRequest, RedeliverActionRequest, RetryAccepted,
+    RetryRequest, RunAccepted, RunChild, RunChildren, RunDefinition, RunFilterKind,
+    RunFilterTrigger, RunUpdate, RunUpdates, State, Task, TaskList, Time,
 };
 
 /// How long the server waits for a change of a run.
@@ -248,6 +248,16 @@ impl Runs<'_> {
     pub async fn unpin(&self, run_id: &str) -> Result<Task> {
         let path = path(&["v1", "runs", run_id, "unpin"])?;
         self.client.post(&path, &json!({}), None).await
+    }
+
+    /// Sends a failed notification of a run again, or all.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Client::call`].
+    pub async fn redeliver(&self, run_id: &str, request: &RedeliverActionRequest) -> Result<Task> {
+        let path = path(&["v1", "runs", run_id, "redeliver"])?;
+        self.client.post(&path, request, None).await
     }
 
     /// Changes the labels of a run; `None` removes one.

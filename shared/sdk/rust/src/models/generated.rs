@@ -656,6 +656,34 @@ values! {
     }
 }
 
+/// The object `FailedAction`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct FailedAction {
+    /// The event of the job's action, such as `onFailure`, or the violated constraint.
+    pub action: String,
+    /// Why it failed.
+    pub answer: String,
+    /// The member `failedAt`.
+    pub failed_at: Time,
+    /// It is being sent again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sending: Option<bool>,
+    /// The member `type`.
+    pub r#type: FailedActionType,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+values! {
+    /// A value of `FailedActionType`.
+    FailedActionType {
+        Webhook = "webhook",
+        Notify = "notify",
+    }
+}
+
 /// The object `Fault`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -1560,6 +1588,18 @@ pub struct Progress {
     pub extra: Extra,
 }
 
+/// The notification to send again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RedeliverActionRequest {
+    /// An `action` of `failedActions`. By default all are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
 /// The object `Replay`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -2400,6 +2440,9 @@ pub struct Task {
     /// job keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
+    /// The member `failedActions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_actions: Option<Vec<FailedAction>>,
     /// The member `failedAttempts`.
     pub failed_attempts: i64,
     /// The member `failedStarts`.

@@ -40,6 +40,11 @@ export class Runs extends Resource {
     return this.json("unpinRun", { path: { run_id: runId }, repeatable: true }, options);
   }
 
+  /** Sends a failed notification of a run again, or all. */
+  redeliver(runId: string, request: Schemas.RedeliverActionRequest = {}, options?: CallOptions): Promise<Schemas.Task> {
+    return this.json("redeliverActions", { path: { run_id: runId }, body: request, repeatable: true }, options);
+  }
+
   /**
    * Creates a new run of one that has ended. `onlyFailed` runs those children again that have not
    * succeeded, `downstream` also the jobs that come after.

@@ -735,6 +735,7 @@ export interface components {
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
             untakenActions?: components["schemas"]["UntakenActions"];
+            failedActions?: components["schemas"]["FailedActions"];
             labels?: components["schemas"]["Labels"];
             machineId?: string;
             /** @description Worker of the current attempt. */
@@ -787,8 +788,7 @@ export interface components {
         };
         /**
          * @description The webhooks and notifications of the job whose receivers have not taken them: they gave no answer, or another one than 2xx, 403, 409
-         *     and 422. Each is repeated for 24 hours after its event, after one to ten minutes, and then ends with the event `job.action_failed`. A
-         *     subscription of `/v1/webhooks` to that event has redelivery.
+         *     and 422. Each is repeated for 24 hours after its event, after one to ten minutes, and then ends with the event `job.action_failed`.
          */
         UntakenActions: components["schemas"]["UntakenAction"][];
         UntakenAction: {
@@ -804,6 +804,29 @@ export interface components {
             nextAt: components["schemas"]["Time"];
             /** @description Time at which the action fails instead. */
             giveUpAt: components["schemas"]["Time"];
+        };
+        /** @description The newest 50 webhooks and notifications of the job that have failed: their receivers have refused them, or have not taken them for 24 hours. `POST /v1/runs/{run_id}/redeliver` sends them again. */
+        FailedActions: components["schemas"]["FailedAction"][];
+        FailedAction: {
+            /** @description The event of the job's action, such as `onFailure`, or the violated constraint. */
+            action: string;
+            /** @enum {string} */
+            type: "webhook" | "notify";
+            /** @description Why it failed. */
+            answer: string;
+            failedAt: components["schemas"]["Time"];
+            /** @description It is being sent again. */
+            sending?: boolean;
+        };
+        /**
+         * @description The notification to send again.
+         * @example {
+         *       "action": "onFailure"
+         *     }
+         */
+        RedeliverActionRequest: {
+            /** @description An `action` of `failedActions`. By default all are sent. */
+            action?: string;
         };
         Task: {
             taskId: string;
@@ -830,6 +853,7 @@ export interface components {
             /** @description The runs that this one has triggered, in order. */
             triggered?: components["schemas"]["JobRunRef"][];
             untakenActions?: components["schemas"]["UntakenActions"];
+            failedActions?: components["schemas"]["FailedActions"];
             children?: components["schemas"]["ChildCounts"];
             /** @description The place of a run among the children of another one. */
             child?: {
@@ -6006,6 +6030,39 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description The run. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
+                };
+            };
+        };
+    };
+    redeliverActions: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                /** @description A run id, such as `nightly-report:20260102T020000Z`, or a task id. */
+                run_id: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RedeliverActionRequest"];
+            };
+        };
         responses: {
             /** @description The run. */
             200: {

@@ -51,6 +51,7 @@ export const paths = {
   cancelRun: ["POST", "/v1/runs/{run_id}/cancel"],
   pinRun: ["POST", "/v1/runs/{run_id}/pin"],
   unpinRun: ["POST", "/v1/runs/{run_id}/unpin"],
+  redeliverActions: ["POST", "/v1/runs/{run_id}/redeliver"],
   retryRun: ["POST", "/v1/runs/{run_id}/retry"],
   listJobs: ["GET", "/v1/jobs"],
   job: ["GET", "/v1/jobs/{job_id}"],

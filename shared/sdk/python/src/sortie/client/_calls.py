@@ -326,6 +326,30 @@ class RunsCalls(Resource):
             "POST", self._path("/v1/runs/{}/unpin", run_id), m.Task, timeout=timeout, tagged=True
         )
 
+    def redeliver(
+        self,
+        run_id: str,
+        body: m.RedeliverActionRequest | Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> m.Task:
+        """Send failed notifications of a run again.
+
+        Sends a notification of `failedActions` again, or all without a body, with the address and
+        the text that the run has, the current secrets, and the same ids. It is repeated for 24
+        hours, as after its event. One that is being sent is not sent twice, so the call may be
+        repeated; without failed notifications nothing is sent. In a deployment on AWS the next
+        sweep sends it, within a minute.
+        """
+        return self._json(
+            "POST",
+            self._path("/v1/runs/{}/redeliver", run_id),
+            m.Task,
+            body=body,
+            timeout=timeout,
+            tagged=True,
+        )
+
     def retry(
         self,
         run_id: str,
@@ -2184,6 +2208,30 @@ class AsyncRunsCalls(AsyncResource):
         """
         return await self._json(
             "POST", self._path("/v1/runs/{}/unpin", run_id), m.Task, timeout=timeout, tagged=True
+        )
+
+    async def redeliver(
+        self,
+        run_id: str,
+        body: m.RedeliverActionRequest | Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> m.Task:
+        """Send failed notifications of a run again.
+
+        Sends a notification of `failedActions` again, or all without a body, with the address and
+        the text that the run has, the current secrets, and the same ids. It is repeated for 24
+        hours, as after its event. One that is being sent is not sent twice, so the call may be
+        repeated; without failed notifications nothing is sent. In a deployment on AWS the next
+        sweep sends it, within a minute.
+        """
+        return await self._json(
+            "POST",
+            self._path("/v1/runs/{}/redeliver", run_id),
+            m.Task,
+            body=body,
+            timeout=timeout,
+            tagged=True,
         )
 
     async def retry(
