@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -13,13 +14,18 @@ import (
 // the name of the model. It keeps a request without a free slot without responding.
 type llamacpp struct{ openai }
 
-// generation renames the penalty. The effort is an argument of the template.
+// generation renames the penalty. The effort is an argument of the template. A chosen function is
+// the only one, and is required: the server ignores a choice with a name.
 func (llamacpp) generation(g port.Generation) (string, any, error) {
 	path, body := completionOf(g)
 	if g.Options == nil {
 		return path, body, nil
 	}
 	body.RepeatPenalty = g.Options.Sampling.RepetitionPenalty
+	if choice := g.Options.ToolChoice; choice.Mode == port.ToolsFunction {
+		body.Tools = slices.DeleteFunc(body.Tools, func(t openaiTool) bool { return t.Function.Name != choice.Function })
+		body.ToolChoice = port.ToolsRequired
+	}
 	if effort := g.Options.ReasoningEffort; effort != "" {
 		kwargs := map[string]any{}
 		if len(body.TemplateKwargs) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
@@ -28,7 +29,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 			{Role: "tool", ToolCallID: "c1", Name: "f", Content: "r"},
 		},
 		Options: &port.GenerationOptions{
-			Tools:      []port.Tool{{Name: "f", Description: "d", Parameters: schema, Strict: &strict}},
+			Tools:      []port.Tool{{Name: "f", Description: "d", Parameters: schema, Strict: &strict}, {Name: "g"}},
 			ToolChoice: port.ToolChoice{Mode: port.ToolsFunction, Function: "f"}, ParallelToolCalls: &parallel,
 			Format: port.Format{Type: port.FormatSchema, Schema: schema, Strict: &strict},
 			Sampling: port.Sampling{
@@ -43,8 +44,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 			{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
 				{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},
 			{"role":"tool","content":"r","tool_call_id":"c1","name":"f"}],
-		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}}],
-		"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":false,
+		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}}TOOLS,"parallel_tool_calls":false,
 		"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}},
 		"frequency_penalty":0.5,"presence_penalty":0.5,"min_p":0.1,"top_k":7,"logit_bias":{"3":-1},"logprobs":true,"top_logprobs":2`
 	prompt := port.Generation{Prompt: "a", MaxTokens: 5, Options: &port.GenerationOptions{
@@ -56,8 +56,8 @@ func TestEnginesGetTheOptions(t *testing.T) {
 		g    port.Generation
 		want string
 	}{
-		platform.EngineVLLM:     {chat, `{` + common + `,"repetition_penalty":0.5,"reasoning_effort":"none","chat_template_kwargs":{"a":1}}`},
-		platform.EngineLlamaCpp: {chat, `{` + common + `,"repeat_penalty":0.5,"chat_template_kwargs":{"a":1,"reasoning_effort":"none","enable_thinking":false}}`},
+		platform.EngineVLLM:     {chat, `{` + strings.Replace(common, "TOOLS", `,{"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"function","function":{"name":"f"}}`, 1) + `,"repetition_penalty":0.5,"reasoning_effort":"none","chat_template_kwargs":{"a":1}}`},
+		platform.EngineLlamaCpp: {chat, `{` + strings.Replace(common, "TOOLS", `],"tool_choice":"required"`, 1) + `,"repeat_penalty":0.5,"chat_template_kwargs":{"a":1,"reasoning_effort":"none","enable_thinking":false}}`},
 		platform.EngineTGI: {prompt, `{"inputs":"a","parameters":{"max_new_tokens":5,"do_sample":true,"details":true,"frequency_penalty":0.5,"repetition_penalty":0.5,
 			"top_k":7,"typical_p":0.5,"grammar":{"type":"json","value":{"type":"object","properties":{"__proto__":{"type":"string"}}}}}}`},
 	} {

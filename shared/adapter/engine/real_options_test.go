@@ -20,7 +20,7 @@ func TestRealOptions(t *testing.T) {
 	t.Parallel()
 	t.Run(string(platform.EngineLlamaCpp), func(t *testing.T) {
 		installed := install(t, platform.EngineLlamaCpp)
-		server := startServer(t, installed, servers.Options{Template: toolTemplate})
+		server := startServer(t, installed, servers.Options{Calls: true})
 		e, _ := adapt(t, platform.EngineLlamaCpp, server)
 		t.Run("calls", func(t *testing.T) { realCalls(t, e, server) })
 		t.Run("formats", func(t *testing.T) { realFormats(t, e, server) })
@@ -28,35 +28,6 @@ func TestRealOptions(t *testing.T) {
 		t.Run("refusals", func(t *testing.T) { realRefusals(t, e, server) })
 	})
 }
-
-// toolTemplate is a chat template in which a call begins and ends with '~'. llama-server derives its
-// grammar of calls from the template, and that permits any text before a call. tilde is the token
-// that a bias makes the first one; the next is the end.
-const (
-	toolTemplate = `{%- if tools %}
-    {{- '<|im_start|>system\nYou may call functions:\n' }}
-    {%- for tool in tools %}{{- tool | tojson }}{%- endfor %}
-    {{- "\n~{\"name\": <name>, \"arguments\": <object>}~<|im_end|>\n" }}
-{%- endif %}
-{%- for message in messages %}
-    {%- if message.role == "user" or message.role == "system" or message.role == "assistant" and not message.tool_calls %}
-        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
-    {%- elif message.role == "assistant" %}
-        {{- '<|im_start|>' + message.role }}
-        {%- if message.content %}{{- '\n' + message.content }}{%- endif %}
-        {%- for tool_call in message.tool_calls %}
-            {%- if tool_call.function is defined %}{%- set tool_call = tool_call.function %}{%- endif %}
-            {{- '\n~{"name": "' }}{{- tool_call.name }}{{- '", "arguments": ' }}{{- tool_call.arguments | tojson }}{{- '}~' }}
-        {%- endfor %}
-        {{- '<|im_end|>\n' }}
-    {%- elif message.role == "tool" %}
-        {{- '<|im_start|>user\n' + message.content + '<|im_end|>\n' }}
-    {%- endif %}
-{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}`
-	tilde     = "129"
-	endOfText = "2"
-)
 
 // bounded is a schema whose values are short, so that the answer of a random model ends.
 var bounded = json.RawMessage(`{"type":"object","properties":{"city":{"enum":["Rome","Oslo"]},"days":{"type":"boolean"}},"required":["city","days"],"additionalProperties":false}`)
@@ -79,10 +50,16 @@ func ask(t *testing.T, e port.Engine, server *servers.Server, more []port.Messag
 
 func realCalls(t *testing.T, e port.Engine, server *servers.Server) {
 	o := port.GenerationOptions{Tools: []port.Tool{{Name: "weather", Description: "the weather", Parameters: bounded}}, ToolChoice: port.ToolChoice{Mode: port.ToolsRequired}}
-	o.Sampling.LogitBias = map[string]float64{tilde: 90, endOfText: 100}
+	o.Sampling.LogitBias = map[string]float64{servers.TokenTilde: 90, servers.TokenEnd: 100}
 	text, calls, end, err := ask(t, e, server, nil, o)
 	if err != nil || end.Finish != port.FinishTools || len(calls) == 0 || calls[0].Name != "weather" || !json.Valid([]byte(calls[0].Arguments)) {
 		t.Fatalf("got %.80q, %+v, %+v (%v), want a call with JSON", text, calls, end, err)
+	}
+	chosen := o
+	chosen.Tools = append(chosen.Tools, port.Tool{Name: "other", Parameters: bounded})
+	chosen.ToolChoice = port.ToolChoice{Mode: port.ToolsFunction, Function: "other"}
+	if _, calls, _, err := ask(t, e, server, nil, chosen); err != nil || len(calls) == 0 || calls[0].Name != "other" {
+		t.Errorf("got %+v (%v), want a call of the chosen tool", calls, err)
 	}
 	calls[0].ID = "c1"
 	o.ToolChoice.Mode, o.Sampling = port.ToolsNone, port.Sampling{}

@@ -33,8 +33,9 @@ type Options struct {
 	// Exact makes llama-server compute with 32 bits only. By default it stores keys and values
 	// in 16 bits, which changes a log-probability by about 0.01. vLLM always uses 32 bits.
 	Exact bool
-	// Template replaces the chat template of the model at a llama-server; empty for none.
-	Template string
+	// Calls makes llama-server and vLLM read calls of tools and reasoning from the text of the
+	// model. See CallTokens.
+	Calls bool
 }
 
 // Server is a running inference server. It is safe for concurrent use.
@@ -154,8 +155,8 @@ func (e *Engine) llamacpp(o Options, s *Server) (*exec.Cmd, error) {
 	if o.Exact {
 		args = append(args, "--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off")
 	}
-	if o.Template != "" {
-		args = append(args, "--jinja", "--chat-template", o.Template)
+	if o.Calls {
+		args = append(args, "--jinja", "--chat-template", callTemplate)
 	}
 	return exec.Command(filepath.Join(e.folder, "llama-server"), args...), nil //nolint:gosec // G204: its own installation
 }

@@ -73,6 +73,9 @@ func (e *Engine) vllm(o Options, s *Server) (*exec.Cmd, error) {
 		"--model", model, "--served-model-name", s.Model, "--host", "127.0.0.1", "--port", strconv.Itoa(o.Port), "--uvicorn-log-level", "warning",
 		"--dtype", "float32", "--enforce-eager", "--max-model-len", strconv.Itoa(contextTokens),
 		"--max-num-seqs", strconv.Itoa(o.Slots), "--max-num-queued-reqs", strconv.Itoa(2*o.Slots))
+	if o.Calls {
+		command.Args = append(command.Args, vllmCalls...)
+	}
 	command.Env = step.Environ(e.environ, append([]string{"TMPDIR=" + files, "XDG_CACHE_HOME=" + files, "XDG_CONFIG_HOME=" + files}, vllmVariables...)...)
 	return command, nil
 }
