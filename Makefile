@@ -202,11 +202,16 @@ test-kubernetes: ## run the suite of runners, faults and jobs on a real Kubernet
 # disk and 2 GB of memory; its greedy text is compared with that of llama-server.
 ENGINES ?= llamacpp triton vllm
 
+# QUICK=-quick plays few of the client libraries.
+QUICK ?=
+COMMA := ,
+
 .PHONY: test-engines
 test-engines: ## run the suites of engines and inference tasks on real inference servers, ENGINES="llamacpp triton vllm"
 	@$(GO) run ./local/proof/engines/install $(ENGINES)
 	$(GO) test -tags engines -count 1 -timeout 30m -p 1 -run 'TestReal.*/^($(subst $() $(),|,$(strip $(ENGINES))))$$' ./shared/adapter/engine ./local/twin/stack
-	@$(if $(filter llamacpp,$(ENGINES)),$(GO) run ./local/proof/validate -only openai-llamacpp)
+	@$(if $(filter llamacpp vllm,$(ENGINES)),$(GO) run ./local/proof/validate $(QUICK) -only \
+		$(subst $() $(),$(COMMA),$(strip $(foreach engine,$(filter llamacpp vllm,$(ENGINES)),openai-$(engine) libraries-$(engine)))))
 
 .PHONY: cost
 cost: ## measure the usage of a deployment in LocalStack and price it (stop it afterwards)

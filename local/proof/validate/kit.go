@@ -122,7 +122,7 @@ func (k *kit) part(ctx context.Context, name, pinned string, locks []string, fil
 	}
 	return store.Part(ctx, name, components.Digest(digested), func(dir string) error {
 		for lock, text := range texts {
-			if err := os.WriteFile(filepath.Join(dir, lock), text, 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(lock)), text, 0o600); err != nil {
 				return fmt.Errorf("cannot copy a lock file: %w", err)
 			}
 		}
@@ -179,6 +179,12 @@ type call struct {
 
 // exec runs a program. It prints the program's output if it fails.
 func (k *kit) exec(ctx context.Context, what string, c call) error {
+	_, err := k.output(ctx, what, c)
+	return err
+}
+
+// output is like exec and returns the output.
+func (k *kit) output(ctx context.Context, what string, c call) (string, error) {
 	if c.dir == "" {
 		c.dir = k.root
 	}
@@ -188,7 +194,7 @@ func (k *kit) exec(ctx context.Context, what string, c call) error {
 	})
 	if err != nil {
 		fmt.Printf("%s\n", output.Bytes())
-		return fmt.Errorf("%s: %w", filepath.Base(c.args[0]), err)
+		return "", fmt.Errorf("%s: %w", filepath.Base(c.args[0]), err)
 	}
-	return nil
+	return output.String(), nil
 }

@@ -15,33 +15,50 @@ import (
 // openAI calls the OpenAI API with the official clients for Python and JavaScript, and reads
 // the stream of a task with npm's EventSource.
 func openAI(ctx context.Context, k *kit) error {
-	return k.playOpenAI(ctx, "openai", "mock", "mock")
+	s, err := k.startWith(ctx, "openai", []string{"--engine", "mock"})
+	if err != nil {
+		return err
+	}
+	return k.playOpenAI(ctx, s, "mock")
 }
 
 // openAILlama is like openAI with a llama-server as the engine. It installs the llama-server.
 func openAILlama(ctx context.Context, k *kit) error {
-	installed, err := servers.Install(ctx, platform.EngineLlamaCpp, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
-	if err != nil {
-		return err
-	}
-	folder := filepath.Join(k.work, "llama-server")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return fmt.Errorf("cannot create a folder: %w", err)
-	}
-	server, err := installed.Start(ctx, servers.Options{Folder: folder, Shape: tinymodel.Slow})
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	return k.playOpenAI(ctx, "openai-llamacpp", "llamacpp="+server.URL, server.Model)
+	return k.withEngine(ctx, platform.EngineLlamaCpp, servers.Options{Shape: tinymodel.Slow}, func(s *server, model string) error {
+		return k.playOpenAI(ctx, s, model)
+	})
 }
 
-// playOpenAI starts a server with an engine and runs the clients with its model.
-func (k *kit) playOpenAI(ctx context.Context, name, engine, model string) error {
-	s, err := k.startWith(ctx, name, []string{"--engine", engine})
+// openAIVLLM is like openAI with a vLLM as the engine.
+func openAIVLLM(ctx context.Context, k *kit) error {
+	return k.withEngine(ctx, platform.EngineVLLM, servers.Options{Shape: tinymodel.Slow}, func(s *server, model string) error {
+		return k.playOpenAI(ctx, s, model)
+	})
+}
+
+// withEngine calls play with a server in front of a real inference server, which it installs.
+func (k *kit) withEngine(ctx context.Context, kind platform.EngineKind, o servers.Options, play func(s *server, model string) error) error {
+	installed, err := servers.Install(ctx, kind, k.environ, func(format string, args ...any) { fmt.Printf(format+"\n", args...) })
 	if err != nil {
 		return err
 	}
+	if o.Folder, err = os.MkdirTemp(k.work, string(kind)); err != nil {
+		return fmt.Errorf("cannot create a folder: %w", err)
+	}
+	engine, err := installed.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer engine.Kill()
+	s, err := k.startWith(ctx, filepath.Base(o.Folder)+"-server", []string{"--engine", string(kind) + "=" + engine.URL})
+	if err != nil {
+		return err
+	}
+	return play(s, engine.Model)
+}
+
+// playOpenAI runs the clients with a model of a server.
+func (k *kit) playOpenAI(ctx context.Context, s *server, model string) error {
 	limited, cancel := context.WithTimeout(ctx, clientLimit)
 	defer cancel()
 	for _, each := range k.openAIClients("openai_client") {
