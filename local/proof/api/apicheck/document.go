@@ -22,7 +22,8 @@ import (
 
 // Document is an OpenAPI 3.1 document. It is safe for concurrent use.
 type Document struct {
-	root map[string]any
+	root       map[string]any
+	operations []Operation
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -65,7 +66,11 @@ func Load(text []byte) (*Document, error) {
 	if err := d.compiler.AddResource(resource, root); err != nil {
 		return nil, fmt.Errorf("cannot read the document: %w", err)
 	}
-	return d, d.compileAll(root, "")
+	if err := d.compileAll(root, ""); err != nil {
+		return nil, err
+	}
+	d.operations = d.list()
+	return d, nil
 }
 
 // compileAll compiles the component schemas and all values of a key "schema". It also resolves
@@ -142,7 +147,9 @@ func (d *Document) find(pointer string) (object map[string]any, at string, err e
 }
 
 // Operations lists the operations of the document, sorted by path and method.
-func (d *Document) Operations() []Operation {
+func (d *Document) Operations() []Operation { return slices.Clone(d.operations) }
+
+func (d *Document) list() []Operation {
 	var all []Operation
 	paths, _ := d.root["paths"].(map[string]any)
 	for path, item := range paths {
@@ -203,7 +210,7 @@ func (d *Document) credentials(pointer string) (names, scopes []string) {
 // GET for an undocumented HEAD.
 func (d *Document) operation(r *http.Request) (Operation, bool) {
 	var found Operation
-	for _, op := range d.Operations() {
+	for _, op := range d.operations {
 		if !fits(op.Path, r.URL.EscapedPath()) || found.Method == r.Method && !strings.Contains(found.Path, "{") {
 			continue
 		}
