@@ -165,6 +165,8 @@ func TestRecycledMachineRunsAnotherTask(t *testing.T) {
 				envelopes[envelope] = true
 			}
 		}
+		// The other machine is created while this one is claimed.
+		g.awaitWarm(func(n contract.WarmCounts) bool { return n.Ready == 1 && n.Claimed == 1 })
 		if err := os.WriteFile(filepath.Join(hold, task), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
