@@ -28,7 +28,7 @@ import (
 )
 
 // every selects a sample of the suite in "make test". The whole suite runs in "make nightly".
-var every = flag.Int("every", 4, "run every n-th test of the suite, and those that are needed to use each permission")
+var every = flag.Int("every", 10, "run every n-th test of the suite, and those that are needed to use each permission")
 
 func TestMain(m *testing.M) {
 	stacktest.AtOnce(32)
