@@ -72,7 +72,7 @@ func librariesLlama(ctx context.Context, k *kit) error {
 // ofVLLM are the members for a vLLM that reads calls.
 var ofVLLM = members{
 	Tools:     map[string]any{},
-	Reasoning: map[string]any{"structured_outputs": map[string]string{"regex": "Here is my thought process:[a-z]{4,9}Here is my response:[a-z]{3,8}"}},
+	Reasoning: map[string]any{"prompt": "cause-reasoning", "structured_outputs": map[string]string{"regex": "Here is my thought process:[a-z]{4,9}Here is my response:[a-z]{3,8}"}},
 	Schema:    map[string]any{},
 	Object:    map[string]any{"logit_bias": map[string]int{servers.TokenBrace: 90}},
 }

@@ -11,7 +11,7 @@ const (
 // vllmCalls are the arguments with which vLLM reads calls and reasoning. Its grammars apply to the
 // reasoning too, and to the arguments of all tools.
 var vllmCalls = []string{
-	"--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--reasoning-parser", "granite", "--structured-outputs-config.enable_in_reasoning", "True",
+	"--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--reasoning-parser", "words", "--structured-outputs-config.enable_in_reasoning", "True",
 	"--tool-strict-level", "parameter",
 }
 

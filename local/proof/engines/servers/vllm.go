@@ -20,6 +20,11 @@ const vllmPython = "3.11"
 //go:embed vllm/serve.py
 var vllmServe string
 
+// vllmReasoning is the parser of reasoning of a server with Options.Calls.
+//
+//go:embed vllm/reasoning.py
+var vllmReasoning string
+
 // vllmImport is the first import of a server. The installation runs it once, because compiling
 // its Python files takes most of the time.
 const vllmImport = "import vllm.entrypoints.openai.api_server"
@@ -74,7 +79,11 @@ func (e *Engine) vllm(o Options, s *Server) (*exec.Cmd, error) {
 		"--dtype", "float32", "--enforce-eager", "--max-model-len", strconv.Itoa(contextTokens),
 		"--max-num-seqs", strconv.Itoa(o.Slots), "--max-num-queued-reqs", strconv.Itoa(2*o.Slots))
 	if o.Calls {
-		command.Args = append(command.Args, vllmCalls...)
+		plugin := filepath.Join(o.Folder, "reasoning.py")
+		if err := os.WriteFile(plugin, []byte(vllmReasoning), 0o600); err != nil {
+			return nil, fmt.Errorf("cannot write the parser of reasoning: %w", err)
+		}
+		command.Args = append(append(command.Args, vllmCalls...), "--reasoning-parser-plugin", plugin)
 	}
 	command.Env = step.Environ(e.environ, append([]string{"TMPDIR=" + files, "XDG_CACHE_HOME=" + files, "XDG_CONFIG_HOME=" + files}, vllmVariables...)...)
 	return command, nil
