@@ -146,6 +146,7 @@ screenshots: build ## take pictures of the web console into out/screenshots, and
 .PHONY: nightly
 nightly: validate test-browser race test-roles test-sdks test-dist test-localstack test-adapters test-containers test-kubernetes test-engines chaos-localstack test-months ## checks that are too long for .ci/run, at most 90 minutes
 	@$(MAKE) --no-print-directory test-kubernetes NODE=kubelet
+	$(GO) test ./local/proof/documents -run TestToursRun -count 1 -args -zsh
 	$(GO) test ./shared/archtest -run ChangesInACopy -count 1 -v -timeout 60m -args -changes
 	@$(MAKE) --no-print-directory sim SEEDS=1000
 	@$(MAKE) --no-print-directory chaos KILLS=100

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,12 +82,17 @@ func TestToursRun(t *testing.T) {
 	}
 }
 
-// shells returns the shells that run the blocks: bash, and zsh if it is installed.
+// inZsh also runs the blocks in zsh. "make nightly" sets it.
+var inZsh = flag.Bool("zsh", false, "run the shell blocks of the documents in zsh too")
+
+// shells returns the shells that run the blocks.
 func shells(t *testing.T) []string {
 	t.Helper()
-	if _, err := exec.LookPath("zsh"); err != nil {
-		t.Log("the blocks do not run in zsh, which its package of that name installs")
+	if !*inZsh {
 		return []string{"bash"}
+	}
+	if _, err := exec.LookPath("zsh"); err != nil {
+		t.Fatalf("zsh is needed and can be installed by its package of that name: %v", err)
 	}
 	return []string{"bash", "zsh"}
 }
