@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	kills = flag.Int("kills", 15, "number of faults over all worlds")
+	kills = flag.Int("kills", 10, "number of faults over all worlds")
 	seed  = flag.Uint64("seed", 0, "seed of the first world; 0 draws one from the clock")
 	trace = flag.Bool("trace", false, "print the trace of each world")
 )
