@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 const perWorld = 15
 
 // TestNoRunIsLost runs worlds with fifteen faults each. To repeat one: go test
-// ./local/proof/chaos -kills=15 -seed=N -trace.
+// ./local/proof/chaos -kills=10 -seed=N -trace.
 func TestNoRunIsLost(t *testing.T) {
 	t.Parallel()
 	first := *seed
