@@ -48,7 +48,7 @@ func setupInference(t *testing.T) *home {
 			t.Fatal(err)
 		}
 		engine := mockengine.New(mockengine.Config{Clock: parts.Clock})
-		return app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) { return engine, nil },
+		return app.ServeTasks(feed, func(string, platform.EnginePlace, platform.EngineReplica) (port.Engine, error) { return engine, nil },
 			inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}, func(parts apitest.Parts, s *app.System) []httpkit.Route {
 		return slices.Concat(

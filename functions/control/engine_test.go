@@ -105,6 +105,51 @@ func TestPoolOfAnEngineIsStored(t *testing.T) {
 	}
 }
 
+// TestPoolOfAServiceIsStored puts a pool of a service with OpenAI's API, and attacks with its address
+// and its secret. No answer repeats a part of an address that can be secret.
+func TestPoolOfAServiceIsStored(t *testing.T) {
+	t.Parallel()
+	stage := engineStage(t)
+	apitest.Decoded[contract.Model](t, stage, "POST", "/v1/catalog/models", `{"id": "cloud", "engines": ["openai"], "context_tokens": 4096}`, 201)
+	const valid = `{"engine": {"kind": "openai", "model": "cloud", "engineModel": "vendor/large", "secretRef": "provider-key", "slots": 4, "replicas": [{"url": "https://api.example.com/v1"}]}}`
+	p, _ := apitest.Decoded[contract.Pool](t, stage, "PUT", "/v1/pools/cloud", valid, 201)
+	if p.Limit != 4 || p.Engine.EngineModel != "vendor/large" || p.Engine.SecretRef != "provider-key" {
+		t.Errorf("got %+v with the engine %+v, want the name of the model and of the secret", p, p.Engine)
+	}
+	with := func(from, to string) string { return strings.Replace(valid, from, to, 1) }
+	const url = "https://api.example.com/v1"
+	for _, row := range []struct{ body, field string }{
+		{with(`"secretRef": "provider-key", `, ""), "engine.secretRef"},
+		{with("provider-key", "../clients"), "engine.secretRef"},
+		{with("provider-key", "a/b"), "engine.secretRef"},
+		{with("provider-key", "sk-Live_s3cret"), "engine.secretRef"},
+		{with(`"kind": "openai", "model": "cloud"`, `"kind": "vllm", "model": "llama"`), "engine.secretRef"},
+		{with("vendor/large", "a\\u0000b"), "engine.engineModel"},
+		{with(url, "http://api.example.com/v1"), "engine.replicas.0.url"},
+		{with(url, "http://127.0.0.1:8001/v1"), "engine.replicas.0.url"},
+		{with(url, "https://user:s3cret@api.example.com/v1"), "engine.replicas.0.url"},
+		{with(url, "https://10.0.0.1/v1"), "engine.replicas.0.url"},
+		{with(url, "https://169.254.169.254/latest"), "engine.replicas.0.url"},
+		{with(url, "https://[fd00:ec2::254]/"), "engine.replicas.0.url"},
+		{with(url, "https://[::ffff:10.0.0.1]/"), "engine.replicas.0.url"},
+		{with(url, "https://0x7f.1/"), "engine.replicas.0.url"},
+		{with(url, "https://metadata.google.internal/"), "engine.replicas.0.url"},
+		{with(url, "https://api.example.com:22/v1"), "engine.replicas.0.url"},
+		{with(url, url+"?key=s3cret"), "engine.replicas.0.url"},
+		{with(url, url+"#s3cret"), "engine.replicas.0.url"},
+		{with(`v1"}`, `v1", "metricsUrl": "https://api.example.com"}`), "engine.replicas.0.metricsUrl"},
+		{with(`"replicas": [{"url": "`+url+`"}]`, `"machines": {"job": "server", "count": 1}`), "engine.machines"},
+	} {
+		f, _ := apitest.Decoded[contract.Problem](t, stage, "PUT", "/v1/pools/other", row.body, 400)
+		if f.Field != row.field {
+			t.Errorf("%s: got field %q (%s), want %s", row.body, f.Field, f.Detail, row.field)
+		}
+		if strings.Contains(f.Detail, "user:") || !strings.Contains(row.body, "sk-") && strings.Contains(f.Detail, "s3cret") {
+			t.Errorf("%s: got %s, want no secret of the address", row.body, f.Detail)
+		}
+	}
+}
+
 func TestPoolOfAnEngineRefusesMachines(t *testing.T) {
 	t.Parallel()
 	stage := engineStage(t)

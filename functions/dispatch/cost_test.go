@@ -95,7 +95,7 @@ func TestTaskCosts(t *testing.T) {
 			serving = used
 			models := artifacts.NewModels(seats, clock.System{}, discard, api.ModelDocument, settings.ModelKeys)
 			transcripts := artifacts.NewRegistry(seats, objects, clock.System{}, discard, randomHex, settings.Policy.RecordRetention, settings.ArtifactLimit)
-			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, prompts.New(seats, objects, clock.System{}), func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
+			d, _ := app.NewDispatcher(app.TasksOnly(records, settings), randomHex, answers, models, transcripts, prompts.New(seats, objects, clock.System{}), func(string, platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 				return engine, nil
 			}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(8), Batch: dispatch.Batch}, settings)
 			running.Go(func() {

@@ -36,7 +36,7 @@ func setup(t *testing.T, change ...func(*apitest.Settings)) *apitest.Stage {
 	}
 	mock := mockengine.New(mockengine.Config{Clock: parts.Clock})
 	serve := func(s *apitest.Settings) {
-		s.Tasks = app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
+		s.Tasks = app.ServeTasks(feed, func(string, platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 			return mock, nil
 		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	}

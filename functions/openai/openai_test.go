@@ -120,7 +120,7 @@ func setupMocked(t *testing.T, every time.Duration, cfg mockengine.Config) *serv
 		return slices.Concat(openai.PaddedRoutes(system.Inference, parts.Clock, every), inference.Routes(system.Inference, parts.Clock))
 	}, func(settings *apitest.Settings) {
 		settings.Record, settings.Server.Tokens = s.tally.Record, &s.keys
-		settings.Tasks = app.ServeTasks(feed, func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
+		settings.Tasks = app.ServeTasks(feed, func(string, platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 			return s.engine, nil
 		}, inferences.DispatcherConfig{ID: "dispatcher", Alone: true})
 	})

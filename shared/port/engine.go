@@ -137,6 +137,8 @@ const FieldPrompt = "prompt"
 type EngineAnswer struct {
 	*fault.Fault
 	Status int
+	// RetryAfter is the pause before the next request that the engine has requested; 0 without one.
+	RetryAfter time.Duration
 }
 
 // Unwrap returns the fault.

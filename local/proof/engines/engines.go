@@ -1,5 +1,5 @@
 // Package engines serves the HTTP protocols of the inference servers llama-server, vLLM, TGI
-// and Triton without a model. Paths, events, errors and failures are as observed on the real
+// and Triton, and of services with OpenAI's API, without a model. Paths, events, errors and failures are as observed on the real
 // servers, or for TGI as read in its router's source. A mock engine generates the answers.
 package engines
 
@@ -32,6 +32,9 @@ func Handler(kind platform.EngineKind, of *mockengine.Engine) http.Handler {
 		mux.HandleFunc("GET /version", s.vllmVersion)
 		mux.HandleFunc("GET /v1/models", s.vllmModels)
 		mux.HandleFunc("GET /metrics", s.metrics("vllm:num_requests_running{engine=\"0\"} %d\nvllm:num_requests_waiting{engine=\"0\"} 0\nvllm:kv_cache_usage_perc{engine=\"0\"} 0.25\n"))
+	case platform.EngineOpenAI:
+		s.openai(mux)
+		mux.HandleFunc("GET /v1/models", s.ready(`{"object":"list","data":[]}`))
 	case platform.EngineTGI:
 		mux.HandleFunc("POST /generate_stream", s.tgiStream)
 		mux.HandleFunc("GET /health", s.ready(""))
@@ -47,6 +50,19 @@ func Handler(kind platform.EngineKind, of *mockengine.Engine) http.Handler {
 		panic("engines: no protocol of " + string(kind))
 	}
 	return mux
+}
+
+// Keyed serves the handler to requests with one of the keys, and refuses others as OpenAI does: its
+// answer repeats a part of the key.
+func Keyed(handler http.Handler, valid func(key string) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !valid(key) {
+			reply(w, http.StatusUnauthorized, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, "Incorrect API key provided: "+key+"."))
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 type server struct {

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -23,10 +24,12 @@ type openaiRequest struct {
 	Prompt    string          `json:"prompt"`
 	Messages  []openaiMessage `json:"messages"`
 	MaxTokens int             `json:"max_tokens"`
-	Stop      []string        `json:"stop"`
-	Seed      *int64          `json:"seed"`
-	Stream    bool            `json:"stream"`
-	Options   struct {
+	// MostTokens replaces MaxTokens in requests to services.
+	MostTokens int      `json:"max_completion_tokens"`
+	Stop       []string `json:"stop"`
+	Seed       *int64   `json:"seed"`
+	Stream     bool     `json:"stream"`
+	Options    struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
 	Input     []string `json:"input"`
@@ -52,7 +55,7 @@ type openaiMessage struct {
 
 // generation returns the request to the mock.
 func (r openaiRequest) generation() port.Generation {
-	g := port.Generation{Model: r.Model, Prompt: r.Prompt, MaxTokens: r.MaxTokens, Stop: r.Stop, Seed: r.Seed}
+	g := port.Generation{Model: r.Model, Prompt: r.Prompt, MaxTokens: cmp.Or(r.MaxTokens, r.MostTokens), Stop: r.Stop, Seed: r.Seed}
 	for _, m := range r.Messages {
 		g.Messages = append(g.Messages, port.Message{Role: m.Role, Content: m.Content})
 	}
@@ -142,6 +145,9 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	g := request.generation()
+	if s.kind == platform.EngineOpenAI && g.MaxTokens == 0 { // it has a limit of its own
+		g.MaxTokens, g.OpenEnd = 1000, true
+	}
 	if !request.Stream || g.Check() != nil {
 		s.openaiError(w, http.StatusBadRequest, "BadRequestError", "want a prompt or messages, max_tokens and stream")
 		return

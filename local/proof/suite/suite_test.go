@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"context"
+	"crypto/x509"
 	"flag"
 	"log/slog"
 	"maps"
@@ -58,6 +59,12 @@ func TestLocalStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	certificate, err := suite.Certificate(filepath.Join(t.TempDir(), "trusted.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.RootCAs = x509.NewCertPool()
+	config.RootCAs.AddCert(certificate.Leaf)
 	config.Images = suite.Images(config.Executable[0])
 	config.Images[config.Settings.Service.Image] = stage.Image(config.Executable[0])
 	s, err := stack.Start(t.Context(), config)
@@ -82,7 +89,7 @@ func TestLocalStack(t *testing.T) {
 	suite.Run(t, suite.Target{
 		Name: "the local stack", URL: s.Addresses().URL, Token: s.Token(), Others: others,
 		Machines: machines, Buckets: buckets, Scripts: stage,
-		MaxMachines: config.Settings.Service.MaxMachines, Examples: *examples, Lacks: lacks(t),
+		MaxMachines: config.Settings.Service.MaxMachines, Certificate: certificate, Examples: *examples, Lacks: lacks(t),
 	})
 }
 

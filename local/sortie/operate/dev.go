@@ -80,7 +80,7 @@ Arguments that name existing files are relative to the current folder. The expor
 image is bound to the built-in worker by default.
 
 --engine makes a pool of an inference server: "mock", or one of these with its
-address: ` + platform.EngineNames(platform.EngineServers()) + `.
+address: ` + platform.EngineNames(platform.EnginesWithoutKey()) + `.
 Servers of one kind are the replicas of one pool; the first kind has the pool pool0. "sortie ask MODEL PROMPT" uses it.
 
 Programs of this host need no token unless AUTH_TOKEN or "sortie tokens add" sets

@@ -18,8 +18,8 @@ func engineAddresses(texts []string) ([]stack.EngineAddress, error) {
 		kind, address, hasAddress := strings.Cut(text, "=")
 		a := stack.EngineAddress{Kind: platform.EngineKind(kind), URL: address}
 		mock := a.Kind == platform.EngineMock
-		if !slices.Contains(platform.EngineKinds(), a.Kind) || mock == hasAddress {
-			return nil, cli.Wrong("--engine: malformed value %q, want mock, or %s with an address, such as llamacpp=http://127.0.0.1:8081", text, platform.EngineNames(platform.EngineServers()))
+		if a.Kind != platform.EngineMock && !slices.Contains(platform.EnginesWithoutKey(), a.Kind) || mock == hasAddress {
+			return nil, cli.Wrong("--engine: malformed value %q, want mock, or %s with an address, such as llamacpp=http://127.0.0.1:8081", text, platform.EngineNames(platform.EnginesWithoutKey()))
 		}
 		if slices.Contains(found, a) {
 			return nil, cli.Wrong("--engine: %q is repeated", text)

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"crypto/x509"
 	"errors"
 	"log/slog"
 	"slices"
@@ -53,6 +54,9 @@ type Config struct {
 	Version string
 	// Path is the PATH of programs; empty means environment.DefaultPath.
 	Path string
+	// RootCAs are the trusted certificates of services with OpenAI's API and of receivers of hooks;
+	// nil means those of the host.
+	RootCAs *x509.CertPool
 	// Starter runs the programs of machines; nil runs processes. Runner creates machines; nil
 	// creates them by the Fly Machines API. Both are for benchmarks.
 	Starter flymachines.Starter

@@ -74,7 +74,7 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 		place.Replicas = append(place.Replicas, platform.EngineReplica{URL: a.URL})
 	}
 	place = place.WithIDs()
-	first, err := engines.Of(place, place.Replicas[0])
+	first, err := engines.Of(s.memory.Tenant, place, place.Replicas[0])
 	if err != nil {
 		return fmt.Errorf("--engine %s: %w", kind, err)
 	}

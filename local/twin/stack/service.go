@@ -147,7 +147,9 @@ func (s *Stack) wire(ctx context.Context, bound net.Addr) (http.Handler, error) 
 	}
 	config := s.serviceConfig()
 	executions := &lateExecutions{}
-	engines := inferenceengine.NewReplicas(s.clock, s.mock)
+	engines := inferenceengine.NewReplicas(s.clock, inferenceengine.Services{
+		Secrets: s.secrets(), Policy: config.Engines, RootCAs: s.config.RootCAs,
+	}, s.mock)
 	served, err := s.wireTasks(ctx, engines)
 	if err != nil {
 		return nil, err
@@ -230,9 +232,14 @@ func (s *Stack) serviceConfig() runs.Config {
 	return config
 }
 
+// secrets returns the named secrets of tenants.
+func (s *Stack) secrets() secretfile.Folder {
+	return secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
+}
+
 // hasSecret reports whether a tenant has a secret. One that cannot be read now counts as present.
 func (s *Stack) hasSecret(ctx context.Context, tenant, name string) bool {
-	_, err := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder)).Secret(ctx, tenant, name)
+	_, err := s.secrets().Secret(ctx, tenant, name)
 	return !errors.Is(err, port.ErrNotFound)
 }
 
@@ -273,8 +280,8 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 		AccountID: "local", AccessKeyID: worker.ID, SecretAccessKey: worker.Secret,
 		Bucket: bucketUploads, Endpoint: s.addresses.S3,
 	})
-	secrets := secretfile.Folder(filepath.Join(s.addresses.Data, SecretsFolder))
-	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock})
+	secrets := s.secrets()
+	client := hook.New(hook.Config{Policy: config.Hooks, Clock: s.clock, RootCAs: s.config.RootCAs})
 	caller := hooks.NewCalls(client, secrets, api.HookBody, config.PublicURL, s.config.Log)
 	s.metrics = s.newMetrics(config)
 	observers := []port.Observer{s.metrics, rawOutputs{s.machines, s.config.Log}}
@@ -296,7 +303,7 @@ func (s *Stack) wireWebhooks(ctx context.Context, config runs.Config) (err error
 		return fmt.Errorf("cannot open the streams of events: %w", err)
 	}
 	s.wakes = newDeliverer(s.clock, s.config.Log)
-	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock})
+	sender := hook.NewSender(hook.Config{Policy: config.Hooks, Clock: s.clock, RootCAs: s.config.RootCAs})
 	subscriptions := delivery.NewSubscriptions(s.store, s.feed, s.wakes, api.WebhookDocument, s.clock, s.config.Log, chance{})
 	// One process owns the folder, and takes over the leases of the earlier process.
 	s.delivery = delivery.NewDeliverer(subscriptions, s.store, sender, chance{}.Float64, "local", s.metrics.Record)

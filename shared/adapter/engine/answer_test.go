@@ -182,7 +182,7 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 	t.Parallel()
 	const key = "key-of-the-engine"
 	sent := make(chan string, 1)
-	e := serve(t, engine.Config{Kind: platform.EngineVLLM, Key: key}, func(w http.ResponseWriter, r *http.Request) {
+	e := serve(t, engine.Config{Kind: platform.EngineVLLM, Key: fixed(key)}, func(w http.ResponseWriter, r *http.Request) {
 		sent <- r.Header.Get("Authorization")
 		w.WriteHeader(http.StatusForbidden)
 	})

@@ -3,12 +3,15 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -20,8 +23,13 @@ type Config struct {
 	// URL is the address of the server: http or https, without a query. MetricsURL is the
 	// address of its metrics if it is another one, as for Triton.
 	URL, MetricsURL string
-	// Key is sent as a bearer token; empty for a server that requires none.
-	Key string
+	// Key returns the key, which is sent as a bearer token. It is called for each request, so that
+	// a key can be changed; nil is for a server that requires none. Its fault has no secret.
+	Key func(ctx context.Context) (string, error)
+	// Policy has the addresses that a service may have. RootCAs replaces the certificates of the
+	// host in tests. Both are for platform.EngineOpenAI alone.
+	Policy  guard.Policy
+	RootCAs *x509.CertPool
 	// Slots and ContextTokens are used if the server does not report them; 0 means unknown.
 	Slots, ContextTokens int
 	// Clock is required. It times the limits of requests.
@@ -37,6 +45,8 @@ type Engine struct {
 	client  *http.Client
 	// streams is for requests whose answer is a stream.
 	streams *http.Client
+	// readyUntil is the time until which a service counts as ready, in nanoseconds.
+	readyUntil atomic.Int64
 }
 
 var _ port.Engine = (*Engine)(nil)
@@ -76,6 +86,9 @@ const connBuffer = 1 << 10
 // New returns the replica at cfg.URL. It does not contact the server.
 func New(cfg Config) (*Engine, error) {
 	d, known := dialects[cfg.Kind]
+	if cfg.Kind == platform.EngineOpenAI {
+		return newService(cfg)
+	}
 	if !known {
 		return nil, fault.Invalid("engine", "unknown engine %q, want %s", cfg.Kind, platform.EngineNames(platform.EngineServers()))
 	}
@@ -133,7 +146,11 @@ func (e *Engine) Close() { e.client.CloseIdleConnections() }
 
 // Health reports whether the server accepts requests.
 func (e *Engine) Health(ctx context.Context) (port.EngineHealth, error) {
-	h, err := e.probe(ctx, e.dialect.health())
+	probe := e.probe
+	if e.cfg.Kind == platform.EngineOpenAI {
+		probe = e.probeService
+	}
+	h, err := probe(ctx, e.dialect.health())
 	if ctx.Err() != nil {
 		return port.EngineHealth{}, ctx.Err()
 	}

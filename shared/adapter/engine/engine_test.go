@@ -19,9 +19,13 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func setup(t *testing.T, kind platform.EngineKind) (*engine.Engine, *mockengine.Engine, *httptest.Server, *clock.Virtual) {
 	t.Helper()
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Model: "tiny", Slots: 2})
+	now := clock.NewVirtual(start)
+	if kind == platform.EngineOpenAI {
+		e, server := secure(t, now, engines.Keyed(engines.Handler(kind, mock), func(key string) bool { return key == serviceKey }), fixed(serviceKey))
+		return e, mock, server, now
+	}
 	server := httptest.NewServer(engines.Handler(kind, mock))
 	t.Cleanup(server.Close)
-	now := clock.NewVirtual(start)
 	e, err := engine.New(engine.Config{Kind: kind, URL: server.URL, Slots: 2, ContextTokens: 4096, Clock: now})
 	if err != nil {
 		t.Fatal(err)
@@ -41,12 +45,13 @@ func TestEngines(t *testing.T) {
 	for _, kind := range platform.EngineServers() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			openAI := kind == platform.EngineLlamaCpp || kind == platform.EngineVLLM
+			service := kind == platform.EngineOpenAI
+			openAI := kind == platform.EngineLlamaCpp || kind == platform.EngineVLLM || service
 			porttest.Engine(t, func(t *testing.T) porttest.EngineHarness {
 				e, mock, server, now := setup(t, kind)
-				return porttest.EngineHarness{
+				h := porttest.EngineHarness{
 					Engine: e, Clock: now, Model: "tiny", Messages: openAI, Stops: true, Vectors: openAI,
-					Names: kind == platform.EngineVLLM || kind == platform.EngineTriton, Reasons: openAI, Calls: openAI, Counts: kind == platform.EngineVLLM,
+					Names: kind == platform.EngineVLLM || kind == platform.EngineTriton || service, Silent: service, Reasons: openAI, Calls: openAI, Counts: kind == platform.EngineVLLM,
 					Idle:  func(*testing.T) { mock.WaitRunning(0) },
 					Fault: func(_ *testing.T, how porttest.EngineFault, pieces int) { mock.FailNext(planned[how], pieces) },
 					Begun: func(*testing.T) { mock.WaitRunning(1) },
@@ -55,6 +60,10 @@ func TestEngines(t *testing.T) {
 					},
 					Shut: func(*testing.T) { server.Close() },
 				}
+				if service {
+					h.Loading = nil // it has no such phase
+				}
+				return h
 			})
 		})
 	}

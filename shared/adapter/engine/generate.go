@@ -75,7 +75,13 @@ func (e *Engine) begin(ctx context.Context, g *port.Generation) (*generation, er
 		s.top = g.Options.Logprobs
 	}
 	s.ctx, s.watch = watchLimits(ctx, e.cfg.Clock, g.Limits)
-	if s.resp, err = e.send(s.ctx, e.streams, http.MethodPost, e.base.JoinPath(path), body); err != nil { //nolint:bodyclose // close does
+	s.resp, err = e.send(s.ctx, e.streams, http.MethodPost, e.at(path), body) //nolint:bodyclose // close does
+	if service, is := e.dialect.(*service); is && service.renames(g.Model, err) {
+		if path, body, err = service.generation(*g); err == nil {
+			s.resp, err = e.send(s.ctx, e.streams, http.MethodPost, e.at(path), body) //nolint:bodyclose // close does
+		}
+	}
+	if err != nil {
 		s.watch.stop()
 		return nil, err
 	}
@@ -125,12 +131,21 @@ func (s *generation) event(data string, failure error, each func(port.Piece) err
 		if s.finish != "" && !errors.Is(err, errEach) {
 			return true, nil
 		}
-		return true, unwrapEach(err)
+		return true, s.masked(unwrapEach(err))
 	}
 	if s.text != "" || s.reasoning != "" || len(s.calls) > 0 {
 		s.watch.piece()
 	}
 	return s.done, nil
+}
+
+// masked returns an error of the engine without the key of the request.
+func (s *generation) masked(err error) error {
+	if answer, ok := errors.AsType[port.EngineAnswer](err); ok {
+		answer.Fault = masked(answer.Fault, s.resp)
+		return answer
+	}
+	return err
 }
 
 // ended returns nil if the answer is complete when its stream ends, otherwise the reason.

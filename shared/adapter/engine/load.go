@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -44,8 +45,11 @@ type slotted interface {
 }
 
 // Load reads the server's metrics. If the server has none, the load is that of its slots, or
-// empty if it does not report those. llama-server returns 501 without its options for them.
+// empty if it does not report those. A service is not asked. llama-server returns 501 without its options for them.
 func (e *Engine) Load(ctx context.Context) (port.EngineLoad, error) {
+	if e.cfg.Kind == platform.EngineOpenAI {
+		return port.EngineLoad{}, ctx.Err()
+	}
 	families, err := e.families(ctx)
 	if err != nil {
 		return port.EngineLoad{}, err

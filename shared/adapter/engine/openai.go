@@ -47,12 +47,14 @@ func (u openaiUsage) usage() port.Usage {
 
 // openaiEvent is an event of a completion's stream. Text belongs to a completion, Delta to a
 // conversation. llama-server and older versions of vLLM name the reasoning reasoning_content,
-// newer ones reasoning. Some versions send it under both names.
+// newer ones reasoning. Some versions send it under both names. Services send the text of a model
+// that refuses to follow a schema as Refusal.
 type openaiEvent struct {
 	Choices []struct {
 		Text  string `json:"text"`
 		Delta struct {
 			Content          string       `json:"content"`
+			Refusal          string       `json:"refusal"`
 			ReasoningContent thought      `json:"reasoning_content"`
 			Reasoning        thought      `json:"reasoning"`
 			ToolCalls        []openaiCall `json:"tool_calls"`
@@ -93,7 +95,7 @@ func (openai) read(data []byte, a *answer) error {
 	}
 	if len(e.Choices) > 0 {
 		choice := e.Choices[0]
-		a.text = choice.Text + choice.Delta.Content
+		a.text = choice.Text + choice.Delta.Content + choice.Delta.Refusal
 		a.calls = deltasOf(choice.Delta.ToolCalls, a.calls)
 		if a.top != nil {
 			a.logprobs = choice.Logprobs.appendTo(a.logprobs, *a.top)

@@ -13,7 +13,7 @@ type completion struct {
 	Model         string          `json:"model,omitempty"`
 	Prompt        string          `json:"prompt,omitempty"`
 	Messages      []openaiMessage `json:"messages,omitempty"`
-	MaxTokens     int             `json:"max_tokens"`
+	MaxTokens     int             `json:"max_tokens,omitempty"`
 	Stop          []string        `json:"stop,omitempty"`
 	Seed          *int64          `json:"seed,omitempty"`
 	Temperature   *float64        `json:"temperature,omitempty"`
@@ -34,6 +34,8 @@ type completion struct {
 	// The engines have different names for it.
 	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 	RepeatPenalty     *float64 `json:"repeat_penalty,omitempty"`
+	// MaxCompletionTokens replaces MaxTokens for models of services.
+	MaxCompletionTokens int `json:"max_completion_tokens,omitempty"`
 	// ReasoningEffort is a member of vLLM. llama-server has it in TemplateKwargs.
 	ReasoningEffort string `json:"reasoning_effort,omitempty"`
 	// Logprobs is true in a request with messages, and the number of TopLogprobs in one with a

@@ -13,11 +13,11 @@ import (
 // TestReplicasKeepTheirEngines requests the engines of equal and of different replicas.
 func TestReplicasKeepTheirEngines(t *testing.T) {
 	t.Parallel()
-	r := engine.NewReplicas(clock.System{}, func(slots int) port.Engine {
+	r := engine.NewReplicas(clock.System{}, engine.Services{Secrets: noSecrets{}}, func(slots int) port.Engine {
 		return mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: slots})
 	})
 	of := func(kind platform.EngineKind, slots int, replica platform.EngineReplica) port.Engine {
-		found, err := r.Of(platform.EnginePlace{Kind: kind, Slots: slots}, replica)
+		found, err := r.Of("t", platform.EnginePlace{Kind: kind, Slots: slots}, replica)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestReplicasKeepTheirEngines(t *testing.T) {
 			t.Errorf("%s: got one engine, want two", name)
 		}
 	}
-	if _, err := r.Of(platform.EnginePlace{Kind: platform.EngineVLLM}, platform.EngineReplica{URL: "no address"}); err == nil {
+	if _, err := r.Of("t", platform.EnginePlace{Kind: platform.EngineVLLM}, platform.EngineReplica{URL: "no address"}); err == nil {
 		t.Error("got an engine without an address, want an error")
 	}
 }

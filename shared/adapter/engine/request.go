@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,8 +11,12 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/hook/guard"
+	"github.com/sortie-dev/sortie/shared/base/retry"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 
@@ -21,11 +26,21 @@ const (
 	largestRefusal = 16 << 10
 	// longestMessage is the longest part of an engine's message that a fault contains.
 	longestMessage = 500
+	// longestPause is the longest pause that a server can request with Retry-After.
+	longestPause = 10 * time.Minute
 )
+
+// at returns the address of a path. The base URL of a service has the version of the API.
+func (e *Engine) at(path string) *url.URL {
+	if e.cfg.Kind == platform.EngineOpenAI {
+		path = strings.TrimPrefix(path, "/v1")
+	}
+	return e.base.JoinPath(path)
+}
 
 // get reads a JSON document of the server.
 func (e *Engine) get(ctx context.Context, path string, into any) error {
-	resp, err := e.send(ctx, e.client, http.MethodGet, e.base.JoinPath(path), nil)
+	resp, err := e.send(ctx, e.client, http.MethodGet, e.at(path), nil)
 	if err != nil {
 		return err
 	}
@@ -34,7 +49,7 @@ func (e *Engine) get(ctx context.Context, path string, into any) error {
 
 // post sends a JSON document and reads the answer.
 func (e *Engine) post(ctx context.Context, path string, body, into any) error {
-	resp, err := e.send(ctx, e.client, http.MethodPost, e.base.JoinPath(path), body)
+	resp, err := e.send(ctx, e.client, http.MethodPost, e.at(path), body)
 	if err != nil {
 		return err
 	}
@@ -85,22 +100,42 @@ func (e *Engine) open(ctx context.Context, by *http.Client, method string, to *u
 	if parent := port.TraceParent(ctx); parent != "" {
 		req.Header.Set("Traceparent", parent)
 	}
-	if e.cfg.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+e.cfg.Key)
+	if e.cfg.Key != nil {
+		key, err := e.cfg.Key(ctx)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", bearer+key)
 	}
 	resp, err := by.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, fault.Wrap(withoutURL(err), fault.PoolUnavailable, "the engine at %s does not answer", to.Host)
+		return nil, unreachable(err, to.Host)
 	}
 	return resp, nil
 }
 
+// bearer precedes the key in its header.
+const bearer = "Bearer "
+
+// unreachable returns the fault for a server that has not answered.
+func unreachable(err error, host string) error {
+	err = withoutURL(err)
+	_, invalid := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case errors.Is(err, guard.ErrNotPermitted):
+		return fault.Wrap(err, fault.PoolUnavailable, "the host %s has an address that is not public and that the operator does not permit", host)
+	case invalid:
+		return fault.Wrap(err, fault.PoolUnavailable, "the certificate of %s is not valid for it", host)
+	}
+	return fault.Wrap(err, fault.PoolUnavailable, "the engine at %s does not answer", host)
+}
+
 // probe requests a path that returns 200 while the server accepts requests.
 func (e *Engine) probe(ctx context.Context, path string) (port.EngineHealth, error) {
-	resp, err := e.open(ctx, e.client, http.MethodGet, e.base.JoinPath(path), nil)
+	resp, err := e.open(ctx, e.client, http.MethodGet, e.at(path), nil)
 	if err != nil {
 		return port.EngineHealth{}, err
 	}
@@ -124,8 +159,8 @@ type refusal struct {
 	status int
 	// path is the path of the request.
 	path string
-	// message and kind come from the body; empty if it has none.
-	message, kind string
+	// message, kind and code come from the body; empty if it has none.
+	message, kind, code string
 }
 
 // refused returns the fault for a response with a status other than 200.
@@ -134,28 +169,47 @@ func (e *Engine) refused(ctx context.Context, resp *http.Response) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return port.EngineAnswer{Fault: e.faultOf(resp, text), Status: resp.StatusCode}
+	e.readyUntil.Store(0)
+	return port.EngineAnswer{
+		Fault: masked(e.faultOf(resp, text), resp), Status: resp.StatusCode,
+		RetryAfter: retry.After(resp.Header.Get("Retry-After"), e.cfg.Clock.Now(), longestPause),
+	}
+}
+
+// masked returns a fault whose message does not contain the key of the request.
+func masked(f *fault.Fault, resp *http.Response) *fault.Fault {
+	key := strings.TrimPrefix(resp.Request.Header.Get("Authorization"), bearer)
+	if key != "" && strings.Contains(f.Message, key) {
+		hidden := *f
+		hidden.Message = strings.ReplaceAll(f.Message, key, "***")
+		return &hidden
+	}
+	return f
 }
 
 // faultOf returns the fault for a response with this body.
 func (e *Engine) faultOf(resp *http.Response, text []byte) *fault.Fault {
 	message, kind := messageOf(text)
+	code := errorCode(text)
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		f := fault.New(fault.PoolUnavailable, "the engine does not accept the key of its pool (status %d)", resp.StatusCode)
 		f.Retryable = false
 		return f
 	case http.StatusTooManyRequests:
+		if code == "insufficient_quota" {
+			return noCredit(resp.StatusCode)
+		}
 		return isBusy(message)
 	case http.StatusNotImplemented:
 		return refusedParams(message)
 	}
-	if f := e.dialect.refusal(refusal{resp.StatusCode, resp.Request.URL.Path, message, kind}); f != nil {
+	if f := e.dialect.refusal(refusal{resp.StatusCode, resp.Request.URL.Path, message, kind, code}); f != nil {
 		return f
 	}
 	if resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
 		f := refusedParams(message)
-		if tooLong.MatchString(kind) || tooLong.MatchString(errorCode(text)) {
+		if tooLong.MatchString(kind) || tooLong.MatchString(code) {
 			f.Field = port.FieldPrompt
 		}
 		return f

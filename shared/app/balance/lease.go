@@ -138,6 +138,26 @@ func (l *Lease) RecordResult(err error) {
 	}
 }
 
+// mostCooling is the longest time for which a replica gets no tasks because it has asked for a
+// pause.
+const mostCooling = 5 * time.Minute
+
+// Cool returns the pause that the engine requests with an error; 0 without one. The replica gets no
+// tasks meanwhile, also if it is the last one of its pool.
+func (l *Lease) Cool(err error) time.Duration {
+	answer, answered := errors.AsType[port.EngineAnswer](err)
+	if !answered || answer.RetryAfter <= 0 {
+		return 0
+	}
+	pause := min(answer.RetryAfter, mostCooling)
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
+	if until := l.of.clock.Now().Add(pause); until.After(l.restUntil) {
+		l.restUntil = until
+	}
+	return pause
+}
+
 // SlotGrace is the time that an engine has to free the slot of a task that has ended.
 const SlotGrace = 5 * time.Second
 

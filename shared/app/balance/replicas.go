@@ -20,7 +20,7 @@ import (
 )
 
 // Engines returns the engine of a replica. It may return the same one for each call.
-type Engines func(place platform.EnginePlace, replica platform.EngineReplica) (port.Engine, error)
+type Engines func(tenant string, place platform.EnginePlace, replica platform.EngineReplica) (port.Engine, error)
 
 // Replicas has the replicas of engine pools with their state in this process. It is safe for
 // concurrent use.
@@ -39,8 +39,8 @@ type Replicas struct {
 }
 
 type replicaKey struct {
-	tenant, pool, id, url, run string
-	loads                      int
+	tenant, pool, id, url, run, secret string
+	loads                              int
 }
 
 // replica is a server of an engine pool with its state in this process.
@@ -281,11 +281,11 @@ func (s *Replicas) Known(pool platform.Pool) (found []Known) {
 
 // stateOf returns the state of a replica, and creates it if it is missing. s.mu is locked.
 func (s *Replicas) stateOf(pool platform.Pool, of platform.EngineReplica) (*replica, error) {
-	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.Loads}
+	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.SecretRef, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil
 	}
-	engine, err := s.engines(*pool.Engine, of)
+	engine, err := s.engines(pool.Tenant, *pool.Engine, of)
 	if err != nil {
 		return nil, err
 	}

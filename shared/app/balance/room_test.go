@@ -34,7 +34,7 @@ func (e reporting) Capabilities(context.Context) (port.EngineCapabilities, error
 // task within a minute.
 func poolOf(t *testing.T, can port.EngineCapabilities) (take func(task string, prompt, answer int, open bool) (*balance.Lease, error)) {
 	t.Helper()
-	engines := func(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
+	engines := func(string, platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 		return reporting{can: can}, nil
 	}
 	replicas := balance.NewReplicas(engines, clock.System{}, slog.New(slog.DiscardHandler), func(context.Context, ...series.Sample) {})

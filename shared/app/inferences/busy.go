@@ -18,11 +18,13 @@ const (
 
 // retryWhileBusy sends a request to a replica, and retries while the replica is busy, until the
 // deadline of the task. An engine may take fewer requests than its pool has slots. If the pool
-// has another replica, or the task another pool, it does not retry: the next attempt goes there.
+// has another replica, or the task another pool, it does not retry: the next attempt goes there. A
+// pause that the engine requests is kept, and its replica gets no other tasks meanwhile.
 func (s *answering) retryWhileBusy(ctx context.Context, t *serving, ask func(context.Context) error) error {
 	for pause := busyPause; ; pause = min(2*pause, busyPauseMost) {
 		t.used.RequestedAt = s.now()
 		busy := ask(ctx)
+		asked := t.replica.Cool(busy)
 		if !fault.Is(busy, fault.ReplicaExhausted) || !t.replica.IsLastActive() {
 			return busy
 		}
@@ -33,7 +35,7 @@ func (s *answering) retryWhileBusy(ctx context.Context, t *serving, ask func(con
 			attrs := append(about.Run(&t.run), slog.String("replica", t.replica.ID()))
 			s.log.LogAttrs(ctx, slog.LevelInfo, "the engine is busy and is asked again until the deadline of the task", attrs...)
 		}
-		over, stop := s.clock.NewTimer(min(pause, t.run.AnswerBy().Sub(s.now())))
+		over, stop := s.clock.NewTimer(min(max(pause, asked), t.run.AnswerBy().Sub(s.now())))
 		select {
 		case <-over:
 		case <-ctx.Done():

@@ -356,7 +356,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 		Tenant: in.Identity.Tenant, Workspace: in.Identity.Workspace, CorrelationID: in.CorrelationID,
 		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent, Labels: in.Labels,
 		Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
-			Model: in.Model, EngineModel: model.EngineModel, Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: in.stored.Record,
+			Model: in.Model, EngineModel: pool.Engine.ModelName(model.EngineModel), Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: in.stored.Record,
 			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},

@@ -266,7 +266,7 @@ func TestHealthAsksTheReplicasWithoutADispatcher(t *testing.T) {
 	if found, err := with(pools.NoEngines{}).Health(t.Context(), client, "pool0"); err != nil || len(found.Replicas) != 0 {
 		t.Errorf("got %+v and %v in a process without engines, want no replicas", found.Replicas, err)
 	}
-	asked := pools.AskEngines(func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+	asked := pools.AskEngines(func(_ string, _ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		return h.engines[r.ID], nil
 	}, h.store)
 	found, err := with(asked).Health(t.Context(), client, "pool0")

@@ -119,7 +119,7 @@ func (h *called) call(c inferences.DispatchCall) {
 	transcripts := artifacts.NewRegistry(
 		h.store, h.outputs, h.clock, slog.New(slog.DiscardHandler), randomHex, h.config.Policy.RecordRetention, h.config.ArtifactLimit,
 	)
-	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, h.prompts(), func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+	d, _ := app.NewDispatcher(app.TasksOnly(h.records(), h.config), randomHex, h.feed, h.models(), transcripts, h.prompts(), func(_ string, _ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		return watched{h.engines[r.ID], h, r.ID}, nil
 	}, series.Discard, inferences.DispatcherConfig{ID: "dispatcher-" + randomHex(4), Batch: 300 * time.Millisecond, MostServed: 14 * time.Minute}, h.config)
 	ctx, kill := context.WithCancel(h.Context())

@@ -119,7 +119,7 @@ func (h *inferring) restart() {
 	h.models = artifacts.NewModels(h.store, h.clock, slog.New(h.log), api.ModelDocument, config.ModelKeys)
 	h.artifacts = artifacts.NewRegistry(h.store, h.outputs, h.clock, slog.New(h.log), random, config.Policy.RecordRetention, config.ArtifactLimit)
 	h.prompts = prompts.New(h.store, h.outputs, h.clock)
-	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, h.prompts, func(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+	dispatcher, requests := app.NewDispatcher(app.TasksOnly(records, config), random, h.feed, h.models, h.artifacts, h.prompts, func(_ string, _ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 		if h.wrap != nil {
 			return h.wrap(h.engines[r.ID]), nil
 		}

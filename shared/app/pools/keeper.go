@@ -203,6 +203,9 @@ func (k *Keeper) createReplica(ctx context.Context, p platform.Pool, set fleet.R
 		if model, err := catalog.Decode(stored); err == nil {
 			engineModel = model.EngineModel
 		}
+		if p.Engine != nil {
+			engineModel = p.Engine.ModelName(engineModel)
+		}
 	} else if !errors.Is(err, port.ErrNotFound) {
 		return run.Run{}, fmt.Errorf("cannot read model %s: %w", r.Model, err)
 	}

@@ -154,7 +154,7 @@ func (e askedEngines) OfPool(ctx context.Context, p platform.Pool) ([]balance.Re
 				found[i].Held++
 			}
 		}
-		engine, err := e.engines(*p.Engine, r)
+		engine, err := e.engines(p.Tenant, *p.Engine, r)
 		if err != nil {
 			found[i].Reason = err.Error()
 			continue

@@ -21,7 +21,12 @@ var engineFeatures = map[platform.EngineKind][]port.EngineFeature{
 	platform.EngineVLLM:     append([]port.EngineFeature{port.FeatureTokens, port.FeatureDimensions}, chatFeatures...),
 	platform.EngineTGI:      {port.FeatureSchema, port.FeatureFrequencyPenalty, port.FeatureRepetitionPenalty, port.FeatureTopK},
 	platform.EngineTriton:   {},
-	platform.EngineMock:     append([]port.EngineFeature{port.FeatureTokens, port.FeatureDimensions}, chatFeatures...),
+	platform.EngineOpenAI: {
+		port.FeatureMessages, port.FeatureTools, port.FeatureToolChoice, port.FeatureParallelToolCalls, port.FeatureObject, port.FeatureSchema,
+		port.FeatureFrequencyPenalty, port.FeaturePresencePenalty, port.FeatureLogitBias, port.FeatureReasoningEffort, port.FeatureLogprobs,
+		port.FeatureDimensions, port.FeatureTokens,
+	},
+	platform.EngineMock: append([]port.EngineFeature{port.FeatureTokens, port.FeatureDimensions}, chatFeatures...),
 }
 
 // engineExtras lists the members of the engines' own requests that a request may have. None of them

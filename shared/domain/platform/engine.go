@@ -15,12 +15,14 @@ import (
 // EngineKind is the kind of an inference server with an adapter in Sortie.
 type EngineKind string
 
-// The engines. EngineMock is for tests and development.
+// The engines. EngineOpenAI is a service with OpenAI's API, reached over TLS with a key.
+// EngineMock is for tests and development.
 const (
 	EngineLlamaCpp EngineKind = "llamacpp"
 	EngineVLLM     EngineKind = "vllm"
 	EngineTGI      EngineKind = "tgi"
 	EngineTriton   EngineKind = "triton"
+	EngineOpenAI   EngineKind = "openai"
 	EngineMock     EngineKind = "mock"
 )
 
@@ -33,6 +35,7 @@ var engineSeeds = []struct {
 	{EngineVLLM, math.MinInt64, math.MaxInt64},
 	{EngineTGI, 0, math.MaxInt64},
 	{EngineTriton, math.MinInt64, math.MaxInt64},
+	{EngineOpenAI, math.MinInt64, math.MaxInt64},
 	{EngineMock, math.MinInt64, math.MaxInt64},
 }
 
@@ -47,6 +50,11 @@ func EngineKinds() (kinds []EngineKind) {
 // EngineServers lists the engines that are servers with an address: all but EngineMock.
 func EngineServers() []EngineKind {
 	return slices.DeleteFunc(EngineKinds(), func(k EngineKind) bool { return k == EngineMock })
+}
+
+// EnginesWithoutKey lists the servers that require no key.
+func EnginesWithoutKey() []EngineKind {
+	return slices.DeleteFunc(EngineServers(), func(k EngineKind) bool { return k == EngineOpenAI })
 }
 
 // EngineNames returns the names of the engines as a text, the last after the word "or".
@@ -84,6 +92,11 @@ type EnginePlace struct {
 	Machines *EngineMachines `json:"machines,omitempty"`
 	// Model is the id of a model of the catalog.
 	Model string `json:"model"`
+	// EngineModel is the engine's name of the model; empty means that of the catalog.
+	EngineModel string `json:"engineModel,omitempty"`
+	// SecretRef is the name of the tenant's secret with the key of the service; for EngineOpenAI
+	// alone.
+	SecretRef string `json:"secretRef,omitempty"`
 	// Slots is the number of tasks that each replica generates for at the same time.
 	Slots int `json:"slots"`
 	// Deterministic: each replica has one slot, because concurrent generation can change the
@@ -201,6 +214,7 @@ func (e EnginePlace) Check(o EngineOffer) (found []*fault.Fault) {
 	if e.LongestDeadlineMS < 0 || e.LongestDeadlineMS > MaxDeadlineMS || e.LongestDeadlineMS > 0 && e.LongestDeadlineMS < e.DeadlineMS {
 		invalid("maxDeadlineMs", "out of range, want 1 to %d, at least deadlineMs, or no field for the limit of the deployment", MaxDeadlineMS)
 	}
+	found = append(found, e.checkService()...)
 	if e.Machines != nil {
 		return append(found, e.checkMachines()...)
 	}
@@ -242,7 +256,7 @@ func (e EnginePlace) checkURL(o EngineOffer, name, text string) string {
 	if err := o.CheckURL(text); err != nil {
 		return err.Error()
 	}
-	return ""
+	return e.serviceURLProblem(name, text)
 }
 
 func kindList(kinds []EngineKind) string {
@@ -276,8 +290,8 @@ func (e EnginePlace) checkMachines() (found []*fault.Fault) {
 		found = append(found, fault.Invalid("engine.machines"+field, format, args...))
 	}
 	m := *e.Machines
-	if e.Kind == EngineMock {
-		invalid("", "machines with the engine mock, which has no server, want replicas")
+	if e.Kind == EngineMock || e.Kind == EngineOpenAI {
+		invalid("", "machines with the engine %s, which has no server of its own, want replicas", e.Kind)
 	}
 	if len(e.Replicas) > 0 {
 		invalid("", "machines beside replicas, want one of both")

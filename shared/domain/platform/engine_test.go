@@ -90,6 +90,64 @@ func TestEnginePlacesOfADeployment(t *testing.T) {
 	}
 }
 
+// TestPlacesOfServices checks the place of a service with OpenAI's API.
+func TestPlacesOfServices(t *testing.T) {
+	t.Parallel()
+	offer := platform.EngineOffer{CheckURL: func(text string) error {
+		if strings.Contains(text, "10.0.0.1") {
+			return errors.New("not public")
+		}
+		return nil
+	}}
+	for name, row := range map[string]struct {
+		change func(*platform.EnginePlace)
+		field  string
+	}{
+		"valid":                     {func(*platform.EnginePlace) {}, ""},
+		"name of the model":         {func(e *platform.EnginePlace) { e.EngineModel = "vendor/large" }, ""},
+		"no secret":                 {func(e *platform.EnginePlace) { e.SecretRef = "" }, "engine.secretRef"},
+		"malformed secret":          {func(e *platform.EnginePlace) { e.SecretRef = "../clients" }, "engine.secretRef"},
+		"secret of another engine":  {func(e *platform.EnginePlace) { e.Kind = platform.EngineVLLM }, "engine.secretRef"},
+		"address without TLS":       {func(e *platform.EnginePlace) { e.Replicas[0].URL = "http://a.example" }, "engine.replicas.0.url"},
+		"address that is private":   {func(e *platform.EnginePlace) { e.Replicas[0].URL = "https://10.0.0.1" }, "engine.replicas.0.url"},
+		"address of metrics":        {func(e *platform.EnginePlace) { e.Replicas[0].MetricsURL = "https://a.example" }, "engine.replicas.0.metricsUrl"},
+		"control character in name": {func(e *platform.EnginePlace) { e.EngineModel = "a\nb" }, "engine.engineModel"},
+		"long name":                 {func(e *platform.EnginePlace) { e.EngineModel = strings.Repeat("a", 256) }, "engine.engineModel"},
+		"machines": {func(e *platform.EnginePlace) {
+			e.Replicas, e.Machines = nil, &platform.EngineMachines{Job: "server", Count: 1, Port: 80}
+		}, "engine.machines"},
+	} {
+		e := platform.EnginePlace{
+			Kind: platform.EngineOpenAI, Model: "cloud", SecretRef: "provider-key", Slots: 8,
+			Replicas: []platform.EngineReplica{{ID: "a", URL: "https://a.example/v1"}},
+		}
+		row.change(&e)
+		found := e.Check(offer)
+		if row.field == "" && len(found) != 0 || row.field != "" && (len(found) != 1 || found[0].Field != row.field || found[0].Code != fault.InvalidRequest) {
+			t.Errorf("%s: got %v, want a fault of %q", name, found, row.field)
+		}
+	}
+}
+
+func TestNameOfAModelInRequests(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		kind                platform.EngineKind
+		pool, catalog, want string
+	}{
+		{platform.EngineVLLM, "", "", ""},
+		{platform.EngineVLLM, "", "hf/name", "hf/name"},
+		{platform.EngineVLLM, "lora", "hf/name", "lora"},
+		{platform.EngineOpenAI, "", "", "cloud"},
+		{platform.EngineOpenAI, "vendor/large", "hf/name", "vendor/large"},
+	} {
+		e := platform.EnginePlace{Kind: row.kind, Model: "cloud", EngineModel: row.pool}
+		if got := e.ModelName(row.catalog); got != row.want {
+			t.Errorf("%+v: got %q, want %q", row, got, row.want)
+		}
+	}
+}
+
 func TestPoolOfAnEngineRunsInferenceAlone(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

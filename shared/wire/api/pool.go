@@ -65,7 +65,7 @@ func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
 
 // enginePlace converts the engine of a pool.
 func enginePlace(e contract.PoolEngine) platform.EnginePlace {
-	place := platform.EnginePlace{Kind: platform.EngineKind(e.Kind), Model: e.Model, Slots: 1, Deterministic: e.Deterministic}
+	place := platform.EnginePlace{Kind: platform.EngineKind(e.Kind), Model: e.Model, EngineModel: e.EngineModel, SecretRef: e.SecretRef, Slots: 1, Deterministic: e.Deterministic}
 	if e.Slots != nil {
 		place.Slots = *e.Slots
 	}
@@ -99,7 +99,7 @@ func poolEngine(e *platform.EnginePlace) *contract.PoolEngine {
 	if e == nil {
 		return nil
 	}
-	found := contract.PoolEngine{Kind: string(e.Kind), Model: e.Model, Slots: &e.Slots, Deterministic: e.Deterministic}
+	found := contract.PoolEngine{Kind: string(e.Kind), Model: e.Model, EngineModel: e.EngineModel, SecretRef: e.SecretRef, Slots: &e.Slots, Deterministic: e.Deterministic}
 	if e.DeadlineMS != 0 {
 		found.DeadlineMS = &e.DeadlineMS
 	}

@@ -32,6 +32,10 @@ type PoolEngine struct {
 	// Kind is one of the engines. Model is the id of a model in the catalog.
 	Kind  string `json:"kind"`
 	Model string `json:"model"`
+	// EngineModel is the engine's name of the model; that of the catalog if absent. SecretRef is
+	// the name of the secret with the key of a service; for the kind openai alone.
+	EngineModel string `json:"engineModel,omitempty"`
+	SecretRef   string `json:"secretRef,omitempty"`
 	// Slots is the number of tasks that each replica runs at the same time; 1 if absent.
 	Slots *int `json:"slots,omitempty"`
 	// Deterministic gives each replica one slot, and a task without a seed the seed 0.

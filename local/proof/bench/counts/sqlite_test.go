@@ -125,6 +125,6 @@ func (h *onSQLite) read(c counts) {
 }
 
 // mocked returns an engine without a model.
-func mocked(platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
+func mocked(string, platform.EnginePlace, platform.EngineReplica) (port.Engine, error) {
 	return mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: 1, TokenEvery: 20 * time.Millisecond}), nil
 }

@@ -158,7 +158,7 @@ func (p *process) run() {
 }
 
 // engine returns the replica as this process accesses it. It implements balance.Engines.
-func (p *process) engine(_ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
+func (p *process) engine(_ string, _ platform.EnginePlace, r platform.EngineReplica) (port.Engine, error) {
 	return remote{p.w.replicas[r.ID], p}, nil
 }
 

@@ -5,6 +5,7 @@ const (
 	HookSecret     = "suite-hook"
 	PasswordSecret = "suite-password"
 	SensorSecret   = "suite-sensor"
+	ServiceSecret  = "suite-service"
 )
 
 // Secrets returns the values of the secrets, by name. The deployment must have them for the
@@ -14,5 +15,6 @@ func Secrets() map[string]string {
 		HookSecret:     "whsec_c3VpdGUtb2YtdGhlLWJsYWNrLWJveC10ZXN0cy0wMDE=",
 		PasswordSecret: "open-sesame-of-the-suite",
 		SensorSecret:   "AKIASUITE:suite/sensor+secret",
+		ServiceSecret:  "sk-key-of-the-suite-0123456789",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/engine"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/port"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit/deployed"
 	"github.com/sortie-dev/sortie/shared/wire/lambdakit/process"
 )
 
@@ -17,7 +18,8 @@ const mockToken = 20 * time.Millisecond
 // Replicas returns the engines of replicas. A mock engine runs in the process, so each process
 // has its own.
 func Replicas(p *process.Process) *engine.Replicas {
-	return engine.NewReplicas(p.Clock(), func(slots int) port.Engine {
+	services := engine.Services{Secrets: deployed.Secrets(p), Policy: p.Settings().Engines}
+	return engine.NewReplicas(p.Clock(), services, func(slots int) port.Engine {
 		return mockengine.New(mockengine.Config{Clock: p.Clock(), Slots: slots, TokenEvery: mockToken})
 	})
 }
