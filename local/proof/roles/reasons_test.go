@@ -54,6 +54,7 @@ var reasons = []reason{
 // also are the tests of a sample of the suite that use the permissions that no other test of the
 // sample uses.
 var also = []string{
+	"service with OpenAI's API answers for an engine that is gone",
 	"a browser signs in to the console and looks at a run", "hook before the run decides", "secret reaches its program and nothing else",
 	"success, failure and skip have their own actions", "schedule fires at its times", "runs of a job are cancelled and retried by a filter",
 	"failed delivery is attempted again", "export has a webhook of its own", "one-shot schedule fires once",

@@ -63,10 +63,6 @@ func (s *Stack) wireEngines(ctx context.Context, engines *engine.Replicas) error
 	return nil
 }
 
-// assumedSlots is the number of concurrent tasks of a server that reports no number. vLLM, for
-// example, batches its requests and queues the rest itself.
-const assumedSlots = 64
-
 // enginePool creates or changes the pool with the servers of a kind.
 func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id string, kind platform.EngineKind, of []EngineAddress) error {
 	place := platform.EnginePlace{Kind: kind}
@@ -84,7 +80,7 @@ func (s *Stack) enginePool(ctx context.Context, engines *engine.Replicas, id str
 	}
 	from := "the server"
 	if found.Slots == 0 {
-		found.Slots, from = assumedSlots, "it does not say"
+		found.Slots, from = kind.DefaultSlots(), "it does not say"
 	}
 	place.Slots = found.Slots
 	if place.Model = string(kind); len(found.Models) > 0 {

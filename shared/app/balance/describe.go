@@ -99,3 +99,32 @@ func (s *Replicas) describe(ctx context.Context, r *replica) {
 	}
 	r.reportedCapabilities = found
 }
+
+// ReportedSlots asks the replicas of a pool for their slots, and returns the smallest number; 0 if
+// none reports one. The pool may be one that is not stored yet.
+func ReportedSlots(ctx context.Context, engines Engines, pool platform.Pool) int {
+	found := make([]int, len(pool.Engine.Replicas))
+	var asked sync.WaitGroup
+	for i, r := range pool.Engine.Replicas {
+		engine, err := engines(pool.Tenant, *pool.Engine, r)
+		if err != nil {
+			continue
+		}
+		asked.Go(func() {
+			if can, err := engine.Capabilities(ctx); err == nil {
+				found[i] = can.Slots
+			}
+		})
+	}
+	asked.Wait()
+	found = slices.DeleteFunc(found, func(n int) bool { return n <= 0 })
+	if len(found) == 0 {
+		return 0
+	}
+	return slices.Min(found)
+}
+
+// ReportedSlots is the function ReportedSlots with the engines of the replicas.
+func (s *Replicas) ReportedSlots(ctx context.Context, pool platform.Pool) int {
+	return ReportedSlots(ctx, s.engines, pool)
+}

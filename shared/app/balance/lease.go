@@ -142,8 +142,8 @@ func (l *Lease) RecordResult(err error) {
 // pause.
 const mostCooling = 5 * time.Minute
 
-// Cool returns the pause that the engine requests with an error; 0 without one. The replica gets no
-// tasks meanwhile, also if it is the last one of its pool.
+// Cool returns the pause that the engine requests with an error; 0 without one. The replica counts
+// as full meanwhile: it gets no tasks, and those without another replica wait.
 func (l *Lease) Cool(err error) time.Duration {
 	answer, answered := errors.AsType[port.EngineAnswer](err)
 	if !answered || answer.RetryAfter <= 0 {
@@ -152,8 +152,8 @@ func (l *Lease) Cool(err error) time.Duration {
 	pause := min(answer.RetryAfter, mostCooling)
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	if until := l.of.clock.Now().Add(pause); until.After(l.restUntil) {
-		l.restUntil = until
+	if until := l.of.clock.Now().Add(pause); until.After(l.coolUntil) {
+		l.coolUntil = until
 	}
 	return pause
 }

@@ -56,6 +56,8 @@ type replica struct {
 	// before restUntil.
 	failures  int
 	restUntil time.Time
+	// coolUntil is the end of a pause that the engine has requested. The replica is full until then.
+	coolUntil time.Time
 	// failed are the ids of the tasks that failures counts.
 	failed []string
 	// served reports that it has answered a request.

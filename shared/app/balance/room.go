@@ -20,13 +20,13 @@ func tokensOf(r run.Run) int {
 	return work.PromptTokens + work.MaxTokens
 }
 
-// full reports whether a replica has no room for a task: its slots are taken, or its memory has
-// too little context left. A replica without tasks has room for every context, because only the
+// full reports whether a replica has no room for a task: its slots are taken, its engine has requested
+// a pause, or its memory has too little context left. A replica without tasks has room for every context, because only the
 // engine knows whether the task fits. While another task of the pool waits for context, the
 // replica is full, so that small tasks cannot delay a large one forever. s.mu is locked.
 func (s *Replicas) full(r *replica, pool platform.Pool, task run.Run) bool {
 	can := r.reportedCapabilities
-	if s.load(r) >= pool.Engine.SlotsOf(can.Slots) {
+	if s.load(r) >= pool.Engine.SlotsOf(can.Slots) || s.cools(r) {
 		return true
 	}
 	if can.KVTokens <= 0 || r.held == 0 {
@@ -38,6 +38,10 @@ func (s *Replicas) full(r *replica, pool platform.Pool, task run.Run) bool {
 	return r.tokens+tokensOf(task) > can.KVTokens
 }
 
+// cools reports whether the engine of a replica has requested a pause that is not over. s.mu is
+// locked.
+func (s *Replicas) cools(r *replica) bool { return s.clock.Now().Before(r.coolUntil) }
+
 // awaitsRoom reports whether a replica of the pool is full and does not rest, so that the task
 // can wait for it. It records a task that waits for context only.
 func (s *Replicas) awaitsRoom(task run.Run, pool platform.Pool) bool {
@@ -46,7 +50,7 @@ func (s *Replicas) awaitsRoom(task run.Run, pool platform.Pool) bool {
 	now := s.clock.Now()
 	working := slices.DeleteFunc(s.ofPoolLocked(pool), func(r *replica) bool { return now.Before(r.restUntil) || !s.full(r, pool, task) })
 	if s.blocked[pool.Ref()] == "" && slices.ContainsFunc(working, func(r *replica) bool {
-		return s.load(r) < pool.Engine.SlotsOf(r.reportedCapabilities.Slots)
+		return s.load(r) < pool.Engine.SlotsOf(r.reportedCapabilities.Slots) && !s.cools(r)
 	}) {
 		s.blocked[pool.Ref()] = task.TaskID
 	}

@@ -118,3 +118,32 @@ func TestLargeTaskIsNotOvertaken(t *testing.T) {
 		}
 	})
 }
+
+// TestPauseOfAnEngineIsKept lets an engine request a pause. Tasks wait for its end, also one with
+// more patience than the limit of a start.
+func TestPauseOfAnEngineIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		take := poolOf(t, port.EngineCapabilities{})
+		first, err := take("first", 60, 40, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy := port.EngineAnswer{Fault: fault.New(fault.ReplicaExhausted, "busy"), Status: 429, RetryAfter: 45 * time.Second}
+		if pause := first.Cool(busy); pause != 45*time.Second || first.Cool(busy.Fault) != 0 || first.Cool(nil) != 0 {
+			t.Errorf("got a pause of %v, want that of the answer", pause)
+		}
+		began := time.Now()
+		if _, err := take("second", 60, 40, false); err != nil || time.Since(began) != 45*time.Second {
+			t.Errorf("got %v after %v, want a slot after 45s", err, time.Since(began))
+		}
+		busy.RetryAfter = 24 * time.Hour
+		if pause := first.Cool(busy); pause != 5*time.Minute {
+			t.Errorf("got a pause of %v, want at most 5m", pause)
+		}
+		began = time.Now()
+		if _, err := take("third", 60, 40, false); !fault.Is(err, fault.DeadlineUnmet) || time.Since(began) != time.Minute {
+			t.Errorf("got %v after %v, want DeadlineUnmet at the deadline", err, time.Since(began))
+		}
+	})
+}

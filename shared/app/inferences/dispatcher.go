@@ -123,6 +123,11 @@ func (s *engines) OfPool(ctx context.Context, p platform.Pool) ([]balance.Replic
 	return s.replicas.Healths(ctx, p), nil
 }
 
+// Slots returns the smallest number of slots that a replica of a pool reports; 0 if none does.
+func (s *engines) Slots(ctx context.Context, p platform.Pool) int {
+	return s.replicas.ReportedSlots(ctx, p)
+}
+
 // Run serves tasks until ctx ends, and returns after its last goroutine has ended. Tasks that
 // it serves when ctx ends are lost. The next dispatcher ends or retries them, as after a crash.
 func (s *attempts) Run(ctx context.Context) {

@@ -62,6 +62,34 @@ func (s *common) checkEngine(ctx context.Context, who port.Identity, id string, 
 	return found, err
 }
 
+// reportedSlots returns the smallest number of slots that a replica of a pool reports; 0 if none does
+// within describeTime, or if the pool has a number of its own.
+func (s *Pools) reportedSlots(ctx context.Context, p platform.Pool) int {
+	if p.Engine == nil || !p.Engine.AutoSlots {
+		return 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, describeTime)
+	defer cancel()
+	return s.health.Slots(ctx, p)
+}
+
+// withSlots returns the definition with the slots that its engines report; see
+// platform.EnginePlace.WithSlots.
+func (d Definition) withSlots(reported int, stored *platform.Pool) Definition {
+	if d.Engine == nil {
+		return d
+	}
+	var before *platform.EnginePlace
+	if stored != nil {
+		before = stored.Engine
+	}
+	place := d.Engine.WithSlots(reported, before)
+	if d.Engine = &place; place.AutoSlots {
+		d.Limit = place.Limit()
+	}
+	return d
+}
+
 // replaceable returns the fault PoolInUse if by replaces the runner, the engine or the model of
 // a pool with runs that have not ended.
 func (s *Pools) replaceable(ctx context.Context, p platform.Pool, by *platform.EnginePlace) error {

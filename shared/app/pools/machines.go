@@ -115,6 +115,8 @@ func (s *Pools) replicaHealths(ctx context.Context, p platform.Pool) (found []ba
 // AskEngines, or NoEngines.
 type EngineHealths interface {
 	OfPool(ctx context.Context, p platform.Pool) ([]balance.ReplicaHealth, error)
+	// Slots returns the smallest number of slots that a replica of a pool reports; 0 if none does.
+	Slots(ctx context.Context, p platform.Pool) int
 }
 
 // NoEngines is for a process that asks no engines: the health of a pool then has only the
@@ -125,6 +127,9 @@ type NoEngines struct{}
 func (NoEngines) OfPool(context.Context, platform.Pool) ([]balance.ReplicaHealth, error) {
 	return nil, nil
 }
+
+// Slots implements EngineHealths.
+func (NoEngines) Slots(context.Context, platform.Pool) int { return 0 }
 
 type askedEngines struct {
 	engines balance.Engines
@@ -163,4 +168,9 @@ func (e askedEngines) OfPool(ctx context.Context, p platform.Pool) ([]balance.Re
 	}
 	asked.Wait()
 	return found, nil
+}
+
+// Slots implements EngineHealths.
+func (e askedEngines) Slots(ctx context.Context, p platform.Pool) int {
+	return balance.ReportedSlots(ctx, e.engines, p)
 }

@@ -94,8 +94,9 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d Definit
 	if d.Engine != nil && d.Engine.Machines != nil {
 		d.Engine.Machines.Exec = who.May(access.Exec)
 	}
+	reported := s.reportedSlots(ctx, platform.Pool{Tenant: who.Tenant, ID: id, Engine: d.Engine})
 	p, created, err := s.change(ctx, who, id, required, func(stored *platform.Pool) (platform.Pool, error) {
-		p := platform.Pool{Tenant: who.Tenant, ID: id}
+		p, d := platform.Pool{Tenant: who.Tenant, ID: id}, d.withSlots(reported, stored)
 		if stored != nil {
 			p = *stored
 			if err := s.replaceable(ctx, p, d.Engine); err != nil {

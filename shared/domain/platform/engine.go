@@ -97,8 +97,10 @@ type EnginePlace struct {
 	// SecretRef is the name of the tenant's secret with the key of the service; for EngineOpenAI
 	// alone.
 	SecretRef string `json:"secretRef,omitempty"`
-	// Slots is the number of tasks that each replica generates for at the same time.
-	Slots int `json:"slots"`
+	// Slots is the number of tasks that each replica generates for at the same time. AutoSlots: it
+	// is the smallest number that an engine has reported, or else DefaultSlots of the kind.
+	Slots     int  `json:"slots"`
+	AutoSlots bool `json:"autoSlots,omitempty"`
 	// Deterministic: each replica has one slot, because concurrent generation can change the
 	// tokens of a task. A task without a seed gets the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`

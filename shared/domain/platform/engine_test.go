@@ -129,6 +129,37 @@ func TestPlacesOfServices(t *testing.T) {
 	}
 }
 
+// TestSlotsWithoutANumber checks the slots of a place that leaves them to its engines.
+func TestSlotsWithoutANumber(t *testing.T) {
+	t.Parallel()
+	auto := enginePlace(func(e *platform.EnginePlace) { e.AutoSlots = true })
+	before, moved := auto, auto
+	before.Slots = 9
+	moved.Slots, moved.Replicas = 9, []platform.EngineReplica{{ID: "a", URL: "https://c.example"}}
+	for name, row := range map[string]struct {
+		place    platform.EnginePlace
+		reported int
+		before   *platform.EnginePlace
+		want     int
+	}{
+		"a number of its own":            {enginePlace(func(*platform.EnginePlace) {}), 7, &before, 4},
+		"reported":                       {auto, 7, &before, 7},
+		"many":                           {auto, 5000, nil, platform.MaxReplicaSlots},
+		"not reported":                   {auto, 0, nil, 64},
+		"not reported any more":          {auto, 0, &before, 9},
+		"not reported by other replicas": {auto, 0, &moved, 64},
+	} {
+		if got := row.place.WithSlots(row.reported, row.before).Slots; got != row.want {
+			t.Errorf("%s: got %d slots, want %d", name, got, row.want)
+		}
+	}
+	for kind, want := range map[platform.EngineKind]int{platform.EngineLlamaCpp: 1, platform.EngineOpenAI: 16, platform.EngineTGI: 64, platform.EngineMock: 1} {
+		if got := kind.DefaultSlots(); got != want {
+			t.Errorf("%s: got %d slots, want %d", kind, got, want)
+		}
+	}
+}
+
 func TestNameOfAModelInRequests(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

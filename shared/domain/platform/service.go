@@ -1,11 +1,40 @@
 package platform
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 )
+
+// DefaultSlots returns the slots of a replica whose engine reports none. Servers that batch their
+// requests and queue the rest themselves have many.
+func (k EngineKind) DefaultSlots() int {
+	switch k {
+	case EngineVLLM, EngineTGI, EngineTriton:
+		return 64
+	case EngineOpenAI:
+		return 16
+	case EngineLlamaCpp, EngineMock:
+	}
+	return 1
+}
+
+// WithSlots returns the place with the slots that its engines report; 0 is an unknown number. The
+// place then keeps the slots of before, if that has the same servers.
+func (e EnginePlace) WithSlots(reported int, before *EnginePlace) EnginePlace {
+	switch {
+	case !e.AutoSlots:
+	case reported > 0:
+		e.Slots = min(reported, MaxReplicaSlots)
+	case before != nil && before.AutoSlots && before.Kind == e.Kind && slices.Equal(before.Replicas, e.Replicas):
+		e.Slots = before.Slots
+	default:
+		e.Slots = e.Kind.DefaultSlots()
+	}
+	return e
+}
 
 // maxEngineModel is the longest name of a model of an engine, in bytes.
 const maxEngineModel = 255

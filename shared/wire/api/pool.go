@@ -66,8 +66,11 @@ func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
 // enginePlace converts the engine of a pool.
 func enginePlace(e contract.PoolEngine) platform.EnginePlace {
 	place := platform.EnginePlace{Kind: platform.EngineKind(e.Kind), Model: e.Model, EngineModel: e.EngineModel, SecretRef: e.SecretRef, Slots: 1, Deterministic: e.Deterministic}
-	if e.Slots != nil {
+	switch {
+	case e.Slots != nil:
 		place.Slots = *e.Slots
+	case !e.Deterministic:
+		place.Slots, place.AutoSlots = place.Kind.DefaultSlots(), true
 	}
 	place.DeadlineMS, place.LongestDeadlineMS = milliseconds(e.DeadlineMS), milliseconds(e.MaxDeadlineMS)
 	for _, r := range e.Replicas {

@@ -36,7 +36,8 @@ type PoolEngine struct {
 	// the name of the secret with the key of a service; for the kind openai alone.
 	EngineModel string `json:"engineModel,omitempty"`
 	SecretRef   string `json:"secretRef,omitempty"`
-	// Slots is the number of tasks that each replica runs at the same time; 1 if absent.
+	// Slots is the number of tasks that each replica runs at the same time. If absent, it is the
+	// smallest number that an engine reports.
 	Slots *int `json:"slots,omitempty"`
 	// Deterministic gives each replica one slot, and a task without a seed the seed 0.
 	Deterministic bool `json:"deterministic,omitempty"`

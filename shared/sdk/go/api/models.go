@@ -2762,8 +2762,8 @@ type TaskRequest struct {
 	ModelRef string `json:"model_ref"`
 	// Tasks of a session share its budget and go to the same replica while that has room.
 	SessionID string `json:"session_id,omitzero"`
-	// Only pools with this engine. One of llamacpp, vllm, tgi, triton, mock; later servers may add
-	// values.
+	// Only pools with this engine. One of llamacpp, vllm, tgi, triton, openai, mock; later servers
+	// may add values.
 	Engine string `json:"engine,omitzero"`
 	// One of completion, embedding, rerank; later servers may add values.
 	Workload string `json:"workload,omitzero"`
@@ -3872,7 +3872,8 @@ type ArtifactList struct {
 }
 
 // EngineKind is one of the constants below. Later servers may add values. An inference server.
-// mock is for tests and for development.
+// openai is a service with OpenAI's API, reached over TLS with a key. mock is for tests and for
+// development.
 type EngineKind string
 
 // The values of EngineKind.
@@ -3881,6 +3882,7 @@ const (
 	EngineKindVllm     EngineKind = "vllm"
 	EngineKindTgi      EngineKind = "tgi"
 	EngineKindTriton   EngineKind = "triton"
+	EngineKindOpenAI   EngineKind = "openai"
 	EngineKindMock     EngineKind = "mock"
 )
 
@@ -4396,12 +4398,23 @@ type EngineCapability struct {
 // PoolEngine is an object of the API. The inference server of a pool: replicas that serve one
 // model. Such a pool runs inference tasks only. The address of a replica is https; in
 // development also http on the host itself. A pool has either replicas at fixed addresses, or
-// machines that Sortie runs itself.
+// machines that Sortie runs itself. The url of a replica of openai is the base URL of the
+// service, such as https://api.example.com/v1; it is always https.
 type PoolEngine struct {
 	Kind EngineKind `json:"kind"`
 	// Id of a model of the catalog.
 	Model string `json:"model"`
-	// Tasks that each replica generates for at one time.
+	// The engine's name of the model. If it is absent, engine_model of the catalog; for openai
+	// without that, the id of the model.
+	EngineModel string `json:"engineModel,omitzero"`
+	// Name of the secret with the key of the service; required for openai, and for no other
+	// engine. A changed secret is used within a minute.
+	SecretRef string `json:"secretRef,omitzero"`
+	// Tasks that each replica generates for at one time. If it is absent, each change of the pool
+	// asks the engines: the smallest number that one reports (total_slots of llama-server,
+	// max_num_seqs of vLLM in development mode, max_concurrent_requests of TGI, the instances and
+	// the batch of Triton's model), or else 64 for vllm, tgi and triton, 16 for openai, and 1 for
+	// the others and with deterministic.
 	Slots *int64 `json:"slots,omitzero"`
 	// Each replica has one slot, because what is generated beside a task can change its tokens,
 	// and a task without a seed has the seed 0.

@@ -506,8 +506,9 @@ InputTokens: TypeAlias = list[int]
 #: Whether the model calls tools.
 ResponseToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ResponseToolName", None]
 
-#: An inference server. `mock` is for tests and for development.
-EngineKind: TypeAlias = Union[Literal["llamacpp", "vllm", "tgi", "triton", "mock"], str]
+#: An inference server. `openai` is a service with OpenAI's API, reached over TLS with a key.
+#: `mock` is for tests and for development.
+EngineKind: TypeAlias = Union[Literal["llamacpp", "vllm", "tgi", "triton", "openai", "mock"], str]
 
 #: What an inference task does.
 Workload: TypeAlias = Union[Literal["completion", "embedding", "rerank"], str]
@@ -4106,7 +4107,7 @@ class TaskRequest(Object):
     #: Tasks of a session share its budget and go to the same replica while that has room.
     session_id: str | None = None
     #: Only pools with this engine.
-    engine: Literal["llamacpp", "vllm", "tgi", "triton", "mock"] | str | None = None
+    engine: Literal["llamacpp", "vllm", "tgi", "triton", "openai", "mock"] | str | None = None
     workload: Literal["completion", "embedding", "rerank"] | str | None = None
     #: The text to continue.
     prompt: str | None = None
@@ -6007,15 +6008,31 @@ class PoolEngine(Object):
 
     Such a pool runs inference tasks only. The address of a replica is https; in development also
     http on the host itself. A pool has either `replicas` at fixed addresses, or `machines` that
-    Sortie runs itself.
+    Sortie runs itself. The `url` of a replica of `openai` is the base URL of the service, such as
+    https://api.example.com/v1; it is always https.
     """
 
-    _names = {"deadline_ms": "deadlineMs", "max_deadline_ms": "maxDeadlineMs"}
+    _names = {
+        "engine_model": "engineModel",
+        "secret_ref": "secretRef",
+        "deadline_ms": "deadlineMs",
+        "max_deadline_ms": "maxDeadlineMs",
+    }
 
     kind: EngineKind
     #: Id of a model of the catalog.
     model: str
-    #: Tasks that each replica generates for at one time.
+    #: The engine's name of the model. If it is absent, `engine_model` of the catalog; for `openai`
+    #: without that, the id of the model.
+    engine_model: str | None = None
+    #: Name of the secret with the key of the service; required for `openai`, and for no other
+    #: engine. A changed secret is used within a minute.
+    secret_ref: str | None = None
+    #: Tasks that each replica generates for at one time. If it is absent, each change of the pool
+    #: asks the engines: the smallest number that one reports (`total_slots` of llama-server,
+    #: `max_num_seqs` of vLLM in development mode, `max_concurrent_requests` of TGI, the instances
+    #: and the batch of Triton's model), or else 64 for vllm, tgi and triton, 16 for openai, and 1
+    #: for the others and with `deterministic`.
     slots: int | None = None
     #: Each replica has one slot, because what is generated beside a task can change its tokens,
     #: and a task without a seed has the seed 0.

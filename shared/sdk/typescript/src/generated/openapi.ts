@@ -2263,7 +2263,7 @@ export interface components {
              * @description Only pools with this engine.
              * @enum {string}
              */
-            engine?: "llamacpp" | "vllm" | "tgi" | "triton" | "mock";
+            engine?: "llamacpp" | "vllm" | "tgi" | "triton" | "openai" | "mock";
             /**
              * @default completion
              * @enum {string}
@@ -3265,10 +3265,10 @@ export interface components {
             next_cursor?: string;
         };
         /**
-         * @description An inference server. `mock` is for tests and for development.
+         * @description An inference server. `openai` is a service with OpenAI's API, reached over TLS with a key. `mock` is for tests and for development.
          * @enum {string}
          */
-        EngineKind: "llamacpp" | "vllm" | "tgi" | "triton" | "mock";
+        EngineKind: "llamacpp" | "vllm" | "tgi" | "triton" | "openai" | "mock";
         /**
          * @description What an inference task does.
          * @enum {string}
@@ -3769,16 +3769,18 @@ export interface components {
         /**
          * @description The inference server of a pool: replicas that serve one model. Such a pool runs inference tasks only. The address of a
          *     replica is https; in development also http on the host itself. A pool has either `replicas` at fixed addresses, or
-         *     `machines` that Sortie runs itself.
+         *     `machines` that Sortie runs itself. The `url` of a replica of `openai` is the base URL of the service, such as
+         *     https://api.example.com/v1; it is always https.
          */
         PoolEngine: {
             kind: components["schemas"]["EngineKind"];
             /** @description Id of a model of the catalog. */
             model: string;
-            /**
-             * @description Tasks that each replica generates for at one time.
-             * @default 1
-             */
+            /** @description The engine's name of the model. If it is absent, `engine_model` of the catalog; for `openai` without that, the id of the model. */
+            engineModel?: string;
+            /** @description Name of the secret with the key of the service; required for `openai`, and for no other engine. A changed secret is used within a minute. */
+            secretRef?: string;
+            /** @description Tasks that each replica generates for at one time. If it is absent, each change of the pool asks the engines: the smallest number that one reports (`total_slots` of llama-server, `max_num_seqs` of vLLM in development mode, `max_concurrent_requests` of TGI, the instances and the batch of Triton's model), or else 64 for vllm, tgi and triton, 16 for openai, and 1 for the others and with `deterministic`. */
             slots?: number;
             /**
              * @description Each replica has one slot, because what is generated beside a task can change its tokens, and a task without a seed has the seed 0.
