@@ -45,9 +45,12 @@ func (l *openaiLogprobs) appendTo(found []port.TokenLogprob, top int) []port.Tok
 	}
 	for _, p := range l.Content {
 		is := p.token()
-		for _, other := range p.Top[:min(top, len(p.Top))] {
+		for _, other := range p.Top {
 			is.Top = append(is.Top, other.token())
 		}
+		// vLLM lists the generated token first.
+		slices.SortStableFunc(is.Top, func(x, y port.TokenLogprob) int { return cmp.Compare(y.Logprob, x.Logprob) })
+		is.Top = is.Top[:min(top, len(is.Top))]
 		found = append(found, is)
 	}
 	for i, text := range l.Tokens {

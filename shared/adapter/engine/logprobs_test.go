@@ -24,7 +24,7 @@ func TestLogprobsAreRead(t *testing.T) {
 		"conversation": {
 			[]string{
 				`{"choices":[{"delta":{"reasoning":"so"},"logprobs":{"content":[{"token":"so","logprob":-9}]}}]}`,
-				`{"choices":[{"delta":{"content":""},"logprobs":{"content":[{"token":"\ufffd","logprob":-1,"bytes":[195],"top_logprobs":[{"token":"a","logprob":-1,"bytes":[97]},{"token":"b","logprob":-2},{"token":"c","logprob":-3}]}]}}]}`,
+				`{"choices":[{"delta":{"content":""},"logprobs":{"content":[{"token":"\ufffd","logprob":-1,"bytes":[195],"top_logprobs":[{"token":"c","logprob":-3},{"token":"a","logprob":-1,"bytes":[97]},{"token":"b","logprob":-2}]}]}}]}`,
 				`{"choices":[{"delta":{"content":"é"},"logprobs":{"content":[{"token":"\ufffd","logprob":-0.5,"bytes":[169],"top_logprobs":[]}]}}]}`,
 				`{"choices":[{"delta":{"content":"x"},"logprobs":null}]}`,
 			},

@@ -46,7 +46,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 			{"role":"tool","content":"r","tool_call_id":"c1","name":"f"}],
 		"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}}TOOLS,"parallel_tool_calls":false,
 		"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"__proto__":{"type":"string"}}},"strict":true}},
-		"frequency_penalty":0.5,"presence_penalty":0.5,"min_p":0.1,"top_k":7,"logit_bias":{"3":-1},"logprobs":true,"top_logprobs":2`
+		"frequency_penalty":0.5,"presence_penalty":0.5,"min_p":0.1,"top_k":7,"logit_bias":{"3":-1},"logprobs":true`
 	prompt := port.Generation{Prompt: "a", MaxTokens: 5, Options: &port.GenerationOptions{
 		Format:   port.Format{Type: port.FormatSchema, Schema: schema},
 		Sampling: port.Sampling{FrequencyPenalty: &penalty, RepetitionPenalty: &penalty, TopK: &topK},
@@ -56,8 +56,8 @@ func TestEnginesGetTheOptions(t *testing.T) {
 		g    port.Generation
 		want string
 	}{
-		platform.EngineVLLM:     {chat, `{` + strings.Replace(common, "TOOLS", `,{"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"function","function":{"name":"f"}}`, 1) + `,"repetition_penalty":0.5,"reasoning_effort":"none","chat_template_kwargs":{"a":1}}`},
-		platform.EngineLlamaCpp: {chat, `{` + strings.Replace(common, "TOOLS", `],"tool_choice":"required"`, 1) + `,"repeat_penalty":0.5,"chat_template_kwargs":{"a":1,"reasoning_effort":"none","enable_thinking":false}}`},
+		platform.EngineVLLM:     {chat, `{` + strings.Replace(common, "TOOLS", `,{"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"function","function":{"name":"f"}}`, 1) + `,"top_logprobs":3,"repetition_penalty":0.5,"reasoning_effort":"none","chat_template_kwargs":{"a":1}}`},
+		platform.EngineLlamaCpp: {chat, `{` + strings.Replace(common, "TOOLS", `],"tool_choice":"required"`, 1) + `,"top_logprobs":2,"repeat_penalty":0.5,"chat_template_kwargs":{"a":1,"reasoning_effort":"none","enable_thinking":false}}`},
 		platform.EngineTGI: {prompt, `{"inputs":"a","parameters":{"max_new_tokens":5,"do_sample":true,"details":true,"frequency_penalty":0.5,"repetition_penalty":0.5,
 			"top_k":7,"typical_p":0.5,"grammar":{"type":"json","value":{"type":"object","properties":{"__proto__":{"type":"string"}}}}}}`},
 	} {

@@ -15,15 +15,23 @@ import (
 // returns 500, and 503 at /health. A 503 of another path means that its queue is full.
 type vllm struct{ openai }
 
+// generation requests one more of the most likely tokens: the list of a conversation begins with the
+// generated token, which then may be none of them.
 func (vllm) generation(g port.Generation) (string, any, error) {
 	path, body := completionOf(g)
 	if g.Options == nil {
 		return path, body, nil
 	}
+	if top := body.TopLogprobs; top != nil {
+		*top = min(*top+1, vllmLogprobs)
+	}
 	body.RepetitionPenalty, body.ReasoningEffort = g.Options.Sampling.RepetitionPenalty, g.Options.ReasoningEffort
 	sent, err := withExtra(body, g.Options.Extra)
 	return path, sent, err
 }
+
+// vllmLogprobs is the largest number of most likely tokens that a server returns by default.
+const vllmLogprobs = 20
 
 func (vllm) health() string { return "/health" }
 
