@@ -38,7 +38,7 @@ func TestInvariants(t *testing.T) {
 		return seeds.Outcome{Problems: o.Problems, Trace: o.Trace, Add: func() {
 			all.Tasks, all.Refused, all.Attempts, all.Events = all.Tasks+o.Tasks, all.Refused+o.Refused, all.Attempts+o.Attempts, all.Events+o.Events
 			all.Connections, all.Tokens, all.Cancels, all.Kills = all.Connections+o.Connections, all.Tokens+o.Tokens, all.Cancels+o.Cancels, all.Kills+o.Kills
-			all.Fallbacks += o.Fallbacks
+			all.Fallbacks, all.Calls, all.Reasoned = all.Fallbacks+o.Fallbacks, all.Calls+o.Calls, all.Reasoned+o.Reasoned
 			all.Requests, all.Kept, all.Took = all.Requests+o.Requests, all.Kept+o.Kept, all.Took+o.Took
 			for state, n := range o.Ends {
 				ends[state] += n
@@ -48,10 +48,10 @@ func TestInvariants(t *testing.T) {
 	if *flags.Count >= 20 && (ends[run.Completed]*4 < all.Tasks || ends[run.Cancelled] == 0 || ends[run.Failed] == 0) {
 		t.Errorf("got the ends %v of %d tasks, want a quarter Completed, and some of each other state", ends, all.Tasks)
 	}
-	if *flags.Count >= 20 && all.Fallbacks == 0 {
-		t.Error("got no fallback")
+	if *flags.Count >= 20 && (all.Fallbacks == 0 || all.Calls == 0 || all.Reasoned == 0) {
+		t.Errorf("got %d fallbacks, %d calls of tools and %d answers with reasoning, want some of each", all.Fallbacks, all.Calls, all.Reasoned)
 	}
 	t.Logf("%d seeds, %.1f per second, %s simulated: %d tasks in %d attempts with %d requests to engines, %d refused; %d cancels; %d processes killed; "+
-		"%d events on %d connections; %d tokens spent; %d requests kept by engines; %d fallbacks; ends: %v",
-		*flags.Count, rate, all.Took.Round(time.Minute), all.Tasks, all.Attempts, all.Requests, all.Refused, all.Cancels, all.Kills, all.Events, all.Connections, all.Tokens, all.Kept, all.Fallbacks, ends)
+		"%d events on %d connections; %d tokens spent; %d requests kept by engines; %d fallbacks; %d calls, %d with reasoning; ends: %v",
+		*flags.Count, rate, all.Took.Round(time.Minute), all.Tasks, all.Attempts, all.Requests, all.Refused, all.Cancels, all.Kills, all.Events, all.Connections, all.Tokens, all.Kept, all.Fallbacks, all.Calls, all.Reasoned, ends)
 }

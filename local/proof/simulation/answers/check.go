@@ -89,16 +89,20 @@ func (w *world) checkStream(ctx context.Context, r run.Run) (used budget.Amount)
 			all, after = append(all, record), each.Position
 		}
 	}
-	var pieces, results, attempt int
+	var got answered
+	var results, attempt int
 	for i, record := range all {
 		if record.Ends() != (i == len(all)-1) {
 			w.fail("record %d of %d of the stream of %s: %+v", i+1, len(all), r.ID, record)
 		}
-		if record.Tokens != nil && (record.First != pieces || record.Attempt < attempt) {
-			w.fail("record %d of the stream of %s has token %d of attempt %d behind %d of attempt %d", i+1, r.ID, record.First, record.Attempt, pieces, attempt)
+		if record.Tokens != nil && (record.First != got.pieces || record.Attempt < attempt) || record.Reasoning != nil && record.First != got.reasoning {
+			w.fail("record %d of the stream of %s has token %d of attempt %d behind %+v of attempt %d", i+1, r.ID, record.First, record.Attempt, got, attempt)
 		}
 		attempt = max(attempt, record.Attempt)
-		pieces += len(record.Tokens)
+		got.pieces, got.reasoning = got.pieces+len(record.Tokens), got.reasoning+len(record.Reasoning)
+		for _, part := range record.Calls {
+			got.call(part)
+		}
 		if record.Result != nil {
 			results++
 		}
@@ -108,11 +112,11 @@ func (w *world) checkStream(ctx context.Context, r run.Run) (used budget.Amount)
 		return used
 	}
 	w.checkFallbacks(r, all)
-	return w.checkLast(r, all[len(all)-1], pieces, results)
+	return w.checkLast(r, all[len(all)-1], got, results)
 }
 
 // checkLast compares the last record of a stream with its run.
-func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int) (used budget.Amount) {
+func (w *world) checkLast(r run.Run, last inference.Record, got answered, results int) (used budget.Amount) {
 	in, cached, out, answered := 0, 0, 0, false
 	switch {
 	case last.End != nil:
@@ -120,8 +124,8 @@ func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int)
 		if r.State != run.Completed {
 			w.fail("the stream of %s ends with an end, and the run is %s", r.ID, r.State)
 		}
-		if most := r.Work.Inference.MaxTokens; r.Work.Inference.Workload == string(port.WorkloadCompletion) && (pieces < most || pieces > most) {
-			w.fail("the stream of %s has %d tokens, want %d", r.ID, pieces, most)
+		if r.Work.Inference.Workload == string(port.WorkloadCompletion) {
+			w.checkForm(r, got, *last.End)
 		}
 	case last.Error != nil:
 		out, answered = last.Error.TokensOut, last.Error.TokensOut > 0
@@ -132,8 +136,8 @@ func (w *world) checkLast(r run.Run, last inference.Record, pieces, results int)
 			in = g.TokensIn
 		}
 	}
-	if out != pieces {
-		w.fail("the stream of %s has %d tokens, and its last record says %d", r.ID, pieces, out)
+	if out != got.tokens() {
+		w.fail("the stream of %s has %+v, and its last record says %d tokens", r.ID, got, out)
 	}
 	if r.State == run.Completed && r.Work.Inference.Workload != string(port.WorkloadCompletion) && results == 0 {
 		w.fail("%s is Completed without a result", r.ID)

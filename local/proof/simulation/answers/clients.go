@@ -49,6 +49,9 @@ func (w *world) newClient(name string) *client {
 	case 1:
 		c.in.Workload, c.in.Request = port.WorkloadRerank, inference.Request{Query: name, Input: []string{"first text", name, "third"}}
 	}
+	if c.in.Workload == port.WorkloadCompletion && w.formOf(name) == calls {
+		c.in.Request = withTool(name, c.in.Request.Prompt)
+	}
 	if d.IntN(2) == 0 {
 		c.in.SessionID = fmt.Sprintf("session-%d", d.IntN(3))
 	}

@@ -27,6 +27,9 @@
 // that wait for their answer disconnect, during the stream or before. The operator sets limits
 // of budgets, deletes sessions, and drains and resumes the pool.
 //
+// Two of five completions are calls of a tool, which few tokens cut off, and one of five begins with
+// reasoning (forms.go).
+//
 // In half of the worlds the pool has a fallback with another model and another price. A task uses it
 // at most once, for a reason of the pool, and never after a part of its answer (fallbacks.go).
 //

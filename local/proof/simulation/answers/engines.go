@@ -38,7 +38,7 @@ const (
 
 // course draws the course of a generation.
 func (r *replica) course(g port.Generation) mockengine.Course {
-	w, draw := r.w, r.w.roll("course "+r.id+" "+g.Prompt)
+	w, draw := r.w, r.w.roll("course "+r.id+" "+textOf(g))
 	p, c := w.plan, mockengine.Course{First: upTo(draw, 2*time.Second), Every: upTo(draw, 300*time.Millisecond)}
 	if chance(draw, 0.1) {
 		c.First = upTo(draw, 40*time.Second)
@@ -46,7 +46,14 @@ func (r *replica) course(g port.Generation) mockengine.Course {
 	if chance(draw, p.repeat) {
 		c.Repeats = 1 + draw.IntN(10)
 	}
-	c.Cached = w.roll("cached " + r.id + " " + g.Prompt).IntN(20)
+	c.Cached = w.roll("cached " + r.id + " " + textOf(g)).IntN(20)
+	switch w.formOf(nameOf(g)) {
+	case calls:
+		c.Repeats = 0 // a repeated part would be another call
+	case reasons:
+		c.Reasons = 1 + w.task("reasons "+nameOf(g))
+	case texts:
+	}
 	if chance(draw, p.keep) {
 		c.Keeps = upTo(draw, longestKeep)
 	}
@@ -147,7 +154,7 @@ func asked[T any](ctx context.Context, r remote, what string, do func(context.Co
 
 // Generate implements port.Engine.
 func (r remote) Generate(ctx context.Context, g port.Generation, each func(port.Piece) error) (port.GenerationEnd, error) {
-	return request(ctx, r, "generate "+g.Prompt, func() (port.GenerationEnd, error) {
+	return request(ctx, r, "generate "+textOf(g), func() (port.GenerationEnd, error) {
 		return r.mock.Generate(ctx, g, func(piece port.Piece) error {
 			if r.p.dead.Load() {
 				return errKilled

@@ -9,3 +9,6 @@ package answers
 //	the writer appends behind the end of a stream: 4, the terminal record is not the last one
 //	an answer is tried again after its first token: 1, a reader got a token a second time
 //	the task of a killed dispatcher keeps its slot: 3, tasks run after the bound
+//	the parts of a call do not count as a part of an answer: 1, a reader gets another call after a cut one
+//	the parts of a call are not charged if the attempt fails: 1, a reader got parts and an error with 0 tokens
+//	the reasoning is not charged if the attempt fails: 13, a reader got reasoning and an error with fewer tokens

@@ -10,6 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // reader follows the stream of a task on connections that break. It continues after the last
@@ -25,7 +26,9 @@ type reader struct {
 	events  int
 	tokens  int
 	results int
-	ended   bool
+	// beside are the pieces of reasoning and the parts of calls.
+	beside answered
+	ended  bool
 }
 
 // errCut is the error of a broken connection.
@@ -104,6 +107,13 @@ func (r *reader) got(e inference.Event) {
 			w.fail("a reader of %s got token %d at %s as number %d", id, data.I, e.ID, r.tokens)
 		}
 		r.tokens++
+	case inference.Reasoning:
+		if data.I != r.beside.reasoning {
+			w.fail("a reader of %s got reasoning %d at %s as number %d", id, data.I, e.ID, r.beside.reasoning)
+		}
+		r.beside.reasoning++
+	case port.ToolDelta:
+		r.beside.call(data)
 	case *inference.Result:
 		if data.Index != r.results {
 			w.fail("a reader of %s got result %d at %s as number %d", id, data.Index, e.ID, r.results)
@@ -111,14 +121,17 @@ func (r *reader) got(e inference.Event) {
 		r.results++
 	case *inference.End:
 		r.ended = true
-		if data.TokensOut != r.tokens {
-			w.fail("a reader of %s got %d tokens and an end with %d", id, r.tokens, data.TokensOut)
+		if data.TokensOut != r.tokens+r.beside.tokens() {
+			w.fail("a reader of %s got %d tokens, %+v and an end with %d", id, r.tokens, r.beside, data.TokensOut)
+		}
+		if data.Finish == string(port.FinishTools) && r.beside.arguments != arguments(r.task.name) {
+			w.fail("a reader of %s got the call %q, want %s", id, r.beside.arguments, arguments(r.task.name))
 		}
 		r.checkSettled()
 	case inference.Failure:
 		r.ended = true
-		if data.TokensOut != r.tokens {
-			w.fail("a reader of %s got %d tokens and an error with %d", id, r.tokens, data.TokensOut)
+		if data.TokensOut != r.tokens+r.beside.tokens() {
+			w.fail("a reader of %s got %d tokens, %+v and an error with %d", id, r.tokens, r.beside, data.TokensOut)
 		}
 	}
 	r.at = e.ID

@@ -92,6 +92,9 @@ type Outcome struct {
 	Cancels, Kills, Requests, Kept int
 	// Fallbacks counts the tasks that have used the fallback of their pool.
 	Fallbacks int
+	// Calls counts the tasks whose answer is a whole call of a tool, and Reasoned those that have
+	// ended with reasoning.
+	Calls, Reasoned int
 	// Took is simulated time.
 	Took time.Duration
 	// Ends counts the tasks by final state.
