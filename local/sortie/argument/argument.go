@@ -146,13 +146,26 @@ func FlagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		name := "--" + unknown.GetSpecifiedName()
-		return fmt.Errorf("unknown flag %s%s", name, cmp.Or(Similar(name, names), elsewhere(cmd, unknown.GetSpecifiedName())))
+		return fmt.Errorf("unknown flag %s%s", name, cmp.Or(Similar(name, names), synonym(cmd, unknown.GetSpecifiedName()), elsewhere(cmd, unknown.GetSpecifiedName())))
 	case isMissing:
 		return fmt.Errorf("--%s: missing value, want %s", missing.GetFlag().Name, wantOf(missing.GetFlag()))
 	case isInvalid:
 		return fmt.Errorf("--%s: malformed value %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), wantOf(invalid.GetFlag()))
 	}
 	return err
+}
+
+// synonyms are flags of Sortie by those that other programs have in their place.
+var synonyms = map[string]string{
+	"port": "addr", "listen": "addr", "bind": "addr", "host": "addr", "address": "addr", "data-dir": "data",
+}
+
+// synonym returns a hint to the flag of cmd that has another name elsewhere, or "".
+func synonym(cmd *cobra.Command, flag string) string {
+	if f := cmd.Flags().Lookup(synonyms[flag]); f != nil && !f.Hidden {
+		return fmt.Sprintf(", did you mean --%s (%s)?", f.Name, f.Usage)
+	}
+	return ""
 }
 
 // elsewhere returns a hint to the commands that have a flag which cmd has not, or "".

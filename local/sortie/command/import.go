@@ -25,7 +25,7 @@ func (a *app) imports() *cobra.Command {
 	var f importFlags
 	crontab := a.importOf("crontab", "Convert a crontab of a user or of the system", `Each line with a command becomes a job that runs it in a shell of this machine. The
 format of the system, with users, is recognised by the name of the file (/etc/crontab,
-/etc/cron.d/) or by the user root; --system says it.`, &f)
+/etc/cron.d/) or by the user root; --system says it, and --system=false the opposite.`, &f)
 	crontab.Flags().BoolVar(&f.source.System, "system", false, "the lines have users, as in /etc/cron.d")
 	crontab.Flags().StringVar(&f.source.TimeZone, "time-zone", "", "time zone of the schedules without CRON_TZ; by default that of this machine")
 	return cli.Group("import", "Convert the jobs of other programs to job files",
@@ -52,6 +52,7 @@ that has no counterpart, and each that means something else. "-" is standard inp
 	c.Flags().BoolVar(&f.force, "force", false, "replace existing files of --out")
 	c.RunE = cli.Does(func(_ context.Context, args []string) (err error) {
 		s := f.source
+		s.User = c.Flags().Changed("system") && !s.System
 		if s.Name = args[0]; s.TimeZone == "" {
 			s.TimeZone = a.localZone()
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -58,8 +59,9 @@ file that the program leaves at --output-path, which is relative to that folder;
 default it has the name of the file to save. The program finds its path in
 SORTIE_OUTPUT.
 
-With -f the definition comes from a job file, in YAML or JSON; its id and its
-schedule are left out, and IMAGE too. Flags and arguments replace what it says.
+With -f the definition comes from a job file, in YAML or JSON, and IMAGE is left out.
+Flags and arguments replace what it says. What only a stored job has, such as its
+schedule, is left out, and named on standard error.
 
 With --json the command prints the run at its end, with what the program wrote as
 the member log.`,
@@ -105,7 +107,7 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 		if len(args) > 0 && dash != 0 {
 			return d, cli.Wrong("IMAGE %s: the definition of --file has the image; put arguments of the program after --", args[0])
 		}
-		if d, err = readDefinition(f.file); err != nil {
+		if d, err = a.readDefinition(f.file); err != nil {
 			return d, err
 		}
 	} else {
@@ -151,12 +153,16 @@ func (a *app) definition(f runFlags, args []string, dash int) (d job.Definition,
 }
 
 // readDefinition reads a job file for a single run, which needs no id.
-func readDefinition(name string) (job.Definition, error) {
+func (a *app) readDefinition(name string) (job.Definition, error) {
 	document, err := os.ReadFile(name)
 	if err != nil {
 		return job.Definition{}, cli.Missing(name, err)
 	}
-	return jobfile.Single(name, document)
+	d, ignored, err := jobfile.Single(name, document)
+	if len(ignored) > 0 {
+		a.Note("%s: without meaning for a single run: %s", name, strings.Join(ignored, ", "))
+	}
+	return d, err
 }
 
 // readInput returns the standard input of the program, from the flag or else from the

@@ -48,10 +48,12 @@ func TestRunSendsTheDefinition(t *testing.T) {
 	}
 	folder := t.TempDir()
 	constrained, exported, limited := filepath.Join(folder, "constrained.yaml"), filepath.Join(folder, "export.yaml"), filepath.Join(folder, "limited.yaml")
+	started := filepath.Join(folder, "started.yaml")
 	for name, text := range map[string]string{
 		constrained: "id: a\nimage: b\nschedule: '@daily'\nconstraints: {maxConcurrentRuns: 1, catchUp: true, catchUpWindow: 6h, maxAllowedRunTime: 1h}\n" +
 			"actions: {onConstraintViolation: {type: wait}, onViolationOf: {catchUpWindow: {type: skip}}, onSuccess: {type: trigger_job, parameters: {jobId: c}}}\n",
 		limited:  "id: a\nimage: b\npolicy: {timeLimitSeconds: 60, cancelGraceSeconds: 9}\nretryConfig: {maxRetries: 4, initialDelay: 5s}\n",
+		started:  "id: a\nimage: b\nschedule: '@daily'\nmissed: all\nstartingDeadline: 1h\nretention: {newest: 3, logs: 48h}\n",
 		exported: "id: a\nexport: {format: dc, pi: " + pi + "}\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -66,6 +68,11 @@ func TestRunSendsTheDefinition(t *testing.T) {
 			[]string{"run", "-f", constrained, "--detach"},
 			"",
 			`{"image":"b","constraints":{"maxAllowedRunTime":"1h"},"actions":{"onSuccess":{"type":"trigger_job","parameters":{"jobId":"c"}}}}`,
+		},
+		"a job that a schedule starts": {
+			[]string{"run", "-f", started, "--detach"},
+			"",
+			`{"image":"b","retention":{"logs":"48h"}}`,
 		},
 		"an export": {
 			[]string{"run", "-f", exported, "-o", "out.xml", "--detach"},
@@ -103,6 +110,29 @@ func TestRunSendsTheDefinition(t *testing.T) {
 				t.Errorf("got request %s with key %q, want %s and a key", got, a.key, want)
 			}
 		})
+	}
+}
+
+// What only a stored job has is left out, and named.
+func TestRunNamesWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	for text, want := range map[string]string{
+		"{id: a, image: b}": "",
+		"{id: a, image: b, sensor: {cloudEvent: {}}, retention: {newest: 3}}":                                                                  "retention.newest, sensor",
+		"{id: a, image: b, schedule: '@daily', missed: all, startingDeadline: 1h, constraints: {maxConcurrentRuns: 1, maxAllowedRunTime: 1h}}": "constraints.maxConcurrentRuns, missed, schedule, startingDeadline",
+		"{id: a, image: b, after: [c]}": "after",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := sortie(t, (&api{}).start(t), "", "run", "-f", file, "--detach")
+		if want != "" {
+			want = file + ": without meaning for a single run: " + want + "\n"
+		}
+		if got.code != 0 || !strings.HasPrefix(got.stderr, want) || want == "" && strings.Contains(got.stderr, "meaning") {
+			t.Errorf("%s: got %+v, want %q", text, got, want)
+		}
 	}
 }
 

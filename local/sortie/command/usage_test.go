@@ -41,6 +41,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown subcommand":       {nil, "keys rotat", 2, `"keys rotat" (did you mean rotate?)`},
 		"other subcommand":         {nil, "keys frobnicate", 2, `unknown command "keys frobnicate", want `},
 		"unknown flag":             {nil, "export mods --recursiv", 2, "did you mean --recursive?"},
+		"flag of other servers":    {nil, "dev --port 9000", 2, "unknown flag --port, did you mean --addr (address of the API; port 0 is any free port)?"},
 		"flag before its command":  {nil, "--dry-run jobs apply -f x", 2, "unknown flag --dry-run, want it after a command that has it: "},
 		"data folder of a client":  {nil, "--data x jobs apply -f x", 2, "this one finds the servers of this machine, or takes --url and --token-file"},
 		"data folder of a group":   {nil, "jobs --data x list", 2, "unknown flag --data, want it after a command that has it: backup, demo, dev, "},

@@ -38,10 +38,7 @@ func crontab(s Source) (jobs []Job, notes []*Error, problem *Error) {
 	if len(lines) == 0 {
 		return nil, nil, wrong(1, "no line with a command, want a crontab")
 	}
-	system := s.System || strings.Contains(s.Name, "cron.d/") || s.Name == "/etc/crontab"
-	for _, l := range lines {
-		system = system || strings.HasPrefix(l.rest, "root ") || strings.HasPrefix(l.rest, "root\t")
-	}
+	system := !s.User && (s.System || strings.Contains(s.Name, "cron.d/") || s.Name == "/etc/crontab" || namesRoot(lines))
 	seen := map[string]int{}
 	for _, l := range lines {
 		user := ""
@@ -64,6 +61,19 @@ func crontab(s Source) (jobs []Job, notes []*Error, problem *Error) {
 		jobs = append(jobs, j)
 	}
 	return jobs, nil, nil
+}
+
+// namesRoot reports whether the user root is before the command of a line, and a user before that of
+// each. A user crontab may have the program root, with flags.
+func namesRoot(lines []crontabLine) (root bool) {
+	for _, l := range lines {
+		found := userName.FindStringSubmatch(l.rest)
+		if found == nil || strings.HasPrefix(found[2], "-") {
+			return false
+		}
+		root = root || found[1] == "root"
+	}
+	return root
 }
 
 // crontabLines returns the lines with commands. The problem names all malformed lines, up to 20.

@@ -26,6 +26,8 @@ type Source struct {
 	// System says that the lines of a crontab have users. Otherwise the name of the file or the
 	// user root in a line says it.
 	System bool
+	// User says that the lines of a crontab have no users, whatever they look like.
+	User bool
 }
 
 // Error is a problem of a source. Line is a line number, from 1.

@@ -59,7 +59,7 @@ func TestConversions(t *testing.T) {
 			t.Parallel()
 			datadriven.RunTest(t, filepath.Join("testdata", program), func(t *testing.T, d *datadriven.TestData) string {
 				t.Helper()
-				s := importer.Source{Text: []byte(d.Input), System: d.HasArg("system")}
+				s := importer.Source{Text: []byte(d.Input), System: d.HasArg("system"), User: d.HasArg("user")}
 				d.ScanArgs(t, "name", &s.Name)
 				if d.HasArg("zone") {
 					d.ScanArgs(t, "zone", &s.TimeZone)

@@ -242,21 +242,64 @@ func (f File) ContentType() string {
 }
 
 // Single checks the job of a file for a single run, which needs no id. It returns the
-// definition without the fields that only a stored job has.
-func Single(name string, document []byte) (job.Definition, error) {
+// definition without the fields that only a stored job has, and the names of those that it had.
+func Single(name string, document []byte) (d job.Definition, ignored []string, err error) {
 	f, problems := parse(nil, name, document)
 	problems = slices.DeleteFunc(problems, func(p job.Problem) bool { return p.Field == "id" && f.Definition.ID == "" })
 	if len(problems) > 0 {
-		return f.Definition, argument.Invalid("%s", strings.Join(f.texts(problems), "\n"))
+		return f.Definition, nil, argument.Invalid("%s", strings.Join(f.texts(problems), "\n"))
 	}
-	return single(f.Definition), nil
+	d = single(f.Definition)
+	ignored, err = leftOut(f.Definition, d)
+	return d, ignored, err
 }
 
-// single removes the fields that only a stored job has: its id, its schedule, and the
-// constraints that compare its runs, with their actions.
+// leftOut returns the fields of a definition that the one of a single run has not, sorted, without
+// the id.
+func leftOut(stored, once job.Definition) (fields []string, err error) {
+	var members [2]map[string]any
+	for i, d := range []job.Definition{stored, once} {
+		text, err := json.Marshal(d)
+		if err == nil {
+			err = json.Unmarshal(text, &members[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot compare the definitions: %w", err)
+		}
+	}
+	delete(members[0], "id")
+	fields = missing(members[0], members[1], "")
+	slices.Sort(fields)
+	return fields, nil
+}
+
+// missing returns the paths of the members that only the first object has.
+func missing(from, in map[string]any, path string) (fields []string) {
+	for name, value := range from {
+		other, has := in[name]
+		if !has {
+			fields = append(fields, path+name)
+			continue
+		}
+		inner, is := value.(map[string]any)
+		others, _ := other.(map[string]any)
+		if is {
+			fields = append(fields, missing(inner, others, path+name+".")...)
+		}
+	}
+	return fields
+}
+
+// single removes the fields that only a stored job has: its id, what starts it, and the
+// constraints and the retention that compare its runs, with their actions.
 func single(d job.Definition) job.Definition {
 	d.ID, d.Schedule, d.TimeZone, d.Jitter, d.StartAt, d.EndAt = "", "", "", "", "", ""
-	d.Schedules, d.Calendars, d.After = nil, nil, nil
+	d.Schedules, d.Calendars, d.After, d.Sensor, d.Missed, d.StartingDeadline = nil, nil, nil, nil, "", ""
+	if d.Retention != nil {
+		r := *d.Retention
+		r.Newest = nil
+		d.Retention = &r
+	}
 	if d.Constraints != nil {
 		c := *d.Constraints
 		c.MaxConcurrentRuns, c.RequirePreviousSuccess, c.CatchUp, c.CatchUpWindow = nil, nil, nil, ""

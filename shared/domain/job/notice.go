@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"net/mail"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ const (
 	maxNoticeText   = 2000
 	maxReceivers    = 20
 )
+
+// mailHost matches the name or the address of a mail server.
+var mailHost = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]{1,40})$`)
 
 // noticeParameters are the parameters of notify. forServices says which of them belong to a
 // service; the others belong to all.
@@ -139,7 +143,11 @@ func validateNotice(d Definition, field string, action Action, name string, valu
 		for _, to := range receivers {
 			validateAddress(field, to, p)
 		}
-	case "username", "host":
+	case "host":
+		if !mailHost.MatchString(text) {
+			p.bad(field, "malformed host %q of a mail server, want a name such as smtp.example.org, or an IP address", limit.Cut(text, nameLimit))
+		}
+	case "username":
 		if text == "" || len(text) > limit.FileName || !limit.Printable(text) {
 			p.bad(field, "malformed %s, want at most %d bytes without control characters", name, limit.FileName)
 		}

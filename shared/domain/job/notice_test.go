@@ -29,6 +29,10 @@ func TestNotifyParameters(t *testing.T) {
 		mail + `,"port":"587"`:                                                        "port",
 		`"service":"email","host":"smtp.example.org","from":"a","to":"b@example.org"`: "from",
 		`"service":"email","host":"smtp.example.org","from":"a@example.org","to":"b@example.org, c\nd@e.org"`: "to",
+		`"service":"email","host":"a b","from":"a@example.org","to":"b@example.org"`:                          "host",
+		`"service":"email","host":"smtp://a","from":"a@example.org","to":"b@example.org"`:                     "host",
+		`"service":"email","host":"a:25:","from":"a@example.org","to":"b@example.org"`:                        "",
+		`"service":"email","host":"::1","from":"a@example.org","to":"b@example.org"`:                          "",
 		`"service":"email","from":"a@example.org","to":"b@example.org"`:                                       "host",
 	} {
 		document := `{"id":"a","image":"b","inputs":{"day":{"default":"x"}},"actions":{"onFailure":{"type":"notify","parameters":{` + parameters + `}}}}`
