@@ -63,6 +63,7 @@ REASONS = {
     ("runJob", "labels"): LABELS,
     ("retryTask", ANY): CHANGE,
     ("retryRun", ANY): CHANGE,
+    ("redeliverActions", "action"): "an action has failed before it is sent again",
     ("planRun", ANY): FORM,
     ("listJobs", "cursor"): CURSOR,
     ("listJobRuns", "cursor"): CURSOR,
