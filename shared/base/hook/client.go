@@ -189,7 +189,8 @@ func (c *Client) send(
 	}
 	defer func() { _ = response.Body.Close() }() // the body was only read
 	body, err = io.ReadAll(io.LimitReader(response.Body, readLimit))
-	if err != nil && ctx.Err() != nil {
+	// A receiver may end its response when the request is cut off.
+	if ctx.Err() != nil {
 		return 0, nil, nil, cause(ctx, err)
 	}
 	// The status is decisive even if the body is cut off.
