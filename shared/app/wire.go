@@ -117,7 +117,7 @@ type ItemSources interface {
 func Polls(all *runs.Runs, secrets port.Secrets, sources ItemSources, c runs.Config) *sensors.Polls {
 	commits := runs.NewCommits(all.Lifecycle)
 	now, log, _ := commits.Parts()
-	return sensors.NewPolls(commits.Store(), Definitions(all, c), secrets, sources, sources, now, log)
+	return sensors.NewPolls(commits.Store(), Definitions(all, c), secrets, sources, sources, now, log, c.SweepWorkers)
 }
 
 // Warm returns the warm machines of the pools of a lifecycle.

@@ -36,6 +36,7 @@ func (w *world) check() {
 	w.CheckFleet()
 	w.checkPrompt()
 	w.checkDueJobs()
+	w.checkItemsInTime()
 }
 
 // checkChanges checks the data stored since the last check.
@@ -62,6 +63,7 @@ func (w *world) checkChanges() {
 	}
 	w.checkFanOut(changed)
 	w.checkDated(changed)
+	w.checkItems(changed)
 }
 
 // checkSlots compares the leases of the pools with the runs.
@@ -102,6 +104,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	w.checkGraphEnds()
 	w.checkFanOutEnds()
 	w.checkDatedEnds()
+	w.checkItemEnds()
 	records := w.Records.Ordered
 	exports := 0
 	for _, r := range records {

@@ -45,6 +45,8 @@ type Outcome struct {
 	After, Parts int
 	// Children counts the children of runs.
 	Children int
+	// Items counts what happened in a world with sensors.
+	Items ItemCounts
 	// Dated counts what happened in a world of several days.
 	Dated DatedCounts
 	// Ends counts the runs by final state.
@@ -197,6 +199,9 @@ func (w *world) active() string {
 			return fmt.Sprintf("%s has uploads of a lost attempt after %d failures to remove them", r.ID, r.Deletion.Failures)
 		}
 	}
+	if waiting := w.itemWaiting(); waiting != "" {
+		return waiting
+	}
 	if w.Warm != nil && w.WarmLeft() != "" {
 		return "the record of warm machine " + w.WarmLeft()
 	}
@@ -215,6 +220,10 @@ func (w *world) outcome() Outcome {
 	}
 	if w.dates != nil {
 		o.Dated = w.dates.counts
+	}
+	if w.sensed != nil {
+		w.sensed.counts.Killed, w.sensed.counts.Repeated = w.Items.Killed, w.sensed.counts.Repeated+w.Items.Repeated
+		o.Items = w.sensed.counts
 	}
 	o.Events, o.Queued = int(w.Events.Newest), w.Events.Queued
 	if w.Warm != nil {

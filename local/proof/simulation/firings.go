@@ -243,7 +243,7 @@ type abandonedTime struct {
 // firingOf returns the scheduled time of a run that its job's schedule may have created. It
 // returns false for other runs.
 func firingOf(r *run.Run) (at time.Time, ok bool) {
-	return r.ScheduledAt, r.JobID != "" && r.ID != r.TaskID && r.Trigger != run.TriggerAfter
+	return r.ScheduledAt, r.JobID != "" && r.ID != r.TaskID && r.Trigger != run.TriggerAfter && r.Trigger != run.TriggerEvent
 }
 
 // checkFirings adds the new firings to the model, and checks that each due time has one record.

@@ -33,6 +33,10 @@ func (w *world) drawJobs() {
 		w.drawDated()
 		return
 	}
+	if w.Sensed() {
+		w.drawSensors()
+		return
+	}
 	if w.Chained() {
 		w.Requests, w.horizon = 0, 2*time.Minute
 		for i := range maxLineage + 2 {
@@ -78,8 +82,13 @@ func (w *world) startJobs() {
 		w.Time.After(0, w.ownDated)
 		return
 	}
+	own := w.ownJob
+	if w.sensed != nil {
+		w.SchedulePolls()
+		own = w.ownSensor
+	}
 	for _, id := range w.jobIDs {
-		w.Time.After(w.UpTo(30*time.Second), func() { w.ownJob(id) })
+		w.Time.After(w.UpTo(30*time.Second), func() { own(id) })
 	}
 }
 
@@ -225,6 +234,10 @@ func (w *world) drawDefinition(id string) map[string]any {
 	}
 	if w.dates != nil {
 		w.drawDatedJob(d)
+		return d
+	}
+	if w.sensed != nil {
+		w.drawSensor(id, d)
 		return d
 	}
 	if w.Admitting() {

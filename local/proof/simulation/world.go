@@ -34,6 +34,8 @@ type world struct {
 	fan *fanOut
 	// dates is the drawn job of a world of several days; nil in other worlds.
 	dates *dates
+	// sensed are the items of the jobs' sensors; nil in a world without sensors.
+	sensed *sensed
 	// steps counts the events.
 	steps int
 

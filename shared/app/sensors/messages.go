@@ -39,7 +39,7 @@ func (s *Polls) takeMessages(ctx context.Context, j job.Job, by sensor.Credentia
 // the others.
 func (s *Polls) startMessages(ctx context.Context, j job.Job, of sensor.Queue, messages []sensor.Message, m *memory) (taken []sensor.Message, first error) {
 	refused := make([]string, len(messages))
-	failed := batch.Each(len(messages), batch.Indexes(len(messages)), func(i int) (err error) {
+	failed := batch.Each(s.workers, batch.Indexes(len(messages)), func(i int) (err error) {
 		e, malformed := messages[i].Event(of)
 		refused[i], err = s.start(ctx, j, e, malformed)
 		return err

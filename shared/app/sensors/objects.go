@@ -85,8 +85,8 @@ func skew(at, asked time.Time) time.Duration {
 func (s *Polls) startObjects(ctx context.Context, j job.Job, of sensor.Bucket, objects []sensor.Object, m *memory) error {
 	refused := make([]string, len(objects))
 	var first error
-	for part := range slices.Chunk(batch.Indexes(len(objects)), startsAtOnce) {
-		failed := batch.Each(startsAtOnce, part, func(i int) (err error) {
+	for part := range slices.Chunk(batch.Indexes(len(objects)), min(startsAtOnce, s.workers)) {
+		failed := batch.Each(s.workers, part, func(i int) (err error) {
 			e, malformed := objects[i].Event(of)
 			refused[i], err = s.start(ctx, j, e, malformed)
 			return err

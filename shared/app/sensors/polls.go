@@ -39,21 +39,26 @@ type Polls struct {
 	queues  port.Queues
 	clock   clock.Clock
 	log     *slog.Logger
+	workers int
 }
 
-// NewPolls returns Polls.
-func NewPolls(store Store, runs ItemRuns, secrets port.Secrets, buckets port.Buckets, queues port.Queues, c clock.Clock, log *slog.Logger) *Polls {
-	return &Polls{store, runs, secrets, buckets, queues, c, log}
+// NewPolls returns Polls. workers limits the sensors, and the items of each, that are handled
+// concurrently; 0 and 1 handle them one by one, without a goroutine.
+func NewPolls(
+	store Store, runs ItemRuns, secrets port.Secrets, buckets port.Buckets, queues port.Queues, c clock.Clock, log *slog.Logger, workers int,
+) *Polls {
+	return &Polls{store, runs, secrets, buckets, queues, c, log, max(workers, 1)}
 }
 
 const (
 	// sensorPage is how many sensors are read at a time, pollsAtOnce how many are polled
-	// concurrently.
+	// concurrently at most.
 	sensorPage  = 100
 	pollsAtOnce = 8
 	// pollLimit bounds a poll. It ends earlier with ctx.
 	pollLimit = 45 * time.Second
-	// startLimit is how many runs a poll starts. startsAtOnce is how many it creates concurrently.
+	// startLimit is how many runs a poll starts. startsAtOnce is how many it creates concurrently at
+	// most.
 	startLimit   = 1000
 	startsAtOnce = 16
 )
@@ -78,7 +83,7 @@ func (s *Polls) pollOnce(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return false, errors.Join(append(failed, fmt.Errorf("cannot read the sensors that are due: %w", err))...)
 		}
-		failed = append(failed, batch.Each(pollsAtOnce, due, func(ref port.ResourceRef) error {
+		failed = append(failed, batch.Each(min(pollsAtOnce, s.workers), due, func(ref port.ResourceRef) error {
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -64,7 +64,7 @@ func newWorld(t *testing.T, settings sensor.Settings) *world {
 		hidden: map[string]time.Time{}, made: map[string]int{}, asked: map[string]int{}, events: map[string]sensor.Event{},
 		room: 1 << 30, secret: "key:secret",
 	}
-	w.polls = sensors.NewPolls(w, w, w, w, w, w.clock, slog.New(slog.DiscardHandler))
+	w.polls = sensors.NewPolls(w, w, w, w, w, w.clock, slog.New(slog.DiscardHandler), 16)
 	w.define(settings)
 	return w
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/runs"
+	"github.com/sortie-dev/sortie/shared/app/sensors"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -37,7 +38,10 @@ type Base struct {
 	signer  port.Signer
 	wakeUps *schedules
 	Hooks   *hooks
-	Config  runs.Config
+	// Items are those of the sensors; nil in a world without sensors.
+	Items  *Items
+	polls  *sensors.Polls
+	Config runs.Config
 	// Longest limits the durations in the world's policies. requests is the number of runs that
 	// clients submit.
 	Longest  time.Duration

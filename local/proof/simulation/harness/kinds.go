@@ -4,7 +4,7 @@ package harness
 // while. Limits change, hooks refuse for a while, runs fail, and requests overlap. In three of
 // four such worlds Sortie has no faults, so admissions are checked exactly.
 func (w *Base) Admitting() bool {
-	return !w.Chained() && !w.Graphed() && !w.FannedOut() && !w.Dated() && (w.Seed%10 == 5 || w.Seed%20 == 10 || w.Seed%20 == 14)
+	return !w.Chained() && !w.Graphed() && !w.FannedOut() && !w.Dated() && !w.Sensed() && (w.Seed%10 == 5 || w.Seed%20 == 10 || w.Seed%20 == 14)
 }
 
 // Contended reports whether the jobs of the world compete for a few slots of the pool, of their
@@ -28,12 +28,15 @@ func (w *Base) FannedOut() bool { return w.Seed%50 == 20 || w.Seed%50 == 35 }
 // is backfilled, keeps outputs and sends messages.
 func (w *Base) Dated() bool { return w.Seed%50 == 40 || w.Seed%50 == 49 }
 
+// Sensed reports whether the jobs of the world have sensors.
+func (w *Base) Sensed() bool { return w.Seed%50 == 30 || w.Seed%50 == 39 }
+
 // Mixed reports whether the world has pools on several runners, with fallbacks.
 func (w *Base) Mixed() bool { return w.Seed%5 == 3 }
 
 // Serves reports whether the world has engine pools whose replicas Sortie runs.
 func (w *Base) Serves() bool {
-	return !w.Chained() && !w.Graphed() && !w.FannedOut() && !w.Dated() && (w.Seed%10 == 2 || w.Seed%10 == 9)
+	return !w.Chained() && !w.Graphed() && !w.FannedOut() && !w.Dated() && !w.Sensed() && (w.Seed%10 == 2 || w.Seed%10 == 9)
 }
 
 // Warmed reports whether the world has pools with warm machines: on Fly only, or also with

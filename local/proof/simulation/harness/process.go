@@ -59,6 +59,7 @@ func (w *Base) StartProcess(ctx context.Context) error {
 		&crashingStore{store, w}, &executions{w}, w.wakeUps, machines, w.Buckets, w.signer, HostClock{w}, w.Log,
 		Chance{w}, w.canary, grants.FixedBucket(grants.WorkerBucket{}), fake.NewSecrets(nil), w.Hooks, api.Environment, api.Documents(), app.NoTasks(), series.Discard, w.Config,
 	)
+	w.startPolls()
 	if p.Api, err = w.workerAPI(w.System); err != nil {
 		return err
 	}
@@ -173,6 +174,8 @@ type invocation struct {
 	Crashed     bool
 	// Lasting means that nothing interrupts the call.
 	Lasting bool
+	// polls means that the call polls sensors.
+	polls bool
 }
 
 func (i *invocation) dead() bool { return i.Crashed || i.Process.Crashed }
@@ -234,7 +237,7 @@ func (w *Base) MaybeCrash() {
 		return
 	}
 	current := w.Time.Current.Call
-	if !current.dead() && w.Chance(w.Plan.Crashes) {
+	if !current.dead() && w.Chance(w.crashes(current)) {
 		w.Note("the process is killed")
 		if w.Home.SurvivesCrash() {
 			current.Crashed = true
