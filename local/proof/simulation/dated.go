@@ -33,8 +33,8 @@ type dates struct {
 }
 
 // DatedCounts counts what happened in a world of several days: firings of calendars, runs of
-// backfills and the cancelled ones, messages, deleted outputs, and kept ones.
-type DatedCounts struct{ Firings, Backfilled, Stopped, Notices, Deleted, Kept int }
+// backfills and the cancelled ones, messages, deleted outputs, kept ones, and pins that came too late.
+type DatedCounts struct{ Firings, Backfilled, Stopped, Notices, Deleted, Kept, Late int }
 
 // beginning is the day on which a world begins, with the zones that change their clocks soon.
 type beginning struct {
@@ -83,6 +83,10 @@ func (w *world) drawDated() {
 		zones:   begin.zones,
 		outputs: w.Between(time.Hour, 2*calendar.Day), newest: w.Random.IntN(4), named: map[int64]bool{}, backfills: map[string]*backfill{},
 		pinned: map[string]bool{}, gone: map[string]bool{},
+	}
+	if w.PinsLate() {
+		w.dates.newest = 0 // those among the newest have no expiry
+		w.Plan.NeverStart, w.Plan.NoCapacity, w.Plan.Lost, w.Plan.Stuck, w.Plan.Cancels, w.Plan.Aborts = 0, 0, 0, 0, 0, 0
 	}
 }
 

@@ -80,6 +80,9 @@ func (w *world) startJobs() {
 	}
 	if w.dates != nil {
 		w.Time.After(0, w.ownDated)
+		if w.PinsLate() {
+			w.Time.After(0, w.pinLate)
+		}
 		return
 	}
 	own := w.ownJob

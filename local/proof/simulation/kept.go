@@ -27,7 +27,27 @@ func (w *world) pinRun() {
 		return
 	}
 	r := found[w.Random.IntN(len(found))]
-	pin := !w.dates.pinned[r.ID] || w.Chance(0.3)
+	w.setPin(r, !w.dates.pinned[r.ID] || w.Chance(0.3))
+}
+
+// pinLate pins runs shortly before and after the expiry of their outputs, until the owner of the job
+// ends.
+func (w *world) pinLate() {
+	for w.ownersDone == 0 {
+		w.Time.Sleep(w.UpTo(5 * time.Minute))
+		for _, r := range w.withOutput() {
+			if at := r.Output.ExpiresAt; at.IsZero() || w.Time.Now.Before(at.Add(-pinMargin-time.Minute)) || w.Chance(0.3) {
+				continue
+			}
+			if r = w.Records.ByID[r.ID]; r.Output.DeletedAt.IsZero() {
+				w.setPin(r, true)
+			}
+		}
+	}
+}
+
+// setPin pins or unpins a run.
+func (w *world) setPin(r *run.Run, pin bool) {
 	if !pin {
 		delete(w.dates.pinned, r.ID)
 	}
@@ -41,6 +61,7 @@ func (w *world) pinRun() {
 		return err
 	})
 	if late != nil {
+		w.dates.counts.Late++
 		if now := w.Records.ByID[r.ID]; !pin || now.Output.ExpiresAt.IsZero() || now.Output.ExpiresAt.After(w.Time.Now.Add(pinMargin+2*w.Plan.Skew)) {
 			w.Fail("the pin %t of %s is refused: %v", pin, r.ID, late)
 		}

@@ -28,6 +28,9 @@ func (w *Base) FannedOut() bool { return w.Seed%50 == 20 || w.Seed%50 == 35 }
 // is backfilled, keeps outputs and sends messages.
 func (w *Base) Dated() bool { return w.Seed%50 == 40 || w.Seed%50 == 49 }
 
+// PinsLate reports whether clients of a dated world pin runs whose output is about to expire.
+func (w *Base) PinsLate() bool { return w.Seed%400 == 99 || w.Seed%400 == 240 }
+
 // Sensed reports whether the jobs of the world have sensors.
 func (w *Base) Sensed() bool { return w.Seed%50 == 30 || w.Seed%50 == 39 }
 
