@@ -46,6 +46,15 @@
 // are pinned or among the newest, and a download changes nothing. A service (notices.go) gets the
 // message of each event, under one id, unless it takes none for a day.
 //
+// In some dated worlds clients pin runs while their outputs expire: an acknowledged pin keeps the
+// output, and a pin is refused only within two minutes before the expiry, or after it.
+//
+// Two of fifty worlds (sensors.go) have up to three jobs with sensors: of events that clients send
+// alone or in batches and more than once, of objects of a bucket that are written again and removed, and
+// of messages that a queue delivers more than once and in any order. Jobs change and pause, queues are
+// full, calls of buckets and queues (harness/items.go) fail or lose their answer, and polls overlap and
+// are killed at any call. Each item (items.go) has exactly one run, and none that the sensor does not take.
+//
 // Every fifth world (capacity/mixed.go) has three to five pools on three platforms, with chains of
 // fallbacks, which an operator changes and drains. A cluster (machines/cluster.go) creates a Job without
 // a pod, leaves it pending, cannot schedule it or pull its image, evicts it, loses its node,

@@ -51,6 +51,9 @@ package simulation
 //	a new execution drops pending messages: 40, a run ended without its action
 //	one less of the newest runs is kept: 49, an output was deleted with too few newer ones
 //	pins are ignored: 149, an output was deleted, and the run is pinned
+//	the run of an item has a random id: 39, an event is acknowledged with another run
+//	an object is remembered before its run is stored: 30, an item is lost
+//	messages are deleted before their runs are stored: 130, an item is lost
 //	kept runs are not checked again: 49, an output is not deleted
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.

