@@ -50,6 +50,7 @@ package simulation
 //	no message on a retry, when late, or on a skip: 49, a run ended without its action
 //	a new execution drops pending messages: 40, a run ended without its action
 //	one less of the newest runs is kept: 49, an output was deleted with too few newer ones
+//	a late pin is acknowledged: 240, an output was deleted, and the run is pinned
 //	pins are ignored: 149, an output was deleted, and the run is pinned
 //	the run of an item has a random id: 39, an event is acknowledged with another run
 //	an object is remembered before its run is stored: 30, an item is lost
