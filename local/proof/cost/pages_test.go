@@ -37,7 +37,7 @@ func (d *deployment) pages() []cost.Page {
 	run := listed.Tasks[0].RunID
 	d.settle()
 	var pages []cost.Page
-	for _, path := range []string{"overview", "runs", "runs/" + run, "jobs", "pools", "pools/default", "events", "events/1", "webhooks", "inference", "about", "search?q=export"} {
+	for _, path := range []string{"overview", "runs", "runs/" + run, "jobs", "pools", "pools/default", "events", "events/1", "webhooks", "inference", "inference/usage", "about", "search?q=export"} {
 		d.proxy.Take()
 		d.page(browser, http.MethodGet, path, nil)
 		counted, _ := d.proxy.Take()

@@ -42,6 +42,13 @@ func (c *Client) SetModelState(ctx context.Context, id, state string) (contract.
 	return ask[contract.Model](ctx, c, call{method: http.MethodPost, path: modelPath(id) + "/state", body: contract.ModelStateRequest{State: state}, repeat: true})
 }
 
+// SplitModel replaces the shares of a model's tasks that other models serve; without shares the model
+// serves all.
+func (c *Client) SplitModel(ctx context.Context, id string, shares []contract.ModelShare) (contract.Model, error) {
+	body := map[string][]contract.ModelShare{"split": append([]contract.ModelShare{}, shares...)}
+	return ask[contract.Model](ctx, c, call{method: http.MethodPatch, path: modelPath(id), body: body, repeat: true})
+}
+
 // DeleteModel removes a model.
 func (c *Client) DeleteModel(ctx context.Context, id string) error {
 	_, err := ask[[]byte](ctx, c, call{method: http.MethodDelete, path: modelPath(id)})

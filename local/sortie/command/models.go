@@ -26,7 +26,7 @@ func (a *app) models() *cobra.Command {
 			Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b",
 			RunE: cli.Printed(a.App, cli.ByID((*client.Client).Model), a.showModel),
 		},
-		a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new runs of a model"), a.modelsState("activate", catalog.Active, "Permit runs of a retired model"),
+		a.modelsSplit(), a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new runs of a model"), a.modelsState("activate", catalog.Active, "Permit runs of a retired model"),
 		a.Removal(&cobra.Command{
 			Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b",
 		}, "removed", (*client.Client).DeleteModel))
@@ -65,6 +65,7 @@ func (a *app) modelsList() *cobra.Command {
 func (a *app) modelsAdd() *cobra.Command {
 	var in contract.ModelRequest
 	var signature string
+	var shares []string
 	var strict bool
 	var input, cached, output int64
 	c := &cobra.Command{
@@ -85,10 +86,15 @@ about the digest of the model; the server verifies it with the keys that it trus
 	flags.Int64Var(&input, "input-price", 0, "nano-dollars for a token of the prompt")
 	flags.Int64Var(&cached, "cached-price", 0, "nano-dollars for a token of the prompt that the engine has read from its cache; by default those of --input-price")
 	flags.Int64Var(&output, "output-price", catalog.DefaultOutputPrice, "nano-dollars for a generated token")
+	flags.StringSliceVar(&shares, "split", nil, "shares of the tasks that other models serve, as MODEL=PERCENT, separated by commas")
 	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
 	flags.BoolVar(&strict, "strict", false, "refuse a model that no trusted key has signed")
 	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {
 		in.ID, in.Price = args[0], &contract.ModelPrice{Input: input, Output: &output}
+		var err error
+		if in.Split, err = sharesOf(shares); err != nil {
+			return err
+		}
 		if flags.Changed("cached-price") {
 			in.Price.Cached = &cached
 		}
