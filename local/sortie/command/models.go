@@ -86,7 +86,7 @@ about the digest of the model; the server verifies it with the keys that it trus
 	flags.Int64Var(&input, "input-price", 0, "nano-dollars for a token of the prompt")
 	flags.Int64Var(&cached, "cached-price", 0, "nano-dollars for a token of the prompt that the engine has read from its cache; by default those of --input-price")
 	flags.Int64Var(&output, "output-price", catalog.DefaultOutputPrice, "nano-dollars for a generated token")
-	flags.StringSliceVar(&shares, "split", nil, "shares of the tasks that other models serve, as MODEL=PERCENT, separated by commas")
+	flags.StringSliceVar(&shares, "split", nil, "shares of the runs that other models serve, as MODEL=PERCENT, separated by commas")
 	flags.StringSliceVar(&in.Tags, "tag", nil, "tags, separated by commas")
 	flags.BoolVar(&strict, "strict", false, "refuse a model that no trusted key has signed")
 	c.RunE = a.WithClient(func(ctx context.Context, c *client.Client, args []string) error {

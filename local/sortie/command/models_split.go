@@ -23,8 +23,8 @@ func (a *app) modelsSplit() *cobra.Command {
 	}
 	return &cobra.Command{
 		Args: argument.AtLeastOne("MODEL"),
-		Use:  "split MODEL [OTHER=PERCENT]...", Short: "Send shares of the tasks for a model to other models",
-		Long:    "Send shares of the tasks for a model to other models, such as 5 % to a new one. The shares replace those of before; without any, the model serves all of its tasks.",
+		Use:  "split MODEL [OTHER=PERCENT]...", Short: "Send shares of the runs for a model to other models",
+		Long:    "Send shares of the runs for a model to other models, such as 5 % to a new one. The shares replace those of before; without any, the model serves all of its runs.",
 		Example: "  sortie models split chat chat-new=5\n  sortie models split chat",
 		RunE:    cli.Printed(a.App, set, a.showModel),
 	}
