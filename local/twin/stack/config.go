@@ -54,7 +54,7 @@ type Config struct {
 	Version string
 	// Path is the PATH of programs; empty means environment.DefaultPath.
 	Path string
-	// RootCAs are the trusted certificates of services with OpenAI's API and of receivers of hooks;
+	// RootCAs are the trusted certificates of services with OpenAI's API, hooks, buckets and queues;
 	// nil means those of the host.
 	RootCAs *x509.CertPool
 	// Starter runs the programs of machines; nil runs processes. Runner creates machines; nil

@@ -293,7 +293,7 @@ func (s *Stack) wireSystem(executions port.Executions, tasks app.SystemTasks, co
 		s.store, executions, s.schedules, runner, outputs, signer, s.clock, s.config.Log, chance{}, probe.New(s.addresses.URL, runs.CanaryTask),
 		bucket, secrets, caller, api.Environment, api.Documents(), tasks, s.metrics.Record, config, observers...,
 	)
-	s.sensors = app.Polls(s.system.Runs, secrets, tenantaws.New(config.Hooks, nil), config)
+	s.sensors = app.Polls(s.system.Runs, secrets, tenantaws.New(config.Hooks, s.config.RootCAs), config)
 	return signer, nil
 }
 
