@@ -76,7 +76,7 @@ func measureFan(ctx context.Context, t *table) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.part.end()) }()
-	job := fmt.Sprintf(`{"id":"fan","image":%q,"items":["a"],"maxParallel":100,"retryConfig":{"maxRetries":%d}}`, service.DefaultImage, fanKills+1)
+	job := fmt.Sprintf(`{"id":"fan","image":%q,"completion":"callback","items":["a"],"maxParallel":100,"retryConfig":{"maxRetries":%d}}`, service.DefaultImage, fanKills+1)
 	if err := f.call(ctx, http.MethodPut, "/v1/jobs/fan", job, &struct{}{}); err != nil {
 		return err
 	}
