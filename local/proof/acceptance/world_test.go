@@ -126,7 +126,7 @@ func newWorld(t *testing.T) *world {
 	if w.target.MaxMachines, err = strconv.Atoi(Settings()["SORTIE_MAX_MACHINES"]); err != nil {
 		t.Fatal(err)
 	}
-	if w.target.Certificate, err = suite.Certificate(w.server.Trusted()); err != nil {
+	if w.target.Certificate, err = outside.Certificate(w.server.Trusted()); err != nil {
 		t.Fatal(err)
 	}
 	w.target.LlamaServer = llamaServer(t, *w.target.Certificate)

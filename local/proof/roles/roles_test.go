@@ -49,7 +49,7 @@ func start(t *testing.T) (*roles.Home, suite.Target) {
 		t.Fatal(err)
 	}
 	scripts, trusted := suite.NewScripts(plays), filepath.Join(dir, "trusted.pem")
-	certificate, err := suite.Certificate(trusted)
+	certificate, err := outside.Certificate(trusted)
 	if err != nil {
 		t.Fatal(err)
 	}

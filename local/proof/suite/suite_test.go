@@ -59,7 +59,7 @@ func TestLocalStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, err := suite.Certificate(filepath.Join(t.TempDir(), "trusted.pem"))
+	certificate, err := outside.Certificate(filepath.Join(t.TempDir(), "trusted.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
