@@ -110,6 +110,7 @@ var storeTests = map[string]func(*storeTest){
 	"expired record frees its names":                expiredNames,
 	"purge deletes expired records":                 purgeExpired,
 	"held runs are kept":                            heldRunsStay,
+	"held children are kept":                        heldChildrenStay,
 	"purge keeps records with outputs":              purgeKeepsOutputs,
 	"heartbeat opens and closes":                    heartbeatIsOpened,
 	"heartbeat is recorded":                         heartbeatIsRecorded,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/domain/fan"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -304,6 +305,43 @@ func heldRunsStay(s *storeTest) {
 		r = s.apply(r, run.PinChanged{By: run.Actor{Subject: "me"}})
 		if n, err := s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10); err != nil || n != 1 {
 			s.Fatalf("got %d purged, %v; want 1 after the run is unpinned", n, err)
+		}
+		s.wantNone(r.Ref())
+	}
+}
+
+// heldChildrenStay ends children of a run. They are found by their own task ids and due for a check
+// until their parent has ended, also with an end that was long before.
+func heldChildrenStay(s *storeTest) {
+	for number, waits := range []int{0, 1, 3} {
+		r := shortLived("acme", fmt.Sprintf("fan:16.%d", number))
+		r.TaskID, r.JobID, r.JobVersion, r.Child = fmt.Sprintf("job_child_%d", number), "fan", 1, &fan.Child{Parent: "fan:16", Number: number}
+		r = s.apply(s.create(r), cancel())
+		if !r.Held || !r.ExpiresAt.IsZero() {
+			s.Fatalf("got an ended child that expires at %s, want a held one", r.ExpiresAt)
+		}
+		for range waits {
+			s.now = r.BytesDue()
+			if due := s.pagesOf(s.store.OutputsDue, s.now, 10); !slices.Contains(due, r.ID) {
+				s.Errorf("got %v due at %s, want %s", due, s.now, r.ID)
+			}
+			r = s.apply(r, run.RetentionChecked{Awaited: true})
+			if due := s.pagesOf(s.store.OutputsDue, s.now, 10); slices.Contains(due, r.ID) {
+				s.Errorf("got %s due at %s, want it to wait until %s", r.ID, s.now, r.BytesDue())
+			}
+		}
+		s.now = s.now.Add(century)
+		if n, err := s.store.Purge(s.ctx, s.now, 10); err != nil || n != 0 {
+			s.Fatalf("got %d purged, %v; want 0 while the parent runs", n, err)
+		}
+		if found, err := s.store.Find(s.ctx, r.Tenant, r.TaskID); err != nil || found.ID != r.ID || found.Child == nil || found.Child.Parent != "fan:16" {
+			s.Fatalf("got %s, %v; want %s with its parent", found.ID, err, r.ID)
+		}
+		if r = s.apply(r, run.RetentionChecked{ParentEndedAt: s.now}); r.Held || !r.ExpiresAt.After(s.now) {
+			s.Fatalf("got held %v and the expiry %s after the end of the parent, want a later one", r.Held, r.ExpiresAt)
+		}
+		if n, err := s.store.Purge(s.ctx, r.ExpiresAt.Add(time.Second), 10); err != nil || n != 1 {
+			s.Fatalf("got %d purged, %v; want the child", n, err)
 		}
 		s.wantNone(r.Ref())
 	}
