@@ -10,6 +10,7 @@ import (
 
 	"github.com/sortie-dev/sortie/local/proof/api/apitest"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // What becomes of a member of OpenAI's API.
@@ -38,7 +39,7 @@ var ofChats = map[string]struct{ members, want string }{
 	"max_tokens":             {`"max_tokens":3`, works},
 	"metadata":               {`"metadata":{"a":"b"}`, ignored},
 	"modalities":             {`"modalities":["text","audio"]`, refused},
-	"n":                      {`"n":2`, refused},
+	"n":                      {`"n":2`, works},
 	"parallel_tool_calls":    {`"parallel_tool_calls":false,` + function, works},
 	"prediction":             {`"prediction":{"type":"content","content":"a"}`, ignored},
 	"presence_penalty":       {`"presence_penalty":1`, works},
@@ -72,9 +73,9 @@ var ofCompletions = map[string]struct{ members, want string }{
 	"logit_bias":        {`"logit_bias":{"7":1}`, works},
 	"logprobs":          {`"logprobs":1`, works},
 	"max_tokens":        {`"max_tokens":3`, works},
-	"n":                 {`"n":2`, refused},
+	"n":                 {`"n":2`, works},
 	"presence_penalty":  {`"presence_penalty":1`, works},
-	"prompt":            {`"prompt":["a","b"]`, refused},
+	"prompt":            {`"prompt":["a","b"]`, works},
 	"seed":              {`"seed":7`, works},
 	"stop":              {`"stop":["x"]`, works},
 	"stream":            {`"stream":false`, answers},
@@ -91,7 +92,7 @@ var ofResponses = map[string]struct{ members, want string }{
 	"background":             {`"background":false`, answers},
 	"context_management":     {`"context_management":[{"type":"compaction"}]`, refused},
 	"conversation":           {`"conversation":"conv_1"`, refused},
-	"include":                {`"include":["message.output_text.logprobs"]`, refused},
+	"include":                {`"include":["message.output_text.logprobs"]`, works},
 	"instructions":           {`"instructions":"a"`, works},
 	"max_output_tokens":      {`"max_output_tokens":3`, works},
 	"max_tool_calls":         {`"max_tool_calls":1`, ignored},
@@ -111,11 +112,20 @@ var ofResponses = map[string]struct{ members, want string }{
 	"text":                   {`"text":{"format":{"type":"json_object"}}`, works},
 	"tool_choice":            {`"tool_choice":"required","tools":[{"type":"function","name":"f"}]`, works},
 	"tools":                  {`"tools":[{"type":"function","name":"f"}]`, works},
-	"top_logprobs":           {`"top_logprobs":2`, refused},
+	"top_logprobs":           {`"top_logprobs":2`, works},
 	"top_p":                  {`"top_p":0.5`, works},
 	"truncation":             {`"truncation":"auto"`, refused},
 	"user":                   {`"user":"a"`, ignored},
 	"a_new_member":           {`"a_new_member":1`, refused},
+}
+
+// ofEmbeddings has those of embeddings, besides the model.
+var ofEmbeddings = map[string]struct{ members, want string }{
+	"dimensions":      {`"dimensions":4`, works},
+	"encoding_format": {`"encoding_format":"base64"`, answers},
+	"input":           {`"input":["a","b"]`, works},
+	"user":            {`"user":"a"`, ignored},
+	"a_new_member":    {`"a_new_member":1`, refused},
 }
 
 // TestEveryMemberWorksOrIsRefused sends each member of OpenAI's API. One that is accepted is in the
@@ -129,6 +139,7 @@ func TestEveryMemberWorksOrIsRefused(t *testing.T) {
 	}{
 		"/v1/chat/completions": {`{"model":"mock","max_tokens":2,"messages":[{"role":"user","content":"a"}]}`, ofChats},
 		"/v1/completions":      {`{"model":"mock","max_tokens":2,"prompt":"a"}`, ofCompletions},
+		"/v1/embeddings":       {`{"model":"mock","input":"a"}`, ofEmbeddings},
 		"/v1/responses":        {`{"model":"mock","max_output_tokens":2,"input":"a"}`, ofResponses},
 	} {
 		// stored returns the response to a request with further members, and the stored request.
@@ -146,6 +157,13 @@ func TestEveryMemberWorksOrIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			answer = s.Call(t, http.MethodPost, path, string(text))
+			if path == "/v1/embeddings" { // its answer has no id
+				page, _, err := s.Store.List(t.Context(), apitest.Tenant, port.Page{Limit: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return answer, string(page[0].Work.Inference.Request)
+			}
 			var is struct{ ID string }
 			if answer.Status != http.StatusOK || json.Unmarshal([]byte(answer.Body), &is) != nil {
 				return answer, ""

@@ -144,7 +144,7 @@ func (o *operation) read(w http.ResponseWriter, r *http.Request) (*call, error) 
 	if err != nil {
 		return nil, err
 	}
-	task.IdempotencyKey = key
+	task.IdempotencyKey, task.Unstored = key, asked.Unstored
 	return &call{o, task, asked}, nil
 }
 
@@ -293,9 +293,9 @@ func appendData(text []byte, v any) []byte {
 	return fmt.Appendf(text, "data: %s\n\n", data)
 }
 
-// late returns the path of an answer that is not complete; empty if it has no text.
+// late returns the path of an answer that is not complete; empty if it has no text, or is not stored.
 func (o *call) late(h openai.Head, of *openai.Answer) string {
-	if !of.HasText() {
+	if !of.HasText() || o.task.Unstored {
 		return ""
 	}
 	return "/v1/tasks/" + h.TaskID + "/stream"

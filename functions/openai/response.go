@@ -21,7 +21,7 @@ import (
 // responseNames maps the fields of tasks to the members of a response.
 var responseNames = map[string]string{
 	"model_ref": "model", "prompt": "input", "messages": "input", "max_tokens": "max_output_tokens",
-	"reasoning_effort": "reasoning.effort", "response_format": "text.format", "response_format.json_schema": "text.format", "tools.function": "tools",
+	"reasoning_effort": "reasoning.effort", "logprobs": "top_logprobs", "response_format": "text.format", "response_format.json_schema": "text.format", "tools.function": "tools",
 }
 
 // responses serves the Responses API. A response is the answer of a task, and its id is derived

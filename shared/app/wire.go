@@ -95,7 +95,7 @@ func TasksOnly(records *runs.Records, config runs.Config) func(runs.TaskServer) 
 
 // taskConfig returns the part of a configuration that is about inference tasks.
 func taskConfig(c runs.Config) inferences.Config {
-	return inferences.Config{Policy: c.Policy, Budgets: c.Budgets, MostWithin: c.MostWithin}
+	return inferences.Config{Policy: c.Policy, Budgets: c.Budgets, Answers: c.Answers, MostWithin: c.MostWithin}
 }
 
 // Definitions returns the use cases that run definitions; see jobs.NewDefinitions.

@@ -24,7 +24,9 @@ func (w *Writer) addCalls(parts []port.ToolDelta) error {
 	}
 	for _, d := range parts {
 		if d.Name != "" && d.ID == "" {
-			d.ID = fmt.Sprintf("call_%s_%d", strings.TrimPrefix(w.run.TaskID, "inf_"), d.Index)
+			if d.ID = fmt.Sprintf("call_%s_%d", strings.TrimPrefix(w.run.TaskID, "inf_"), d.Index); w.choice > 0 {
+				d.ID += fmt.Sprintf("_%d", w.choice)
+			}
 		}
 		for len(d.Arguments) > pieceBatch {
 			end := pieceBatch

@@ -67,9 +67,9 @@ func FailureCode(c fault.Code) fault.Code {
 	return fault.Internal
 }
 
-// Deleted returns the fault of an answer that was not to be stored, and was deleted.
+// Deleted returns the fault of an answer that was deleted.
 func Deleted() error {
-	return fault.New(fault.CursorExpired, "the answer was not stored, because the request has store: false")
+	return fault.New(fault.CursorExpired, "the answer is not stored: it was deleted, or its request has store: false")
 }
 
 // Remove deletes the stream of a run that has ended.
@@ -102,7 +102,7 @@ func (s *Streams) EnsureEnd(ctx context.Context, runs Loader, ref run.Ref) error
 	if r.State == run.Completed || !r.State.Terminal() && (r.Cancel == nil || r.State == run.Terminating) {
 		return nil
 	}
-	if _, err = s.Conclude(ctx, r, EndOf(r)); err != nil || !r.Work.Inference.Unstored {
+	if _, err = s.Conclude(ctx, r, EndOf(r)); err != nil || r.AnswerDue().IsZero() {
 		return err
 	}
 	// The stream may have been deleted before its end was appended.

@@ -42,6 +42,8 @@ type Writer struct {
 	mu              sync.Mutex
 	pending         []inference.Record
 	pieces          int // pieces of the attempt, reasoning included
+	most            int // pieces that the attempt may have until the current answer ends
+	choice          int // current answer
 	reasoningPieces int
 	calls           int // parts of calls of tools
 	firstAt         time.Time
@@ -59,7 +61,7 @@ func (s *Streams) NewWriter(
 	ctx context.Context, r *run.Run, batch time.Duration, metrics func(ctx context.Context, tokens int, now time.Time) inference.Metrics,
 ) (*Writer, error) {
 	w := &Writer{
-		streams: s, run: r, batch: batch, metrics: metrics, closing: make(chan struct{}),
+		streams: s, run: r, batch: batch, metrics: metrics, closing: make(chan struct{}), most: r.Work.Inference.MaxTokens,
 		to: appendTarget{stream: inference.StreamOf(r.Tenant, r.TaskID), writer: r.Attempt.WorkerID + "." + r.Attempt.MachineName, relaxed: true},
 	}
 	if r.Attempt.Number == 1 {
@@ -207,7 +209,7 @@ func (w *Writer) Piece(p port.Piece) error {
 	if w.failed != nil {
 		return w.failed
 	}
-	if w.pieces >= w.run.Work.Inference.MaxTokens { // a piece is at least one token
+	if w.pieces >= w.most { // a piece is at least one token
 		return ErrSpent
 	}
 	if len(p.Calls) > 0 {
@@ -249,6 +251,22 @@ func (w *Writer) add(p port.Piece) {
 		r.Logprobs = [][]port.TokenLogprob{p.Logprobs}
 	}
 	w.pending = append(w.pending, r)
+}
+
+// Limit sets the most tokens of the current answer.
+func (w *Writer) Limit(most int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.most = w.pieces + most
+}
+
+// EndChoice ends an answer that is not the last one of its request.
+func (w *Writer) EndChoice(finish string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending = append(w.pending, inference.Record{Attempt: w.run.Attempt.Number, ChoiceEnd: &inference.ChoiceEnd{Index: w.choice, Finish: finish}})
+	w.choice++
+	w.wake()
 }
 
 func size(texts []string) (n int) {

@@ -311,6 +311,30 @@ func (s *Registry) Collect(ctx context.Context, tenant, id string) error {
 	return s.remove(ctx, a)
 }
 
+// Remove removes an artifact before its retention has ended, unless it is a parent. It does nothing if
+// the artifact does not exist.
+func (s *Registry) Remove(ctx context.Context, tenant, id string) error {
+	for range port.CommitTries {
+		a, err := s.load(ctx, tenant, id)
+		switch {
+		case errors.Is(err, port.ErrNotFound), err == nil && a.State == artifact.Stored && a.Children > 0:
+			return nil
+		case err != nil:
+			return fmt.Errorf("cannot read the artifact: %w", err)
+		case a.State == artifact.Stored:
+			a.ExpiresAt = s.now()
+			err = s.store.WriteResources(ctx, []port.Resource{a.resource()}, nil)
+		}
+		if err == nil {
+			err = s.Collect(ctx, tenant, id)
+		}
+		if !errors.Is(err, port.ErrConflict) {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "too many concurrent changes of the artifact; retry")
+}
+
 // remove deletes the content of an artifact that is being removed, and then its record.
 func (s *Registry) remove(ctx context.Context, a storedArtifact) error {
 	if err := s.outputs.Delete(ctx, port.Accepted, a.Key); err != nil {

@@ -102,7 +102,7 @@ func (s *Inference) join(ctx context.Context, in NewTask) (accepted Accepted, of
 		}
 		now, err := s.store.Load(ctx, of.ref) // its callers may have disconnected since then
 		if err == nil && !wasAbandoned(now) {
-			if !in.Unstored || !now.Discarded {
+			if !now.Discarded && !now.AnswerDeleted {
 				return accepted, of, nil
 			}
 			err = answer.Deleted()
@@ -152,8 +152,9 @@ func (s *Inference) Ended(ctx context.Context, r run.Run) (bool, error) {
 	return state.Ended, err
 }
 
-// Discard cancels a task that has not ended, and discards its answer, so that Task no longer
-// returns the task. Fault: NotFound.
+// Discard cancels a task that has not ended, and discards its answer: Task no longer returns the task,
+// and the dispatcher deletes its prompt, its stream and its transcript. The usage stays. Fault:
+// NotFound.
 func (s *Inference) Discard(ctx context.Context, who port.Identity, taskID string) error {
 	r, err := s.Task(ctx, who, taskID)
 	if err != nil {

@@ -88,8 +88,10 @@ type serving struct {
 	replica *balance.Lease
 	answer  *answer.Writer
 	used    run.Generation
-	// longest is the maximum number of tokens that the prompt can have.
-	longest int
+	// longest is the maximum number of tokens that the prompts can have, prompts their number.
+	longest, prompts int
+	// answers is the number of answers that are complete.
+	answers int
 	// most and until limit the answer, if an attempt has less time than the task; otherwise most
 	// is 0.
 	most  time.Duration

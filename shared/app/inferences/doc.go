@@ -17,6 +17,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -76,6 +77,8 @@ type Config struct {
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults
+	// Answers is how long the answers of tenants are stored.
+	Answers inference.Retention
 	// MostWithin is the longest deadline of a request whose caller waits; 0 is
 	// inference.MostWaited.
 	MostWithin time.Duration

@@ -339,13 +339,9 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	if err := checkEngine(pool.Engine.Kind, in.Request); err != nil {
 		return run.Run{}, err
 	}
-	prompt := in.Request.PromptTokens()
-	most := in.MaxTokens
-	if left := min(max(context-prompt, 1), inference.MaxTokens); most == 0 || in.Request.Context > 0 {
-		most = min(cmp.Or(most, left), left)
-	}
-	if in.Workload == port.WorkloadCompletion && prompt > context {
-		return run.Run{}, invalidParams(port.FieldPrompt, "about %d tokens do not fit into a context of %d", prompt, context)
+	most, err := mostTokens(in, context)
+	if err != nil {
+		return run.Run{}, err
 	}
 	seconds := in.Within.Truncate(time.Second) + time.Second
 	policy := s.config.Policy
@@ -357,7 +353,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 		CreatedBy: in.Identity.Actor(), PayloadDigest: in.PayloadDigest, TraceParent: in.TraceParent, Labels: in.Labels,
 		Work: spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
 			Model: in.Model, EngineModel: pool.Engine.ModelName(model.EngineModel), Engine: string(pool.Engine.Kind), Workload: string(in.Workload), SessionID: in.SessionID, Request: in.stored.Record,
-			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: prompt, Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored,
+			MaxTokens: most, OpenEnd: in.MaxTokens == 0, PromptTokens: in.Request.PromptTokens(), Within: in.Within, SamplerProfile: in.SamplerProfile, Unstored: in.Unstored, KeptFor: s.config.Answers.Of(in.Identity.Tenant, s.config.Policy.RecordRetention),
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},
 	}
@@ -365,11 +361,28 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 	return r, nil
 }
 
+// mostTokens returns the maximum number of tokens of all answers of a request in a context. Fault:
+// InvalidParams with the field.
+func mostTokens(in NewTask, context int) (int, error) {
+	answers, prompt, most := in.Request.Answers(), in.Request.LongestOf(), in.MaxTokens
+	longest := in.Request.MostTokens()
+	if most > longest {
+		return 0, invalidParams(cmp.Or(in.MaxTokensField, "max_tokens"), "%d is out of range, want at most %d with %d answers and these logprobs", most, longest, answers)
+	}
+	if left := min(max(context-prompt, 1), longest); most == 0 || in.Request.Context > 0 {
+		most = min(cmp.Or(most, left), left)
+	}
+	if in.Workload == port.WorkloadCompletion && prompt > context {
+		return 0, invalidParams(port.FieldPrompt, "about %d tokens do not fit into a context of %d", prompt, context)
+	}
+	return most * answers, nil
+}
+
 // checkEngine returns the fault of a feature that an engine does not have, or of a seed that it
 // would replace.
 func checkEngine(kind platform.EngineKind, q inference.Request) error {
 	least, most := kind.Seeds()
-	if seed := q.Seed; seed != nil && (*seed < least || *seed > most) {
+	if seed := q.Seed; seed != nil && (*seed < least || *seed > most-int64(max(q.Choices, 1))+1) {
 		return invalidParams("seed", "%d is out of range, the engine %s has seeds from %d to %d", *seed, kind, least, most)
 	}
 	return q.CheckEngine(kind)

@@ -223,10 +223,13 @@ func (s *answering) requestOf(ctx context.Context, t *serving) (ask func(context
 	if s.most > 0 && s.most < left {
 		left, t.most, t.until = s.most, s.most, s.now().Add(s.most)
 	}
-	t.longest = q.LongestPrompt()
+	t.longest, t.prompts = q.LongestPrompt(), max(len(q.Prompts), 1)
 	limits := port.GenerationLimits{First: min(left, firstPiece), Gap: min(left, pieceGap), Total: left}
 	switch port.Workload(t.run.Work.Inference.Workload) {
 	case port.WorkloadCompletion:
+		if n := q.Answers(); n > 1 {
+			return func(ctx context.Context) error { return s.severalAnswers(ctx, t, q, limits) }, nil
+		}
 		g := t.generation(q, limits)
 		return func(ctx context.Context) error { return t.completion(ctx, g) }, nil
 	case port.WorkloadEmbedding:

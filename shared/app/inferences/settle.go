@@ -103,7 +103,7 @@ func (s *endings) transcript(ctx context.Context, r run.Run) (id string, err err
 	if session := r.Work.Inference.SessionID; session != "" {
 		tags = append(tags, "session:"+session)
 	}
-	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), artifact.Draft{Kind: "trace", Content: text.Content(), Tags: tags, Metadata: jsonOf(metadata)})
+	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), artifact.Draft{Kind: "trace", Content: text.Content(r.TaskID), Tags: tags, Metadata: jsonOf(metadata)})
 	switch {
 	case fault.Is(err, fault.TooLarge), fault.Is(err, fault.InvalidRequest):
 		s.warn(ctx, r, "the task ends without a transcript", err) // it would be refused again, and the task keep its slot

@@ -44,6 +44,9 @@ type TranscriptStore interface {
 	// Create stores an artifact and returns after it is durable. by names the creator. Faults:
 	// InvalidRequest, TooLarge.
 	Create(ctx context.Context, tenant, by string, in artifact.Draft) (a artifact.Artifact, existing bool, err error)
+	// Remove removes an artifact, unless another one names it as its parent. It does nothing if it does
+	// not exist.
+	Remove(ctx context.Context, tenant, id string) error
 }
 
 // Transcripts reads the transcripts of tasks: a TranscriptStore, or NoTranscripts.

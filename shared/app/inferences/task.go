@@ -116,8 +116,8 @@ func (s *Dispatcher) step(ctx context.Context, ref run.Ref) (next *serving, agai
 	return nil, false, nil
 }
 
-// ended ends the stream of a run that has ended. If the answer is not to be stored, it deletes the
-// prompt and the stream once they are due.
+// ended ends the stream of a run that has ended. It deletes the prompt, the stream and the transcript
+// once they are due.
 func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
 	due := r.AnswerDue()
 	if due.IsZero() || s.now().Before(due) {
@@ -128,6 +128,11 @@ func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
 	}
 	if err := s.answers.Remove(ctx, r); err != nil {
 		return err
+	}
+	if g := r.Generation; g != nil && g.Trace != "" {
+		if err := s.artifacts.Remove(ctx, r.Tenant, g.Trace); err != nil {
+			return err
+		}
 	}
 	if r.Input() != nil {
 		if err := s.prompts.Delete(ctx, r.Tenant, r.TaskID); err != nil {

@@ -12,7 +12,7 @@ import (
 func (s *answering) checkUsage(ctx context.Context, t *serving) {
 	said, longest := t.used, t.longest
 	if context := t.replica.Capabilities().ContextTokens; context > 0 {
-		longest = min(longest, context)
+		longest = min(longest, context*t.prompts)
 	}
 	if said.TokensIn < 0 || said.TokensIn > longest {
 		t.used.TokensIn = 0

@@ -8,6 +8,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/host"
 	"github.com/sortie-dev/sortie/shared/base/hook/guard"
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -72,6 +73,8 @@ type Config struct {
 	// Budgets are the limits of tenants, projects and sessions without their own; nil is
 	// budget.Standard.
 	Budgets *budget.Defaults
+	// Answers is how long the answers of inference tasks are stored.
+	Answers inference.Retention
 	// MostWithin is the longest deadline of an inference task whose caller waits; 0 is
 	// inference.MostWaited.
 	MostWithin time.Duration

@@ -70,7 +70,7 @@ func notEnded(r run.Run) error {
 
 // retry is Retry for a run that has ended.
 func (s *Runs) retry(ctx context.Context, old run.Run, in RetryRequest) (r run.Run, existing bool, err error) {
-	if w := old.Work.Inference; w != nil && w.Unstored {
+	if w := old.Work.Inference; w != nil && (w.Unstored || old.AnswerDeleted) {
 		return r, false, fault.New(fault.NotFound, "the request of the task was not stored")
 	}
 	if r, err = in.Changes.Of(old.ForRetry()); err != nil {

@@ -23,6 +23,10 @@ func budgets(c *runs.Config) []setting.Setting {
 		limitOf(&d.Session, "SORTIE_SESSION_BUDGET", "turns=8", "the limit of a session without its own"+form),
 		limitOf(&d.Project, "SORTIE_PROJECT_BUDGET", "", "the same for a project"),
 		limitOf(&d.Tenant, "SORTIE_TENANT_BUDGET", "", "the same for a tenant"),
+		setting.Func("SORTIE_ANSWER_DAYS", "", "how many days prompts and answers of inference are stored, such as 30,acme=7: of all tenants, and of single ones; 0 deletes them after their end", func(text string) (err error) {
+			c.Answers, err = parseAnswerDays(text)
+			return err
+		}),
 		setting.Duration(&d.SessionTTL, "SORTIE_SESSION_TTL", "10m", "how long a session is open after the admission of its last task", time.Second, limit.Retention),
 	}
 }

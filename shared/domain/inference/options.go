@@ -20,6 +20,9 @@ const (
 	Biases = 1024
 	// TopLogprobs is the maximum number of the most likely tokens in the place of a token.
 	TopLogprobs = 20
+	// Logprobs is the maximum number of probabilities of a request: its tokens with TopLogprobs each.
+	// They are about 20 MB of JSON.
+	Logprobs = 200_000
 	// Nesting is the maximum nesting of a JSON value in a request. Engines handle schemas
 	// recursively.
 	Nesting = 32

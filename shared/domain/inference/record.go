@@ -48,6 +48,8 @@ type Record struct {
 	First     int      `json:"first,omitempty"`
 	// Calls are parts of calls of tools.
 	Calls []port.ToolDelta `json:"calls,omitempty"`
+	// ChoiceEnd ends an answer that is not the last one.
+	ChoiceEnd *ChoiceEnd `json:"choiceEnd,omitempty"`
 	// Metrics describe the task while it runs.
 	Metrics *Metrics `json:"metrics,omitempty"`
 	// Result is a result of an embedding or rerank.
@@ -194,6 +196,7 @@ const (
 	NameReasoning = "reasoning"
 	NameToken     = "token"
 	NameToolCall  = "tool_call"
+	NameChoiceEnd = "choice_end"
 	NameResult    = "result"
 	NameMetrics   = "metrics"
 	NameEnd       = "end"
@@ -217,6 +220,8 @@ func (r Record) Events(position int64, after EventID) []Event {
 		add(NameMetrics, r.Metrics)
 	case r.Result != nil:
 		add(NameResult, r.Result)
+	case r.ChoiceEnd != nil:
+		add(NameChoiceEnd, r.ChoiceEnd)
 	case r.End != nil:
 		add(NameEnd, r.End)
 	case r.Error != nil:

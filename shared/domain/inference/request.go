@@ -38,7 +38,11 @@ const (
 
 // Request is the request to the engine, as stored with the run.
 type Request struct {
-	Prompt   string         `json:"prompt,omitempty"`
+	Prompt string `json:"prompt,omitempty"`
+	// Prompts are several prompts, in place of Prompt. Choices is the number of answers for each
+	// prompt; 0 is 1. See Answers.
+	Prompts  []string       `json:"prompts,omitempty"`
+	Choices  int            `json:"choices,omitempty"`
 	Messages []port.Message `json:"messages,omitempty"`
 	// Input are the texts of an embedding, or the documents that a rerank compares with Query.
 	Input []string `json:"input,omitempty"`
@@ -73,12 +77,15 @@ const bytesPerToken = 4
 // which templates indent, and a reserve for the model's template around the messages.
 func (q Request) LongestPrompt() int {
 	const template, each, indented = 2048, 64, 4
-	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input)+len(q.Tokens))*each + template
+	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input)+len(q.Tokens)+len(q.Prompts))*each + template
 }
 
 // size returns the size of the prompt in bytes.
 func (q Request) size() int {
 	size := len(q.Prompt) + len(q.Query) + sizeOf(q.Options)
+	for _, prompt := range q.Prompts {
+		size += len(prompt)
+	}
 	for _, m := range q.Messages {
 		size += len(m.Role) + len(m.Content) + len(m.ToolCallID) + len(m.Name) + 8
 		for _, c := range m.ToolCalls {
@@ -145,8 +152,11 @@ func (q Request) Check(w port.Workload) error {
 			return fault.Invalid(fmt.Sprintf("input.%d", i), "empty text or no UTF-8, want a text")
 		}
 	}
-	if q.Prompt != "" || len(q.Messages) > 0 {
+	if q.Prompt != "" || len(q.Messages)+len(q.Prompts) > 0 {
 		return fault.Invalid("prompt", "%s has no prompt, want input", w)
+	}
+	if q.Choices > 1 {
+		return invalidParams("n", "%s has one answer, want a request without it", w)
 	}
 	for _, f := range Features(q) {
 		if w == port.WorkloadRerank || f != port.FeatureDimensions && f != port.FeatureTokens {
@@ -181,10 +191,10 @@ func (q Request) checkVectors() error {
 
 func (q Request) checkCompletion() error {
 	switch {
-	case q.Prompt == "" && len(q.Messages) == 0:
+	case q.Prompt == "" && len(q.Messages)+len(q.Prompts) == 0:
 		return fault.Invalid("prompt", "missing prompt, want a prompt or messages")
-	case q.Prompt != "" && len(q.Messages) > 0:
-		return fault.Invalid("prompt", "a prompt and messages, want one of them")
+	case q.Prompt != "" && len(q.Messages) > 0, len(q.Prompts) > 0 && (q.Prompt != "" || len(q.Messages) > 0):
+		return fault.Invalid("prompt", "two of a prompt, prompts and messages, want one of them")
 	case q.Query != "":
 		return fault.Invalid("query", "a completion has no query, want a prompt or messages")
 	case len(q.Input)+len(q.Tokens) > 0:
@@ -204,6 +214,9 @@ func (q Request) checkCompletion() error {
 		if text == "" || !utf8.ValidString(text) {
 			return fault.Invalid(fmt.Sprintf("stop.%d", i), "empty text or no UTF-8, want a text that ends the answer")
 		}
+	}
+	if err := q.checkAnswers(); err != nil {
+		return err
 	}
 	if err := checkMessages(q.Messages); err != nil {
 		return err

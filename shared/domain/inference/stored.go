@@ -34,7 +34,7 @@ func (q Request) Stored() (s Stored, err error) {
 	}
 	head := Request{
 		Prompt:  strings.ToValidUTF8(string(s.Object[:headBytes]), ""),
-		Context: q.Context, Seed: q.Seed, Temperature: q.Temperature, TopP: q.TopP, Options: q.Options, Front: q.Front,
+		Choices: q.Choices, Context: q.Context, Seed: q.Seed, Temperature: q.Temperature, TopP: q.TopP, Options: q.Options, Front: q.Front,
 	}
 	if s.Record, err = json.Marshal(head); err != nil {
 		return s, wrapEncode(err)

@@ -20,18 +20,23 @@ func (r Run) HidesAnswer() bool {
 // unreadSlack is how long after its deadline the answer that is not to be stored can still be read.
 const unreadSlack = time.Minute
 
-// AnswerDue returns when the prompt and the stream of an inference run that has ended are deleted,
-// because its client requested not to store them: at once after the caller has received the
-// answer or has disconnected, otherwise after the deadline. It is zero for other runs, and after
-// the deletion.
+// AnswerDue returns when the prompt, the stream and the transcript of an inference run that has ended
+// are deleted: at once if a client has deleted the answer, or requested not to store it and has
+// received it or disconnected; after the deadline if such a client did neither; and after KeptFor. It is
+// zero for other runs, and after the deletion.
 func (r Run) AnswerDue() time.Time {
-	if !r.State.Terminal() || r.AnswerDeleted || r.Work.Inference == nil || !r.Work.Inference.Unstored {
+	work := r.Work.Inference
+	switch {
+	case !r.State.Terminal() || r.AnswerDeleted || work == nil:
 		return time.Time{}
-	}
-	if r.Discarded {
+	case r.Discarded:
 		return r.EndedAt
+	case work.Unstored:
+		return later(r.EndedAt, r.AnswerBy()).Add(unreadSlack)
+	case work.KeptFor > 0:
+		return r.EndedAt.Add(work.KeptFor)
 	}
-	return later(r.EndedAt, r.AnswerBy()).Add(unreadSlack)
+	return time.Time{}
 }
 
 // ReasonDisconnected is the reason of a cancel request that is made because the caller
@@ -86,8 +91,8 @@ func (AnswerDiscarded) apply(d *draft) error {
 	return nil
 }
 
-// AnswerDeleted: the stream of an inference run was deleted; see Run.AnswerDue. The fact deletes the
-// prompt and the options in the record.
+// AnswerDeleted: the stream and the transcript of an inference run were deleted; see Run.AnswerDue. The
+// fact deletes the prompt and the options in the record.
 type AnswerDeleted struct{}
 
 func (AnswerDeleted) apply(d *draft) error {
@@ -96,6 +101,10 @@ func (AnswerDeleted) apply(d *draft) error {
 	}
 	work := *d.Work.Inference
 	work.Request, work.Input, d.Work.Inference = nil, nil, &work
+	if g := d.Generation; g != nil && g.Trace != "" {
+		used := *g
+		used.Trace, d.Generation = "", &used
+	}
 	d.Run.AnswerDeleted, d.changed = true, true
 	return nil
 }

@@ -85,15 +85,18 @@ func TestUnstoredAnswerIsDeleted(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		unstored, received bool
+		kept               time.Duration
 		due                time.Time
 	}{
-		"stored":   {false, true, time.Time{}},
-		"received": {true, true, epoch.Add(time.Minute)},
-		"lost":     {true, false, epoch.Add(61 * time.Minute)},
+		"stored":   {false, false, 0, time.Time{}},
+		"deleted":  {false, true, 0, epoch.Add(time.Minute)},
+		"kept":     {false, false, time.Hour, epoch.Add(61 * time.Minute)},
+		"received": {true, true, 0, epoch.Add(time.Minute)},
+		"lost":     {true, false, 0, epoch.Add(61 * time.Minute)},
 	} {
 		first := fresh()
 		first.Work = spec.Work{Kind: spec.KindInference, Inference: &spec.Inference{
-			Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour, Unstored: row.unstored,
+			Model: "m", Workload: "completion", Request: json.RawMessage(`{}`), MaxTokens: 9, Within: time.Hour, Unstored: row.unstored, KeptFor: row.kept,
 		}}
 		r := run.New(first, epoch).Run
 		facts := []run.Fact{run.AnswerDeleted{}, run.CancelRequested{}}
@@ -111,7 +114,7 @@ func TestUnstoredAnswerIsDeleted(t *testing.T) {
 			t.Errorf("%s: got %s, checked at %s, want %s", name, got, r.Execution.ActBy, row.due)
 		}
 		d, err := run.Decide(r, run.AnswerDeleted{}, epoch.Add(2*time.Hour))
-		if err != nil || d.Changed != row.unstored || (len(d.Run.Work.Inference.Request) == 0) != row.unstored || !d.Run.AnswerDue().IsZero() || !d.Run.Execution.ActBy.IsZero() {
+		if err != nil || d.Changed == row.due.IsZero() || (len(d.Run.Work.Inference.Request) == 0) == row.due.IsZero() || !d.Run.AnswerDue().IsZero() || !d.Run.Execution.ActBy.IsZero() {
 			t.Errorf("%s: got %+v (%v), want no request and nothing to do", name, d.Run.Work.Inference, err)
 		}
 	}

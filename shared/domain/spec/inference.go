@@ -42,6 +42,8 @@ type Inference struct {
 	SamplerProfile string `json:"samplerProfileVersion,omitempty"`
 	// Unstored: the answer is not stored; only the caller reads it while it is generated.
 	Unstored bool `json:"unstored,omitempty"`
+	// KeptFor is how long after its end the answer is stored; 0 is as long as the record.
+	KeptFor time.Duration `json:"keptFor,omitempty"`
 }
 
 // ServedModel returns the model of the catalog that serves the task.

@@ -26,7 +26,7 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 	task := inferences.NewTask{
 		Model: in.ModelRef, Engine: in.Engine, Workload: port.Workload(in.Workload), SessionID: in.SessionID,
 		Request: inference.Request{
-			Prompt: in.Prompt, Input: in.Input, Query: in.Query, Tokens: in.InputTokens, VectorLength: valueOr(in.Dimensions, 0), Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
+			Prompt: in.Prompt, Prompts: in.Prompts, Choices: choicesOf(in.N), Input: in.Input, Query: in.Query, Tokens: in.InputTokens, VectorLength: valueOr(in.Dimensions, 0), Context: valueOr(in.Ctx, 0), Stop: in.Stop, Seed: (*int64)(in.Seed),
 			Temperature: in.Temperature, TopP: in.TopP,
 		},
 		MaxTokens: valueOr(in.MaxTokens, 0), ExpectedTokens: valueOr(in.ExpectedTokens, 0),
@@ -39,6 +39,8 @@ func NewTask(in contract.TaskRequest) (inferences.NewTask, error) {
 		return task, err
 	}
 	switch {
+	case in.N != nil && *in.N == 0:
+		return task, fault.Invalid("n", "0 is out of range, want 1 to %d", inference.Answers)
 	case in.Dimensions != nil && *in.Dimensions == 0:
 		return task, fault.Invalid("dimensions", "0 is out of range, want 1 to %d", inference.Dimensions)
 	case in.MaxTokens != nil && (*in.MaxTokens < 1 || *in.MaxTokens > inference.MaxTokens):
@@ -77,6 +79,15 @@ func readOptions(q *inference.Request, in contract.TaskRequest) error {
 	}
 	q.Options, err = openai.Options(text, in.EngineOptions)
 	return err
+}
+
+// choicesOf returns the number of answers for each prompt; 0 is one, so that requests without the member
+// are stored as before.
+func choicesOf(n *int) int {
+	if n == nil || *n == 1 {
+		return 0
+	}
+	return *n
 }
 
 // digestOf returns a digest that identifies the content of a request.

@@ -13,7 +13,10 @@ type TaskRequest struct {
 	Prompt   string        `json:"prompt,omitempty"`
 	Messages []TaskMessage `json:"messages,omitempty"`
 	Input    []string      `json:"input,omitempty"`
-	Query    string        `json:"query,omitempty"`
+	// Prompts are several prompts in place of Prompt. N is the number of answers for each of them.
+	Prompts []string `json:"prompts,omitempty"`
+	N       *int     `json:"n,omitempty"`
+	Query   string   `json:"query,omitempty"`
 	// InputTokens are the inputs of an embedding as ids of tokens. Dimensions is the length of the
 	// vectors.
 	InputTokens [][]int `json:"input_tokens,omitempty"`

@@ -47,6 +47,8 @@ func (a *Answer) Add(e inference.Event) {
 		a.parts.Add(data.T, true)
 	case port.ToolDelta:
 		a.parts.AddCall(data)
+	case *inference.ChoiceEnd:
+		a.parts.EndChoice(data.Finish)
 	case *inference.Result:
 		a.results = append(a.results, *data)
 	case *inference.End:

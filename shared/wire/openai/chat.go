@@ -17,8 +17,7 @@ type Completion struct {
 	Usage   *Usage   `json:"usage,omitempty"`
 }
 
-// Choice is the only choice of a completion. A chat completion has Message, or Delta in a
-// stream. A text completion has Text.
+// Choice is a choice of a completion. A chat completion has Message, or Delta in a stream. A text completion has Text.
 type Choice struct {
 	Index   int      `json:"index"`
 	Message *Message `json:"message,omitempty"`
@@ -92,11 +91,25 @@ func (f Form) completion(h Head, object string) Completion {
 // Completion returns the completion of an answer that has ended.
 func (f Form) Completion(h Head, a *Answer) Completion {
 	c := f.completion(h, f.object)
-	choice := Choice{FinishReason: finish(a.End), Logprobs: f.logprobs(a.parts.Logprobs(), 0)}
-	if text := a.Text(); f.chat() {
-		reasoning := a.Reasoning()
+	reasons := a.parts.Finishes()
+	for i := range len(reasons) + 1 {
+		reason := finish(a.End)
+		if i < len(reasons) {
+			reason = &reasons[i]
+		}
+		c.Choices = append(c.Choices, f.choice(a.parts.Of(i), i, reason))
+	}
+	c.Usage = usageOf(a.End)
+	return c
+}
+
+// choice returns a choice, with the parts of its answer.
+func (f Form) choice(of *inference.Parts, index int, reason *string) Choice {
+	choice := Choice{Index: index, FinishReason: reason, Logprobs: f.logprobs(of.Logprobs(), 0)}
+	if text := of.Joined(false); f.chat() {
+		reasoning := of.Joined(true)
 		choice.Message = &Message{Role: "assistant", Content: &text, thoughts: thoughts{reasoning, reasoning}}
-		for _, call := range a.parts.Calls() {
+		for _, call := range of.Calls() {
 			choice.Message.ToolCalls = append(choice.Message.ToolCalls, ToolCall{ID: call.ID, Type: typeFunction, Function: FunctionCall{call.Name, call.Arguments}})
 		}
 		if text == "" && choice.Message.ToolCalls != nil {
@@ -105,8 +118,7 @@ func (f Form) Completion(h Head, a *Answer) Completion {
 	} else {
 		choice.Text = &text
 	}
-	c.Choices, c.Usage = append(c.Choices, choice), usageOf(a.End)
-	return c
+	return choice
 }
 
 // Chunks converts the events of a task to the chunks of a stream.
@@ -114,8 +126,10 @@ type Chunks struct {
 	form  Form
 	head  Head
 	usage bool
-	begun bool
-	// offset is the length of the text so far, in characters.
+	// begun: the current choice has begun. choice is its index.
+	begun  bool
+	choice int
+	// offset is the length of its text so far, in characters.
 	offset int
 }
 
@@ -139,6 +153,9 @@ func (c *Chunks) Add(e inference.Event) (parts []Completion) {
 		if c.form.chat() {
 			parts = append(c.begin(), c.call(data))
 		}
+	case *inference.ChoiceEnd:
+		parts = append(c.begin(), c.part("", &data.Finish))
+		c.begun, c.offset, c.choice = false, 0, data.Index+1
 	case *inference.End:
 		parts = append(c.begin(), c.part("", finish(data)))
 		if c.usage {
@@ -157,14 +174,14 @@ func (c *Chunks) begin() []Completion {
 	}
 	c.begun = true
 	first := c.form.completion(c.head, c.form.chunk)
-	first.Choices = append(first.Choices, Choice{Delta: &Delta{Role: "assistant", Content: new(string)}})
+	first.Choices = append(first.Choices, Choice{Index: c.choice, Delta: &Delta{Role: "assistant", Content: new(string)}})
 	return []Completion{first}
 }
 
 // thought returns a chunk with a piece of the reasoning.
 func (c *Chunks) thought(text string) Completion {
 	p := c.form.completion(c.head, c.form.chunk)
-	p.Choices = append(p.Choices, Choice{Delta: &Delta{thoughts: thoughts{text, text}}})
+	p.Choices = append(p.Choices, Choice{Index: c.choice, Delta: &Delta{thoughts: thoughts{text, text}}})
 	return p
 }
 
@@ -175,14 +192,14 @@ func (c *Chunks) call(d port.ToolDelta) Completion {
 		part.Type = typeFunction
 	}
 	p := c.form.completion(c.head, c.form.chunk)
-	p.Choices = append(p.Choices, Choice{Delta: &Delta{ToolCalls: []ToolCall{part}}})
+	p.Choices = append(p.Choices, Choice{Index: c.choice, Delta: &Delta{ToolCalls: []ToolCall{part}}})
 	return p
 }
 
 // part returns a chunk with a piece of the answer, or the last one with the finish reason.
 func (c *Chunks) part(text string, finish *string) Completion {
 	p := c.form.completion(c.head, c.form.chunk)
-	choice := Choice{FinishReason: finish}
+	choice := Choice{Index: c.choice, FinishReason: finish}
 	switch {
 	case !c.form.chat():
 		choice.Text = &text

@@ -55,6 +55,19 @@ func tokenLogprob(p port.TokenLogprob) TokenLogprob {
 	return is
 }
 
+// tokenLogprobs returns the probabilities of tokens of a chat or a response; not nil.
+func tokenLogprobs(of []port.TokenLogprob) []TokenLogprob {
+	found := make([]TokenLogprob, len(of))
+	for i, p := range of {
+		found[i] = tokenLogprob(p)
+		found[i].Top = []TokenLogprob{}
+		for _, other := range p.Top {
+			found[i].Top = append(found[i].Top, tokenLogprob(other))
+		}
+	}
+	return found
+}
+
 // logprobs returns the probabilities of tokens in the form; nil for none. offset is the place of the
 // first one in the text, in characters.
 func (f Form) logprobs(of []port.TokenLogprob, offset int) *Logprobs {
@@ -62,16 +75,11 @@ func (f Form) logprobs(of []port.TokenLogprob, offset int) *Logprobs {
 		return nil
 	}
 	var is Logprobs
+	if f.chat() {
+		is.Content = tokenLogprobs(of)
+		return &is
+	}
 	for _, p := range of {
-		if f.chat() {
-			token := tokenLogprob(p)
-			token.Top = []TokenLogprob{}
-			for _, other := range p.Top {
-				token.Top = append(token.Top, tokenLogprob(other))
-			}
-			is.Content = append(is.Content, token)
-			continue
-		}
 		top := map[string]float64{}
 		for _, other := range p.Top {
 			top[other.Token] = other.Logprob

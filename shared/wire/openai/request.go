@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type Request struct {
 	Stream, Usage bool
 	// Within is the deadline; 0 if the body has none.
 	Within time.Duration `json:",omitzero"`
+	// Unstored: only the caller can read the answer, while it is generated.
+	Unstored bool `json:",omitempty"`
 	// Base64 requests vectors as Base64 of little-endian 32-bit floats.
 	Base64 bool
 	// TopN is the number of results of a rerank; 0 is all. ReturnDocuments requests the documents
@@ -66,8 +69,13 @@ func (s sampling) request() (Request, error) {
 // apply sets the fields of q and o from the members. It refuses unsupported members with
 // InvalidParams, and an empty stop text with InvalidRequest.
 func (c choosing) apply(q *Request, o *port.GenerationOptions) (err error) {
-	if c.N != nil && *c.N != 1 {
-		return unsupported("n", "1")
+	if c.N != nil {
+		if *c.N < 1 || *c.N > inference.Answers {
+			return unsupported("n", fmt.Sprintf("1 to %d", inference.Answers))
+		}
+		if *c.N > 1 {
+			q.Ask.Choices = *c.N
+		}
 	}
 	if q.MaxTokens, err = mostTokens("max_tokens", c.MaxTokens); err != nil {
 		return err
@@ -106,7 +114,7 @@ func mostTokens(field string, value *int) (int, error) {
 // ignoredInChats are the members of a chat that do not affect the usefulness of the answer:
 // names for accounting, and hints for speed.
 var ignoredInChats = []string{
-	"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction",
+	"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction",
 	"verbosity",
 }
 
@@ -128,6 +136,7 @@ func ParseChat(body []byte) (Request, error) {
 		WebSearchOptions    json.RawMessage `json:"web_search_options"`
 		FunctionCall        json.RawMessage `json:"function_call"`
 		Modalities          []string        `json:"modalities"`
+		Store               *bool           `json:"store"`
 	}
 	members, err := membersIn(body)
 	if err != nil {
@@ -144,6 +153,7 @@ func ParseChat(body []byte) (Request, error) {
 	if err := in.choosing.apply(&q, &options); err != nil {
 		return q, err
 	}
+	q.Unstored = in.Store != nil && !*in.Store
 	err = refuse(
 		member{"functions", in.Functions}, member{"audio", in.Audio}, member{"web_search_options", in.WebSearchOptions},
 	)
@@ -225,8 +235,8 @@ func ParseCompletion(body []byte) (Request, error) {
 	if n := in.Logprobs; n != nil && (*n < 0 || *n > inference.TopLogprobs) {
 		return q, fault.Invalid("logprobs", "%d is out of range, want 0 to %d", *n, inference.TopLogprobs)
 	}
-	if in.BestOf != nil && *in.BestOf != 1 {
-		return q, unsupported("best_of", "1")
+	if n := max(q.Ask.Choices, 1); in.BestOf != nil && *in.BestOf != n {
+		return q, unsupported("best_of", fmt.Sprintf("%d, the number of choices", n))
 	}
 	if err := refuse(member{"echo", in.Echo}, member{"suffix", in.Suffix}); err != nil {
 		return q, err
@@ -238,10 +248,12 @@ func ParseCompletion(body []byte) (Request, error) {
 	if err != nil {
 		return q, err
 	}
-	if len(prompts) != 1 || prompts[0] == "" {
-		return q, fault.Invalid("prompt", "%d prompts, want one that is not empty", len(prompts))
+	if len(prompts) == 0 || slices.Contains(prompts, "") {
+		return q, fault.Invalid("prompt", "%d prompts, want at least one, and none that is empty", len(prompts))
 	}
-	q.Ask.Prompt = prompts[0]
+	if q.Ask.Prompts = prompts; len(prompts) == 1 {
+		q.Ask.Prompt, q.Ask.Prompts = prompts[0], nil
+	}
 	return q, nil
 }
 

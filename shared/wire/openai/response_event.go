@@ -8,19 +8,19 @@ import (
 
 // ResponseEvent is an event of the stream of a response. Its members depend on Type.
 type ResponseEvent struct {
-	Type           string       `json:"type"`
-	SequenceNumber int          `json:"sequence_number"`
-	Response       *Response    `json:"response,omitempty"`
-	OutputIndex    *int         `json:"output_index,omitempty"`
-	ContentIndex   *int         `json:"content_index,omitempty"`
-	ItemID         string       `json:"item_id,omitempty"`
-	Item           *OutputItem  `json:"item,omitempty"`
-	Part           *ContentPart `json:"part,omitempty"`
-	Delta          *string      `json:"delta,omitempty"`
-	Text           *string      `json:"text,omitempty"`
-	Name           string       `json:"name,omitempty"`
-	Arguments      *string      `json:"arguments,omitempty"`
-	Logprobs       *[]struct{}  `json:"logprobs,omitempty"`
+	Type           string          `json:"type"`
+	SequenceNumber int             `json:"sequence_number"`
+	Response       *Response       `json:"response,omitempty"`
+	OutputIndex    *int            `json:"output_index,omitempty"`
+	ContentIndex   *int            `json:"content_index,omitempty"`
+	ItemID         string          `json:"item_id,omitempty"`
+	Item           *OutputItem     `json:"item,omitempty"`
+	Part           *ContentPart    `json:"part,omitempty"`
+	Delta          *string         `json:"delta,omitempty"`
+	Text           *string         `json:"text,omitempty"`
+	Name           string          `json:"name,omitempty"`
+	Arguments      *string         `json:"arguments,omitempty"`
+	Logprobs       *[]TokenLogprob `json:"logprobs,omitempty"`
 }
 
 // ResponseEvents converts the events of a task to the events of its response. The conversion is
@@ -71,7 +71,7 @@ func (s *ResponseEvents) Add(e inference.Event) (made []ResponseEvent) {
 	case inference.Reasoning:
 		return append(s.turn(), s.within(ResponseEvent{Type: "response.reasoning_text.delta", Delta: &data.T}))
 	case inference.Token:
-		return append(s.turn(), s.within(ResponseEvent{Type: "response.output_text.delta", Delta: &data.T, Logprobs: &[]struct{}{}}))
+		return append(s.turn(), s.within(ResponseEvent{Type: "response.output_text.delta", Delta: &data.T, Logprobs: new(tokenLogprobs(data.Logprobs))}))
 	case port.ToolDelta:
 		return s.call(data)
 	case *inference.End, inference.Failure:
@@ -130,7 +130,9 @@ func (s *ResponseEvents) beginItem(item OutputItem) []ResponseEvent {
 		return []ResponseEvent{s.event(ResponseEvent{Type: "response.output_item.added", OutputIndex: new(s.items - 1), Item: &item})}
 	}
 	empty := item.Content[0]
-	empty.Text, item.Content, item.Status = "", []ContentPart{}, statusInProgress
+	if empty.Text, item.Content, item.Status = "", []ContentPart{}, statusInProgress; empty.Logprobs != nil {
+		empty.Logprobs = []TokenLogprob{}
+	}
 	return []ResponseEvent{
 		s.event(ResponseEvent{Type: "response.output_item.added", OutputIndex: new(s.items - 1), Item: &item}),
 		s.within(ResponseEvent{Type: "response.content_part.added", Part: &empty}),
@@ -148,7 +150,7 @@ func (s *ResponseEvents) endItem(item OutputItem) []ResponseEvent {
 		}
 	}
 	part := &item.Content[0]
-	done := ResponseEvent{Type: "response.output_text.done", Text: &part.Text, Logprobs: &[]struct{}{}}
+	done := ResponseEvent{Type: "response.output_text.done", Text: &part.Text, Logprobs: &part.Logprobs}
 	if item.Type == itemReasoning {
 		done = ResponseEvent{Type: "response.reasoning_text.done", Text: &part.Text}
 	}

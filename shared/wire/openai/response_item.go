@@ -34,10 +34,10 @@ type OutputItem struct {
 
 // ContentPart is the text of an item. Annotations and Logprobs are nil for a reasoning.
 type ContentPart struct {
-	Type        string     `json:"type"`
-	Text        string     `json:"text"`
-	Annotations []struct{} `json:"annotations,omitzero"`
-	Logprobs    []struct{} `json:"logprobs,omitzero"`
+	Type        string         `json:"type"`
+	Text        string         `json:"text"`
+	Annotations []struct{}     `json:"annotations,omitzero"`
+	Logprobs    []TokenLogprob `json:"logprobs,omitzero"`
 }
 
 // items returns the items of an answer. The last one gets the status last, the others are
@@ -60,7 +60,7 @@ func (a *Answer) items(taskID, last string) []OutputItem {
 			items[i] = reasoningItem(itemID("rs_", taskID, reasonings), p.Text)
 		default:
 			messages++
-			items[i] = messageItem(itemID("msg_", taskID, messages), p.Text)
+			items[i] = messageItem(itemID("msg_", taskID, messages), p)
 		}
 		items[i].Status = statusCompleted
 		if i == len(parts)-1 {
@@ -78,9 +78,9 @@ func itemID(prefix, taskID string, n int) string {
 	return id(prefix, taskID) + "_" + strconv.Itoa(n)
 }
 
-func messageItem(id, text string) OutputItem {
+func messageItem(id string, p inference.Part) OutputItem {
 	return OutputItem{ID: id, Type: itemMessage, Role: "assistant", Content: []ContentPart{
-		{Type: "output_text", Text: text, Annotations: []struct{}{}, Logprobs: []struct{}{}},
+		{Type: "output_text", Text: p.Text, Annotations: []struct{}{}, Logprobs: tokenLogprobs(p.Logprobs)},
 	}}
 }
 

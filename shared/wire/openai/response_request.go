@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -56,12 +57,12 @@ type responseMembers struct {
 	Store              *bool                      `json:"store"`
 	Text               responseText               `json:"text"`
 	Truncation         *string                    `json:"truncation"`
-	TopLogprobs        json.RawMessage            `json:"top_logprobs"`
+	TopLogprobs        *int                       `json:"top_logprobs"`
 	PreviousResponseID *string                    `json:"previous_response_id"`
 	Conversation       json.RawMessage            `json:"conversation"`
 	Prompt             json.RawMessage            `json:"prompt"`
 	ContextManagement  json.RawMessage            `json:"context_management"`
-	Include            json.RawMessage            `json:"include"`
+	Include            []string                   `json:"include"`
 	Reasoning          map[string]json.RawMessage `json:"reasoning"`
 	Seed               *int64                     `json:"seed"`
 	Stop               json.RawMessage            `json:"stop"`
@@ -75,12 +76,28 @@ func (in *responseMembers) refused() error {
 		return unsupported("store", "true for a response in the background, because it is read later")
 	case in.Truncation != nil && *in.Truncation != "disabled":
 		return unsupported("truncation", "disabled")
+	case slices.ContainsFunc(in.Include, func(name string) bool { return name != includeLogprobs }):
+		return unsupported("include", includeLogprobs+" alone")
 	}
 	return refuse(
-		member{"top_logprobs", in.TopLogprobs}, member{"conversation", in.Conversation}, member{"prompt", in.Prompt},
-		member{"context_management", in.ContextManagement}, member{"include", in.Include}, member{"reasoning.summary", in.Reasoning["summary"]},
+		member{"conversation", in.Conversation}, member{"prompt", in.Prompt},
+		member{"context_management", in.ContextManagement}, member{"reasoning.summary", in.Reasoning["summary"]},
 		member{"reasoning.generate_summary", in.Reasoning["generate_summary"]},
 	)
+}
+
+// includeLogprobs requests the probabilities of the tokens of the text.
+const includeLogprobs = "message.output_text.logprobs"
+
+// logprobs returns the number of the most likely tokens beside each token; nil for no probabilities.
+func (in *responseMembers) logprobs() *int {
+	switch top := in.TopLogprobs; {
+	case top != nil && *top != 0:
+		return top
+	case len(in.Include) > 0:
+		return new(int)
+	}
+	return nil
 }
 
 // options returns the options that the response object repeats.
@@ -104,7 +121,7 @@ func (in *responseMembers) generation(q *Request, extra map[string]json.RawMessa
 	if err != nil {
 		return err
 	}
-	options.Sampling, options.Extra = in.tuning.sampling(), extra
+	options.Sampling, options.Extra, options.Logprobs = in.tuning.sampling(), extra, in.logprobs()
 	chatOptions{TemplateKwargs: in.TemplateKwargs}.apply(&options)
 	q.Ask.Options = optionsOrNil(options)
 	q.MaxTokens, err = mostTokens("max_output_tokens", in.MaxOutputTokens)
