@@ -340,7 +340,7 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", `{"messages":[{"role":"user","content":"a"}]}`, "invalid_request_error", "model", "invalid_request", 400},
 		{"chat/completions", `{"model":"mock","messages":[]}`, "invalid_request_error", "messages", "invalid_request", 400},
 		{"chat/completions", `{"model":"mock","messages":[{"role":"tool","content":"a"}]}`, "invalid_request_error", "messages.0.tool_call_id", "invalid_request", 400},
-		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "invalid_request_error", "messages.0.content.0.type", "invalid_params", 400},
+		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "invalid_request_error", "messages.0.content.0.image_url", "invalid_request", 400},
 		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":"a"}],"n":17}`, "invalid_request_error", "n", "invalid_params", 400},
 		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":"a"}],"tools":[{}]}`, "invalid_request_error", "tools.0.type", "invalid_params", 400},
 		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":"a"}],"top_k":-2}`, "invalid_request_error", "top_k", "invalid_params", 400},

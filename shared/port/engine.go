@@ -75,6 +75,8 @@ type EngineCapabilities struct {
 	// at the same time.
 	KVTokens  int
 	Workloads []Workload
+	// Images reports whether the model reads images; nil if it is unknown.
+	Images *bool
 }
 
 // EngineLoad is the load of a replica. Values that the engine does not report are nil.

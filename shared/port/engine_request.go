@@ -1,18 +1,45 @@
 package port
 
-import "encoding/json"
+import (
+	"encoding/base64"
+	"encoding/json"
+)
 
 // Message is one message of a conversation.
 type Message struct {
 	// Role is "system", "user", "assistant" or "tool".
 	Role    string `json:"role"`
 	Content string `json:"content"`
+	// Parts are texts and images in order, in place of Content; nil for a message without images.
+	Parts []ContentPart `json:"parts,omitempty"`
 	// ToolCalls are the calls of an assistant's message. Its content can then be empty.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	// ToolCallID is the call that a message of the role "tool" answers. Name is the name of the
 	// tool; it can be empty.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	Name       string `json:"name,omitempty"`
+}
+
+// ContentPart is a part of a message: a text, or an image.
+type ContentPart struct {
+	Text  string `json:"text,omitempty"`
+	Image *Image `json:"image,omitempty"`
+}
+
+// Image is an image of a message. Engines get its bytes: they fetch nothing.
+type Image struct {
+	// MediaType is that of a Data; empty for an Artifact until it is read.
+	MediaType string `json:"mediaType,omitempty"`
+	// Data has the bytes, or Artifact is the id of an artifact of the tenant that has them.
+	Data     []byte `json:"data,omitempty"`
+	Artifact string `json:"artifact,omitempty"`
+	// Detail is passed on to the engine; it can be empty.
+	Detail string `json:"detail,omitempty"`
+}
+
+// URL returns the image as a data URL.
+func (i Image) URL() string {
+	return "data:" + i.MediaType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
 // ToolCall is a call of a tool by a model. Arguments is the text that the model has generated,
@@ -140,4 +167,5 @@ const (
 	FeatureLogprobs          EngineFeature = "logprobs"
 	FeatureDimensions        EngineFeature = "dimensions"
 	FeatureTokens            EngineFeature = "input_tokens"
+	FeatureImages            EngineFeature = "image_url"
 )

@@ -52,6 +52,9 @@ func (llamacpp) capabilities(ctx context.Context, e *Engine) (port.EngineCapabil
 		Settings struct {
 			ContextTokens int `json:"n_ctx"`
 		} `json:"default_generation_settings"`
+		Modalities struct {
+			Vision *bool `json:"vision"`
+		} `json:"modalities"`
 		Slots int    `json:"total_slots"`
 		Build string `json:"build_info"`
 	}
@@ -69,7 +72,7 @@ func (llamacpp) capabilities(ctx context.Context, e *Engine) (port.EngineCapabil
 	if err := e.get(ctx, "/v1/models", &models); err != nil {
 		return port.EngineCapabilities{}, err
 	}
-	c := port.EngineCapabilities{Version: props.Build, Slots: props.Slots, ContextTokens: props.Settings.ContextTokens}
+	c := port.EngineCapabilities{Version: props.Build, Slots: props.Slots, ContextTokens: props.Settings.ContextTokens, Images: props.Modalities.Vision}
 	for _, m := range models.Data {
 		c.Models = append(c.Models, m.ID)
 	}

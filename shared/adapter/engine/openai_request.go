@@ -47,7 +47,7 @@ type completion struct {
 // openaiMessage is a message. Content is null beside calls of tools.
 type openaiMessage struct {
 	Role       string       `json:"role"`
-	Content    *string      `json:"content"`
+	Content    any          `json:"content"`
 	ToolCalls  []openaiCall `json:"tool_calls,omitempty"`
 	ToolCallID string       `json:"tool_call_id,omitempty"`
 	Name       string       `json:"name,omitempty"`
@@ -115,11 +115,37 @@ func (c *completion) probabilities(top *int) {
 	}
 }
 
+// openaiPart is a part of the content of a message.
+type openaiPart struct {
+	Type  string       `json:"type"`
+	Text  *string      `json:"text,omitempty"`
+	Image *openaiImage `json:"image_url,omitempty"`
+}
+
+type openaiImage struct {
+	URL    string `json:"url"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// contentOf returns the content of a message: a text, or parts if it has images.
+func contentOf(m port.Message) any {
+	if len(m.Parts) == 0 {
+		return m.Content
+	}
+	parts := make([]openaiPart, len(m.Parts))
+	for i, p := range m.Parts {
+		if parts[i] = (openaiPart{Type: "text", Text: &p.Text}); p.Image != nil {
+			parts[i] = openaiPart{Type: "image_url", Image: &openaiImage{p.Image.URL(), p.Image.Detail}}
+		}
+	}
+	return parts
+}
+
 // chatMessage returns a message in the engine's format.
 func chatMessage(m port.Message) openaiMessage {
 	sent := openaiMessage{Role: m.Role, ToolCallID: m.ToolCallID, Name: m.Name}
 	if m.Content != "" || len(m.ToolCalls) == 0 {
-		sent.Content = &m.Content
+		sent.Content = contentOf(m)
 	}
 	for _, c := range m.ToolCalls {
 		arguments := c.Arguments

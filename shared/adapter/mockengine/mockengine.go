@@ -126,7 +126,7 @@ func (e *Engine) Health(ctx context.Context) (port.EngineHealth, error) {
 func (e *Engine) Capabilities(ctx context.Context) (port.EngineCapabilities, error) {
 	return port.EngineCapabilities{
 		Version: Version, Models: []string{e.cfg.Model}, ContextTokens: e.cfg.ContextTokens, Slots: e.cfg.Slots,
-		Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding, port.WorkloadRerank},
+		Workloads: []port.Workload{port.WorkloadCompletion, port.WorkloadEmbedding, port.WorkloadRerank}, Images: new(true),
 	}, ctx.Err()
 }
 
@@ -285,6 +285,13 @@ func promptOf(g port.Generation) string {
 	var b strings.Builder
 	for _, m := range g.Messages {
 		fmt.Fprintf(&b, "[%s] %s\n", m.Role, m.Content)
+		for _, p := range m.Parts {
+			if p.Image != nil {
+				fmt.Fprintf(&b, "[image] %s %x\n", p.Image.MediaType, sha256.Sum256(p.Image.Data))
+			} else {
+				fmt.Fprintln(&b, p.Text)
+			}
+		}
 		for _, c := range m.ToolCalls {
 			fmt.Fprintf(&b, "[call] %s %s\n", c.Name, c.Arguments)
 		}

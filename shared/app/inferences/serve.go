@@ -216,6 +216,12 @@ func (s *answering) requestOf(ctx context.Context, t *serving) (ask func(context
 	if err != nil {
 		return nil, err
 	}
+	if err := needImages(t, q); err != nil {
+		return nil, err
+	}
+	if err := s.withImages(ctx, t.run, q); err != nil {
+		return nil, err
+	}
 	left := t.run.AnswerBy().Sub(s.now())
 	if left <= 0 {
 		return nil, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before the engine began", t.run.Work.Inference.Within)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/answer"
 	"github.com/sortie-dev/sortie/shared/app/change"
+	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -31,6 +32,11 @@ func (s *Inference) Create(ctx context.Context, in NewTask) (Accepted, error) {
 	}
 	if err := s.checkTask(in); err != nil {
 		return Accepted{}, err
+	}
+	if in.Request.Images() > 0 { // an image can be an artifact
+		if err := in.Identity.Need(access.RunsRead, "messages"); err != nil {
+			return Accepted{}, err
+		}
 	}
 	var err error
 	if in.stored, err = in.Request.Stored(); err != nil {

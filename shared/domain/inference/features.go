@@ -12,7 +12,7 @@ import (
 var chatFeatures = []port.EngineFeature{
 	port.FeatureMessages, port.FeatureTools, port.FeatureToolChoice, port.FeatureParallelToolCalls, port.FeatureObject, port.FeatureSchema,
 	port.FeatureFrequencyPenalty, port.FeaturePresencePenalty, port.FeatureRepetitionPenalty, port.FeatureMinP, port.FeatureTopK, port.FeatureLogitBias,
-	port.FeatureReasoningEffort, port.FeatureTemplateKwargs, port.FeatureLogprobs,
+	port.FeatureReasoningEffort, port.FeatureTemplateKwargs, port.FeatureLogprobs, port.FeatureImages,
 }
 
 // engineFeatures lists the features of each engine. Tests of the adapters check it.
@@ -79,6 +79,7 @@ func Features(q Request) (used []port.EngineFeature) {
 		}
 	}
 	add(port.FeatureMessages, len(q.Messages) > 0)
+	add(port.FeatureImages, q.Images() > 0)
 	add(port.FeatureTokens, len(q.Tokens) > 0)
 	add(port.FeatureDimensions, q.VectorLength != 0)
 	o := q.Options
@@ -123,6 +124,9 @@ func (q Request) CheckEngine(kind platform.EngineKind) error {
 func fieldOf(f port.EngineFeature) string {
 	if f == port.FeatureObject || f == port.FeatureSchema {
 		return fieldFormat
+	}
+	if f == port.FeatureImages {
+		return "messages"
 	}
 	return string(f)
 }

@@ -60,6 +60,9 @@ func checkMessages(of []port.Message) error {
 		case len(m.ToolCalls) > Tools:
 			return fault.Invalid(at+"tool_calls", "%d calls, want at most %d", len(m.ToolCalls), Tools)
 		}
+		if err := checkParts(at, m); err != nil {
+			return err
+		}
 		for n, c := range m.ToolCalls {
 			if err := checkCall(fmt.Sprintf("%stool_calls.%d.", at, n), c); err != nil {
 				return err

@@ -77,7 +77,7 @@ const bytesPerToken = 4
 // which templates indent, and a reserve for the model's template around the messages.
 func (q Request) LongestPrompt() int {
 	const template, each, indented = 2048, 64, 4
-	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + (len(q.Messages)+len(q.Input)+len(q.Tokens)+len(q.Prompts))*each + template
+	return q.size() + (indented-1)*sizeOf(q.Options) + len(q.Query)*len(q.Input) + longestImage*q.Images() + (len(q.Messages)+len(q.Input)+len(q.Tokens)+len(q.Prompts))*each + template
 }
 
 // size returns the size of the prompt in bytes.
@@ -87,7 +87,7 @@ func (q Request) size() int {
 		size += len(prompt)
 	}
 	for _, m := range q.Messages {
-		size += len(m.Role) + len(m.Content) + len(m.ToolCallID) + len(m.Name) + 8
+		size += len(m.Role) + len(m.Content) + len(m.ToolCallID) + len(m.Name) + sizeOfParts(m.Parts) + 8
 		for _, c := range m.ToolCalls {
 			size += len(c.ID) + len(c.Name) + len(c.Arguments) + 32
 		}
@@ -216,6 +216,9 @@ func (q Request) checkCompletion() error {
 		}
 	}
 	if err := q.checkAnswers(); err != nil {
+		return err
+	}
+	if err := q.checkImages(); err != nil {
 		return err
 	}
 	if err := checkMessages(q.Messages); err != nil {

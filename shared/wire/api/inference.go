@@ -68,10 +68,14 @@ func readOptions(q *inference.Request, in contract.TaskRequest) error {
 		if err != nil {
 			return err
 		}
-		if m.Content == nil && len(calls) == 0 {
+		if m.Content == nil && len(calls)+len(m.Images) == 0 {
 			return fault.Invalid(at+"content", "missing content, want a text")
 		}
-		q.Messages = append(q.Messages, port.Message{Role: m.Role, Content: valueOr(m.Content, ""), ToolCalls: calls, ToolCallID: m.ToolCallID, Name: m.Name})
+		message := port.Message{Role: m.Role, Content: valueOr(m.Content, ""), ToolCalls: calls, ToolCallID: m.ToolCallID, Name: m.Name}
+		if err := addImages(&message, at, m.Images); err != nil {
+			return err
+		}
+		q.Messages = append(q.Messages, message)
 	}
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -79,6 +83,24 @@ func readOptions(q *inference.Request, in contract.TaskRequest) error {
 	}
 	q.Options, err = openai.Options(text, in.EngineOptions)
 	return err
+}
+
+// addImages puts images behind the text of a message. at is its path.
+func addImages(m *port.Message, at string, urls []string) error {
+	if len(urls) == 0 {
+		return nil
+	}
+	if m.Content != "" {
+		m.Parts, m.Content = []port.ContentPart{{Text: m.Content}}, ""
+	}
+	for i, url := range urls {
+		image, err := openai.Image(fmt.Sprintf("%simages.%d", at, i), url, "")
+		if err != nil {
+			return err
+		}
+		m.Parts = append(m.Parts, port.ContentPart{Image: image})
+	}
+	return nil
 }
 
 // choicesOf returns the number of answers for each prompt; 0 is one, so that requests without the member

@@ -62,6 +62,8 @@ type Seed int64
 type TaskMessage struct {
 	Role    string  `json:"role"`
 	Content *string `json:"content,omitempty"`
+	// Images are images behind the content, of a user.
+	Images []string `json:"images,omitempty"`
 	// ToolCalls are the calls of an assistant, in the form of a chat completion.
 	ToolCalls json.RawMessage `json:"tool_calls,omitempty"`
 	// ToolCallID is the call that a message of the role tool answers, Name the name of the tool.

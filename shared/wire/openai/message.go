@@ -89,6 +89,10 @@ func (m message) read(at string) (found port.Message, err error) {
 	if len(found.ToolCalls) > 0 && !given(m.Content) {
 		return found, nil
 	}
+	if parts, err := imagesOf(at+"content", m.Content); err != nil || parts != nil {
+		found.Parts = parts
+		return found, err
+	}
 	found.Content, err = contentOf(at+"content", m.Content)
 	return found, err
 }
