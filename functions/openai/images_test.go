@@ -92,7 +92,7 @@ func TestImagesAreRefused(t *testing.T) {
 	for body, field := range map[string]string{
 		`{"model":"mock","messages":[{"role":"system","content":[` + image + `]}]}`:                                         "messages.0.content.0",
 		`{"model":"mock","messages":[{"role":"user","content":[` + strings.Repeat(image+",", 16) + image + `]}]}`:           "messages",
-		`{"model":"mock","messages":[{"role":"user","content":[` + image + `,{"type":"input_audio"}]}]}`:                    "messages.0.content.0.type",
+		`{"model":"mock","messages":[{"role":"user","content":[` + image + `,{"type":"input_audio"}]}]}`:                    "messages.0.content.1.type",
 		`{"model":"mock","messages":[{"role":"user","content":[{"type":"image_url"}]}]}`:                                    "messages.0.content.0.image_url",
 		`{"model":"mock","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"a","detail":1}}]}]}`: "messages.0.content.0.image_url",
 	} {

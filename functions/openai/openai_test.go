@@ -355,7 +355,7 @@ func TestRefusals(t *testing.T) {
 		{"chat/completions", `{"model":"other","messages":[{"role":"user","content":"a"}]}`, "not_found_error", "", "model_not_found", 404},
 		{"chat/completions", `{"model":"other","stream":true,"messages":[{"role":"user","content":"a"}]}`, "not_found_error", "", "model_not_found", 404},
 		{"chat/completions", `{"model":"mock","messages":[{"role":"user","content":"a"}],"prompt":"b"}`, "invalid_request_error", "prompt", "invalid_request", 400},
-		{"completions", `{"model":"mock","prompt":["a","b"]}`, "invalid_request_error", "prompt", "invalid_request", 400},
+		{"completions", `{"model":"mock","prompt":["a",""]}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"completions", `{"model":"mock","prompt":[1,2]}`, "invalid_request_error", "prompt", "invalid_request", 400},
 		{"embeddings", `{"model":"mock","input":[]}`, "invalid_request_error", "input", "invalid_request", 400},
 		{"embeddings", `{"model":"mock","input":"a","dimensions":-3}`, "invalid_request_error", "dimensions", "invalid_params", 400},

@@ -326,7 +326,7 @@ func TestResponsesAreRefused(t *testing.T) {
 		{"POST", "/v1/responses", `{}`, "input", 400},
 		{"POST", "/v1/responses", `{"input":"a"}`, "model", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":[]}`, "input", 400},
-		{"POST", "/v1/responses", `{"model":"mock","input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]}`, "input.0.content.0.type", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]}`, "input.0.content.0.image_url", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":[{"type":"function_call_output","output":"x"}]}`, "input.0.call_id", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","tools":[{"type":"web_search"}]}`, "tools.0.type", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","previous_response_id":"resp_1"}`, "previous_response_id", 404},

@@ -23,6 +23,8 @@ func inferenceTasks() []Test {
 		{Name: "reasoning of an engine is kept beside its answer", Requires: needs, Run: reasoningIsKept},
 		{Name: "session has a limit before its first task", Requires: needs, Run: sessionIsLimited},
 		{Name: "large inference request is stored in the bucket and repeated", Requires: needs, Run: largeRequest},
+		{Name: "inference request has several answers, and an image", Requires: needs, Run: severalAnswers},
+		{Name: "deleted response and one that is not stored are deleted", Requires: needs, Run: deletedAnswers},
 		{Name: "deadline of a header ends an answer of OpenAI's API", Requires: needs, Run: onEngines(chatIsLate)},
 	}
 }

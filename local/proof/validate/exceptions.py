@@ -175,10 +175,15 @@ REASONS = {
 FEATURES = (
     "messages", "tools", "tool_choice", "parallel_tool_calls", "response_format", "frequency_penalty", "presence_penalty", "repetition_penalty", "min_p",
     "top_k", "logit_bias", "reasoning_effort", "chat_template_kwargs", "dimensions", "input_tokens", "logprobs",
+    "n", "prompts", "best_of", "top_logprobs", "include", "images",
 )
+# The answers of a request, and their probabilities, have a limit together.
+TOGETHER = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 for operation in ("createTask", "createChatCompletion", "createCompletion", "createEmbedding", "createRerank", "createResponse"):
     for feature in FEATURES:
         REASONS.setdefault((operation, feature), UNSUPPORTED)
+    for limit in TOGETHER:
+        REASONS.setdefault((operation, limit), "all answers with their probabilities have a limit")
     for deadline in ("deadline_ms", "X-Deadline-Ms"):
         REASONS.setdefault((operation, deadline), "a caller waits for an hour at most")
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sortie-dev/sortie/shared/domain/artifact"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -43,7 +42,10 @@ func imagesOf(field string, value json.RawMessage) (found []port.ContentPart, er
 			images++
 			found = append(found, port.ContentPart{Image: image})
 		default:
-			return nil, nil // contentOf reports it
+			if images == 0 {
+				return nil, nil // contentOf reports it
+			}
+			return nil, unsupported(at+".type", "parts with a text or an image")
 		}
 	}
 	if images == 0 {
@@ -73,7 +75,7 @@ func (p contentPart) image(at string) (*port.Image, error) {
 // address is fetched. Fault: InvalidParams with the field.
 func Image(field, url, detail string) (*port.Image, error) {
 	if id, ok := strings.CutPrefix(url, "artifact:"); ok {
-		return &port.Image{Artifact: artifact.ParseID(id), Detail: detail}, nil
+		return &port.Image{Artifact: strings.TrimPrefix(id, "sha256:"), Detail: detail}, nil
 	}
 	kind, content, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 	if !ok || !strings.HasPrefix(url, "data:") {

@@ -2768,7 +2768,12 @@ type TaskRequest struct {
 	// One of completion, embedding, rerank; later servers may add values.
 	Workload string `json:"workload,omitzero"`
 	// The text to continue.
-	Prompt   string        `json:"prompt,omitzero"`
+	Prompt string `json:"prompt,omitzero"`
+	// Several texts to continue in place of prompt.
+	Prompts []string `json:"prompts,omitzero"`
+	// The number of answers for each prompt, at most 16 altogether. They follow each other in the
+	// stream: choice_end ends each but the last.
+	N        *int64        `json:"n,omitzero"`
 	Messages []TaskMessage `json:"messages,omitzero"`
 	// The texts to embed, or the documents to compare with query.
 	Input []string `json:"input,omitzero"`
@@ -2838,8 +2843,10 @@ type TaskRequest struct {
 type TaskMessage struct {
 	// One of system, user, assistant, tool; later servers may add values.
 	Role string `json:"role"`
-	// Required unless there are tool_calls.
+	// Required unless there are tool_calls or images.
 	Content string `json:"content,omitzero"`
+	// Images behind the content of a user.
+	Images []string `json:"images,omitzero"`
 	// The calls of an assistant.
 	ToolCalls []ChatToolCall `json:"tool_calls,omitzero"`
 	// The call that a message tool answers.
@@ -3001,7 +3008,8 @@ type ChatRequest struct {
 	StreamOptions *ChatRequestStreamOptions `json:"stream_options,omitzero"`
 	// The most tokens to generate. Default is what the context leaves.
 	MaxTokens *int64 `json:"max_tokens,omitzero"`
-	// Only one choice is supported.
+	// The number of answers, at most 16 with all prompts. The engine generates one after the
+	// other, each with at most max_tokens, and altogether 50000.
 	N *int64 `json:"n,omitzero"`
 	// Texts that end the answer.
 	Stop             any           `json:"stop,omitzero"`
@@ -3073,8 +3081,9 @@ type ChatRequest struct {
 	Modalities []string `json:"modalities,omitzero"`
 	// Ignored.
 	Metadata any `json:"metadata,omitzero"`
-	// Ignored.
-	Store any `json:"store,omitzero"`
+	// With false only the caller reads the answer, while it comes: it has no transcript, and is
+	// deleted afterwards.
+	Store *bool `json:"store,omitzero"`
 	// Ignored.
 	ServiceTier any `json:"service_tier,omitzero"`
 	// Ignored.
@@ -3196,7 +3205,8 @@ type CompletionRequest struct {
 	StreamOptions *CompletionRequestStreamOptions `json:"stream_options,omitzero"`
 	// The most tokens to generate. Default is 16.
 	MaxTokens *int64 `json:"max_tokens,omitzero"`
-	// Only one choice is supported.
+	// The number of answers, at most 16 with all prompts. The engine generates one after the
+	// other, each with at most max_tokens, and altogether 50000.
 	N *int64 `json:"n,omitzero"`
 	// Texts that end the answer.
 	Stop             any           `json:"stop,omitzero"`
@@ -3246,9 +3256,9 @@ type CompletionRequest struct {
 	XtcThreshold               any                `json:"xtc_threshold,omitzero"`
 	// Ignored.
 	User any `json:"user,omitzero"`
-	// The text.
+	// One or more texts.
 	Prompt any `json:"prompt"`
-	// Not supported.
+	// The same as n; another value is refused.
 	BestOf *int64 `json:"best_of,omitzero"`
 	// Not supported.
 	Echo *bool `json:"echo,omitzero"`
@@ -3316,7 +3326,6 @@ type ChatCompletionChoicesItemMessage struct {
 
 // ChatCompletionChoicesItem is an object of the API.
 type ChatCompletionChoicesItem struct {
-	// Always 0.
 	Index    int64                            `json:"index"`
 	Message  ChatCompletionChoicesItemMessage `json:"message"`
 	Logprobs *ChatLogprobs                    `json:"logprobs"`
@@ -3338,7 +3347,6 @@ type ChatCompletion struct {
 
 // TextCompletionChoicesItem is an object of the API.
 type TextCompletionChoicesItem struct {
-	// Always 0.
 	Index    int64         `json:"index"`
 	Text     string        `json:"text"`
 	Logprobs *TextLogprobs `json:"logprobs"`
@@ -3527,7 +3535,7 @@ type ResponseRequest struct {
 	Truncation *string `json:"truncation,omitzero"`
 	// Functions that the model can call.
 	Tools []ResponseTool `json:"tools,omitzero"`
-	// Not supported.
+	// The most likely tokens in the place of each token.
 	TopLogprobs *int64 `json:"top_logprobs,omitzero"`
 	// A stored response that is complete. Its messages and its answer come before input; its
 	// instructions do not apply. Needs the scope runs:read.
@@ -3604,7 +3612,7 @@ type ResponseRequest struct {
 	MaxToolCalls any `json:"max_tool_calls,omitzero"`
 	// Ignored.
 	StreamOptions any `json:"stream_options,omitzero"`
-	// Not supported.
+	// Return the probabilities of the tokens of the text.
 	Include []string `json:"include,omitzero"`
 }
 
@@ -3767,7 +3775,7 @@ type ResponseOutputContentItem struct {
 	Type        string           `json:"type"`
 	Text        string           `json:"text"`
 	Annotations []map[string]any `json:"annotations"`
-	Logprobs    []map[string]any `json:"logprobs"`
+	Logprobs    []TokenLogprob   `json:"logprobs"`
 }
 
 // ResponseOutput is an object of the API. A message of a response.

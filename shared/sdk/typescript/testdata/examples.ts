@@ -186,13 +186,15 @@ export const example23: Schemas.ArtifactRequest = {
   ]
 };
 
-export const example24: Schemas.ResponseRequest = {
+export const example24: Schemas.ImageURL = "artifact:sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+export const example25: Schemas.ResponseRequest = {
   "model": "llama-3-8b",
   "input": "Tell a story.",
   "background": true
 };
 
-export const example25: Schemas.ModelRequest = {
+export const example26: Schemas.ModelRequest = {
   "id": "llama-3.1-8b",
   "source": "hf:meta-llama/Llama-3.1-8B-Instruct",
   "engines": [
@@ -202,7 +204,7 @@ export const example25: Schemas.ModelRequest = {
   "context_tokens": 131072
 };
 
-export const example26: Schemas.WebhookSettings = {
+export const example27: Schemas.WebhookSettings = {
   "url": "https://hooks.example.org/sortie",
   "eventTypes": [
     "job.completed",
@@ -210,17 +212,17 @@ export const example26: Schemas.WebhookSettings = {
   ]
 };
 
-export const example27: Schemas.RedeliverRequest = {
+export const example28: Schemas.RedeliverRequest = {
   "from": 1,
   "to": 10
 };
 
-export const example28: Schemas.PoolMachines = {
+export const example29: Schemas.PoolMachines = {
   "job": "llama-server",
   "count": 2
 };
 
-export const example29: Schemas.PoolReload = {
+export const example30: Schemas.PoolReload = {
   "model": "llama-3-8b",
   "deadlineSeconds": 20
 };

@@ -47,7 +47,9 @@ __all__ = [
     "ChatCompletionChoicesItemMessage",
     "ChatLogprobs",
     "ChatMessage",
-    "ChatMessageContentItem",
+    "ChatMessageContentItem1",
+    "ChatMessageContentItem2",
+    "ChatMessageContentItem2ImageUrl",
     "ChatRequest",
     "ChatRequestStreamOptions",
     "ChatTool",
@@ -110,6 +112,7 @@ __all__ = [
     "HookBody",
     "HookBodyConstraint",
     "HookBodyJob",
+    "ImageURL",
     "InferenceDetails",
     "InputTokens",
     "InputValues",
@@ -243,7 +246,8 @@ __all__ = [
     "ResponseFormat",
     "ResponseIncompleteDetails",
     "ResponseMessage",
-    "ResponseMessageContentItem",
+    "ResponseMessageContentItem1",
+    "ResponseMessageContentItem2",
     "ResponseOutput",
     "ResponseOutputContentItem",
     "ResponseReasoning",
@@ -486,6 +490,10 @@ JobExitCode: TypeAlias = int
 
 #: The id of an event of a stream.
 TaskEventId: TypeAlias = str
+
+#: A PNG, JPEG, GIF or WebP as a data URL in base64, or `artifact:` and the id of an artifact of at
+#: most 8 MiB. No address is fetched.
+ImageURL: TypeAlias = str
 
 #: Whether the model calls tools.
 ChatToolChoice: TypeAlias = Union[Literal["none", "auto", "required"], str, "ChatToolName", None]
@@ -4111,6 +4119,11 @@ class TaskRequest(Object):
     workload: Literal["completion", "embedding", "rerank"] | str | None = None
     #: The text to continue.
     prompt: str | None = None
+    #: Several texts to continue in place of `prompt`.
+    prompts: list[str] | None = None
+    #: The number of answers for each prompt, at most 16 altogether. They follow each other in the
+    #: stream: `choice_end` ends each but the last.
+    n: int | None = None
     messages: list[TaskMessage] | None = None
     #: The texts to embed, or the documents to compare with `query`.
     input: list[str] | None = None
@@ -4179,8 +4192,10 @@ class TaskMessage(Object):
     """A part of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"] | str
-    #: Required unless there are `tool_calls`.
+    #: Required unless there are `tool_calls` or `images`.
     content: str | None = None
+    #: Images behind the content of a user.
+    images: list[ImageURL] | None = None
     #: The calls of an assistant.
     tool_calls: list[ChatToolCall] | None = None
     #: The call that a message `tool` answers.
@@ -4402,7 +4417,8 @@ class ChatRequest(Object):
     stream_options: ChatRequestStreamOptions | None = None
     #: The most tokens to generate. Default is what the context leaves.
     max_tokens: int | None = None
-    #: Only one choice is supported.
+    #: The number of answers, at most 16 with all prompts. The engine generates one after the
+    #: other, each with at most `max_tokens`, and altogether 50000.
     n: int | None = None
     #: Texts that end the answer.
     stop: str | list[str] | None = None
@@ -4473,8 +4489,9 @@ class ChatRequest(Object):
     modalities: list[Literal["text"]] | None = None
     #: Ignored.
     metadata: Any = None
-    #: Ignored.
-    store: Any = None
+    #: With false only the caller reads the answer, while it comes: it has no transcript, and is
+    #: deleted afterwards.
+    store: bool | None = None
     #: Ignored.
     service_tier: Any = None
     #: Ignored.
@@ -4496,11 +4513,27 @@ class ChatRequest(Object):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatMessageContentItem(Object):
-    """ChatMessageContentItem."""
+class ChatMessageContentItem1(Object):
+    """ChatMessageContentItem1."""
 
     text: str
     type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatMessageContentItem2ImageUrl(Object):
+    """ChatMessageContentItem2ImageUrl."""
+
+    url: ImageURL
+    detail: Literal["auto", "low", "high", ""] | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatMessageContentItem2(Object):
+    """ChatMessageContentItem2."""
+
+    image_url: ChatMessageContentItem2ImageUrl
+    type: Literal["image_url"] = "image_url"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4512,7 +4545,7 @@ class ChatMessage(Object):
 
     role: Literal["system", "developer", "user", "assistant", "tool"] | str
     #: Required unless there are `tool_calls`.
-    content: str | list[ChatMessageContentItem] | None = None
+    content: str | list[ChatMessageContentItem1 | ChatMessageContentItem2] | None = None
     #: The name of the tool of a message `tool`; others have none.
     name: str | None = None
     #: The calls of an assistant.
@@ -4617,7 +4650,7 @@ class CompletionRequest(Object):
 
     #: Id of a model.
     model: str
-    #: The text.
+    #: One or more texts.
     prompt: str | list[str]
     #: An addition to the OpenAI API: milliseconds from the acceptance after which the answer is of
     #: no use. It precedes `X-Deadline-Ms`.
@@ -4629,7 +4662,8 @@ class CompletionRequest(Object):
     stream_options: CompletionRequestStreamOptions | None = None
     #: The most tokens to generate. Default is 16.
     max_tokens: int | None = None
-    #: Only one choice is supported.
+    #: The number of answers, at most 16 with all prompts. The engine generates one after the
+    #: other, each with at most `max_tokens`, and altogether 50000.
     n: int | None = None
     #: Texts that end the answer.
     stop: str | list[str] | None = None
@@ -4679,7 +4713,7 @@ class CompletionRequest(Object):
     xtc_threshold: EngineOption | None = None
     #: Ignored.
     user: Any = None
-    #: Not supported.
+    #: The same as `n`; another value is refused.
     best_of: int | None = None
     #: Not supported.
     echo: bool | None = None
@@ -4756,10 +4790,10 @@ class ChatCompletionChoicesItemMessage(Object):
 class ChatCompletionChoicesItem(Object):
     """ChatCompletionChoicesItem."""
 
+    index: int
     message: ChatCompletionChoicesItemMessage
     logprobs: ChatLogprobs | None
     finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | str
-    index: Literal[0] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4779,10 +4813,10 @@ class ChatCompletion(Object):
 class TextCompletionChoicesItem(Object):
     """TextCompletionChoicesItem."""
 
+    index: int
     text: str
     logprobs: TextLogprobs | None
     finish_reason: Literal["stop", "length", "content_filter"] | str
-    index: Literal[0] = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5000,7 +5034,7 @@ class ResponseRequest(Object):
     truncation: str | None = None
     #: Functions that the model can call.
     tools: list[ResponseTool] | None = None
-    #: Not supported.
+    #: The most likely tokens in the place of each token.
     top_logprobs: int | None = None
     #: A stored response that is complete. Its messages and its answer come before `input`; its
     #: `instructions` do not apply. Needs the scope `runs:read`.
@@ -5077,16 +5111,25 @@ class ResponseRequest(Object):
     max_tool_calls: Any = None
     #: Ignored.
     stream_options: Any = None
-    #: Not supported.
-    include: list[str] | None = None
+    #: Return the probabilities of the tokens of the text.
+    include: list[Literal["message.output_text.logprobs"]] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResponseMessageContentItem(Object):
-    """ResponseMessageContentItem."""
+class ResponseMessageContentItem1(Object):
+    """ResponseMessageContentItem1."""
 
     type: Literal["input_text", "output_text", "text"] | str
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseMessageContentItem2(Object):
+    """ResponseMessageContentItem2."""
+
+    image_url: ImageURL
+    type: Literal["input_image"] = "input_image"
+    detail: Literal["auto", "low", "high", ""] | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5097,7 +5140,7 @@ class ResponseMessage(Object):
     """
 
     role: Literal["system", "developer", "user", "assistant"] | str
-    content: str | list[ResponseMessageContentItem]
+    content: str | list[ResponseMessageContentItem1 | ResponseMessageContentItem2]
     type: Literal["message"] | None = None
     #: Not supported.
     name: str | None = None
@@ -5275,7 +5318,7 @@ class ResponseOutputContentItem(Object):
 
     text: str
     annotations: list[dict[str, Any]]
-    logprobs: list[dict[str, Any]]
+    logprobs: list[TokenLogprob]
     type: Literal["output_text"] = "output_text"
 
 

@@ -2271,6 +2271,10 @@ export interface components {
             workload?: "completion" | "embedding" | "rerank";
             /** @description The text to continue. */
             prompt?: string;
+            /** @description Several texts to continue in place of `prompt`. */
+            prompts?: string[];
+            /** @description The number of answers for each prompt, at most 16 altogether. They follow each other in the stream: `choice_end` ends each but the last. */
+            n?: number;
             messages?: components["schemas"]["TaskMessage"][];
             /** @description The texts to embed, or the documents to compare with `query`. */
             input?: string[];
@@ -2340,8 +2344,10 @@ export interface components {
         TaskMessage: {
             /** @enum {string} */
             role: "system" | "user" | "assistant" | "tool";
-            /** @description Required unless there are `tool_calls`. */
+            /** @description Required unless there are `tool_calls` or `images`. */
             content?: string;
+            /** @description Images behind the content of a user. */
+            images?: components["schemas"]["ImageURL"][];
             /** @description The calls of an assistant. */
             tool_calls?: components["schemas"]["ChatToolCall"][];
             /** @description The call that a message `tool` answers. */
@@ -2489,7 +2495,7 @@ export interface components {
             } | null;
             /** @description The most tokens to generate. Default is what the context leaves. */
             max_tokens?: number | null;
-            /** @description Only one choice is supported. */
+            /** @description The number of answers, at most 16 with all prompts. The engine generates one after the other, each with at most `max_tokens`, and altogether 50000. */
             n?: number | null;
             /** @description Texts that end the answer. */
             stop?: null | string | string[];
@@ -2561,8 +2567,8 @@ export interface components {
             modalities?: "text"[] | null;
             /** @description Ignored. */
             metadata?: unknown;
-            /** @description Ignored. */
-            store?: unknown;
+            /** @description With false only the caller reads the answer, while it comes: it has no transcript, and is deleted afterwards. */
+            store?: boolean | null;
             /** @description Ignored. */
             service_tier?: unknown;
             /** @description Ignored. */
@@ -2593,11 +2599,19 @@ export interface components {
             /** @enum {string} */
             role: "system" | "developer" | "user" | "assistant" | "tool";
             /** @description Required unless there are `tool_calls`. */
-            content?: string | null | {
+            content?: string | null | ({
                 /** @constant */
                 type: "text";
                 text: string;
-            }[];
+            } | {
+                /** @constant */
+                type: "image_url";
+                image_url: {
+                    url: components["schemas"]["ImageURL"];
+                    /** @enum {string|null} */
+                    detail?: "auto" | "low" | "high" | "" | null;
+                };
+            })[];
             /** @description The name of the tool of a message `tool`; others have none. */
             name?: string | null;
             /** @description The calls of an assistant. */
@@ -2609,6 +2623,11 @@ export interface components {
             /** @description The same as `reasoning_content`. */
             reasoning?: string | null;
         };
+        /**
+         * @description A PNG, JPEG, GIF or WebP as a data URL in base64, or `artifact:` and the id of an artifact of at most 8 MiB. No address is fetched.
+         * @example artifact:sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+         */
+        ImageURL: string;
         /** @description A function that a model can call. */
         ChatTool: {
             /** @constant */
@@ -2680,7 +2699,7 @@ export interface components {
             } | null;
             /** @description The most tokens to generate. Default is 16. */
             max_tokens?: number | null;
-            /** @description Only one choice is supported. */
+            /** @description The number of answers, at most 16 with all prompts. The engine generates one after the other, each with at most `max_tokens`, and altogether 50000. */
             n?: number | null;
             /** @description Texts that end the answer. */
             stop?: null | string | string[];
@@ -2730,9 +2749,9 @@ export interface components {
             xtc_threshold?: components["schemas"]["EngineOption"];
             /** @description Ignored. */
             user?: unknown;
-            /** @description The text. */
+            /** @description One or more texts. */
             prompt: string | string[];
-            /** @description Not supported. */
+            /** @description The same as `n`; another value is refused. */
             best_of?: number | null;
             /** @description Not supported. */
             echo?: boolean | null;
@@ -2786,8 +2805,7 @@ export interface components {
             created: number;
             model: string;
             choices: {
-                /** @constant */
-                index: 0;
+                index: number;
                 message: {
                     /** @constant */
                     role: "assistant";
@@ -2815,8 +2833,7 @@ export interface components {
             created: number;
             model: string;
             choices: {
-                /** @constant */
-                index: 0;
+                index: number;
                 text: string;
                 logprobs: null | components["schemas"]["TextLogprobs"];
                 /** @enum {string} */
@@ -2951,7 +2968,7 @@ export interface components {
             truncation?: string | null;
             /** @description Functions that the model can call. */
             tools?: components["schemas"]["ResponseTool"][] | null;
-            /** @description Not supported. */
+            /** @description The most likely tokens in the place of each token. */
             top_logprobs?: number | null;
             /** @description A stored response that is complete. Its messages and its answer come before `input`; its `instructions` do not apply. Needs the scope `runs:read`. */
             previous_response_id?: string | null;
@@ -3035,8 +3052,8 @@ export interface components {
             max_tool_calls?: unknown;
             /** @description Ignored. */
             stream_options?: unknown;
-            /** @description Not supported. */
-            include?: string[] | null;
+            /** @description Return the probabilities of the tokens of the text. */
+            include?: "message.output_text.logprobs"[] | null;
         };
         /** @description A message. The texts of several parts are joined by line breaks. */
         ResponseMessage: {
@@ -3046,11 +3063,17 @@ export interface components {
             role: "system" | "developer" | "user" | "assistant";
             /** @description Not supported. */
             name?: string | null;
-            content: string | {
+            content: string | ({
                 /** @enum {string} */
                 type: "input_text" | "output_text" | "text";
                 text: string;
-            }[];
+            } | {
+                /** @constant */
+                type: "input_image";
+                image_url: components["schemas"]["ImageURL"];
+                /** @enum {string|null} */
+                detail?: "auto" | "low" | "high" | "" | null;
+            })[];
         };
         /** @description A response. */
         Response: {
@@ -3185,7 +3208,7 @@ export interface components {
                 type: "output_text";
                 text: string;
                 annotations: Record<string, unknown>[];
-                logprobs: Record<string, unknown>[];
+                logprobs: components["schemas"]["TokenLogprob"][];
             }[];
         };
         /** @description The removal of a response. */

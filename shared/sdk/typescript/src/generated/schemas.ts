@@ -145,6 +145,7 @@ export type TaskEventId = components["schemas"]["TaskEventId"];
 export type InferenceDetails = components["schemas"]["InferenceDetails"];
 export type ChatRequest = components["schemas"]["ChatRequest"];
 export type ChatMessage = components["schemas"]["ChatMessage"];
+export type ImageURL = components["schemas"]["ImageURL"];
 export type ChatTool = components["schemas"]["ChatTool"];
 export type ChatToolChoice = components["schemas"]["ChatToolChoice"];
 export type ChatToolName = components["schemas"]["ChatToolName"];
