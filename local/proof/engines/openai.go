@@ -50,14 +50,26 @@ type openaiRequest struct {
 
 type openaiMessage struct {
 	Role    string `json:"role"`
-	Content string `json:"content"`
+	Content content `json:"content"`
+}
+
+// content is the text of a message. Parts are kept as they are, so that the answer depends on images.
+type content string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *content) UnmarshalJSON(text []byte) error {
+	if *c = ""; len(text) > 0 && text[0] == '[' {
+		*c = content(text)
+		return nil
+	}
+	return json.Unmarshal(text, (*string)(c))
 }
 
 // generation returns the request to the mock.
 func (r openaiRequest) generation() port.Generation {
 	g := port.Generation{Model: r.Model, Prompt: r.Prompt, MaxTokens: cmp.Or(r.MaxTokens, r.MostTokens), Stop: r.Stop, Seed: r.Seed}
 	for _, m := range r.Messages {
-		g.Messages = append(g.Messages, port.Message{Role: m.Role, Content: m.Content})
+		g.Messages = append(g.Messages, port.Message{Role: m.Role, Content: string(m.Content)})
 	}
 	if len(r.Tools) == 0 && r.Format.Type == "" {
 		return g
