@@ -24,7 +24,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 	chat := port.Generation{
 		Model: "m", MaxTokens: 5,
 		Messages: []port.Message{
-			{Role: "user", Content: "a"},
+			{Role: "user", Parts: []port.ContentPart{{Text: "a"}, {Image: &port.Image{MediaType: "image/png", Data: []byte("p"), Detail: "low"}}}},
 			{Role: "assistant", ToolCalls: []port.ToolCall{{ID: "c1", Name: "f", Arguments: `{"x":1}`}, {ID: "c2", Name: "g"}}},
 			{Role: "tool", ToolCallID: "c1", Name: "f", Content: "r"},
 		},
@@ -40,7 +40,7 @@ func TestEnginesGetTheOptions(t *testing.T) {
 		},
 	}
 	const common = `"model":"m","max_tokens":5,"stream":true,"stream_options":{"include_usage":true},"ignore_eos":true,
-		"messages":[{"role":"user","content":"a"},
+		"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cA==","detail":"low"}}]},
 			{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},
 				{"id":"c2","type":"function","function":{"name":"g","arguments":"{}"}}]},
 			{"role":"tool","content":"r","tool_call_id":"c1","name":"f"}],

@@ -2,6 +2,7 @@ package inferences
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 
@@ -95,6 +96,10 @@ func (s *endings) transcript(ctx context.Context, r run.Run) (id string, err err
 	if err != nil {
 		return "", err
 	}
+	owner := ""
+	if mayBeDeleted(r) {
+		owner = r.TaskID
+	}
 	metadata := map[string]string{"engine": r.Work.Inference.Engine, "pool_id": r.Slot.Pool}
 	if g := r.Generation; g != nil {
 		metadata["engine_version"], metadata["replica_id"] = g.EngineVersion, g.Replica
@@ -103,7 +108,7 @@ func (s *endings) transcript(ctx context.Context, r run.Run) (id string, err err
 	if session := r.Work.Inference.SessionID; session != "" {
 		tags = append(tags, "session:"+session)
 	}
-	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), artifact.Draft{Kind: "trace", Content: text.Content(r.TaskID), Tags: tags, Metadata: jsonOf(metadata)})
+	a, _, err := s.artifacts.Create(ctx, r.Tenant, r.CreatedBy.Name(), artifact.Draft{Kind: "trace", Content: text.Content(owner), Tags: tags, Metadata: jsonOf(metadata)})
 	switch {
 	case fault.Is(err, fault.TooLarge), fault.Is(err, fault.InvalidRequest):
 		s.warn(ctx, r, "the task ends without a transcript", err) // it would be refused again, and the task keep its slot
@@ -112,6 +117,17 @@ func (s *endings) transcript(ctx context.Context, r run.Run) (id string, err err
 		return "", fmt.Errorf("cannot store the transcript: %w", err)
 	}
 	return a.ID, nil
+}
+
+// mayBeDeleted reports whether the answer of a task can be deleted before its transcript expires:
+// that of a response, and in a tenant with a retention of answers. The transcript then has the id of the
+// task, so that no other task has the same artifact.
+func mayBeDeleted(r run.Run) bool {
+	var q struct {
+		Front json.RawMessage `json:"front"`
+	}
+	_ = json.Unmarshal(r.Work.Inference.Request, &q) // without it there is no response
+	return r.Work.Inference.KeptFor > 0 || len(q.Front) > 0
 }
 
 // logServed logs the end of a request to an engine.

@@ -135,7 +135,7 @@ func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
 	if err := s.answers.Remove(ctx, r); err != nil {
 		return err
 	}
-	if g := r.Generation; g != nil && g.Trace != "" {
+	if g := r.Generation; g != nil && g.Trace != "" && mayBeDeleted(r) {
 		if err := s.artifacts.Remove(ctx, r.Tenant, g.Trace); err != nil {
 			return err
 		}

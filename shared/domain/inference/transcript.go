@@ -170,7 +170,7 @@ func (t *Transcript) Add(r Record) {
 
 // transcript is the JSON content of the artifact.
 type transcript struct {
-	// Task is the id of the task, so that no other answer has the same artifact.
+	// Task is the id of a task whose answer can be deleted, so that no other one has the same artifact.
 	Task      string `json:"task,omitempty"`
 	Text      string `json:"transcript"`
 	Reasoning string `json:"reasoning,omitempty"`
@@ -192,7 +192,8 @@ func (t transcript) ordered() []Part {
 // mostLogprobs is the size of a content above which it has no probabilities, in bytes.
 const mostLogprobs = 1 << 20
 
-// Content returns the content of the artifact of a task. A content above 1 MiB has no probabilities.
+// Content returns the content of the artifact. task is the id of a task whose answer can be deleted, and
+// empty for others. A content above 1 MiB has no probabilities.
 func (t *Transcript) Content(task string) json.RawMessage {
 	parts := t.parts.List()
 	content := t.content(task, parts)
