@@ -24,7 +24,7 @@ var engineFeatures = map[platform.EngineKind][]port.EngineFeature{
 	platform.EngineOpenAI: {
 		port.FeatureMessages, port.FeatureTools, port.FeatureToolChoice, port.FeatureParallelToolCalls, port.FeatureObject, port.FeatureSchema,
 		port.FeatureFrequencyPenalty, port.FeaturePresencePenalty, port.FeatureLogitBias, port.FeatureReasoningEffort, port.FeatureLogprobs,
-		port.FeatureDimensions, port.FeatureTokens,
+		port.FeatureDimensions, port.FeatureTokens, port.FeatureImages,
 	},
 	platform.EngineMock: append([]port.EngineFeature{port.FeatureTokens, port.FeatureDimensions}, chatFeatures...),
 }
