@@ -98,8 +98,8 @@ func TestChoicesAreLimited(t *testing.T) {
 	const chat, text = `/v1/chat/completions {"model":"mock","messages":[{"role":"user","content":"a"}],`, `/v1/completions {"model":"mock",`
 	const task = `/v1/tasks {"model_ref":"mock",`
 	for request, field := range map[string]string{
-		chat + `"n":0}`:                   "n",
-		chat + `"n":17}`:                  "n",
+		chat + `"n":0}`:                    "n",
+		chat + `"n":17}`:                   "n",
 		chat + `"n":16,"max_tokens":3126}`: "max_tokens",
 		chat + `"logprobs":true,"top_logprobs":20,"max_tokens":9524}`: "max_tokens",
 		text + `"prompt":["a","b","c"],"n":6}`:                        "n",

@@ -49,7 +49,7 @@ type openaiRequest struct {
 }
 
 type openaiMessage struct {
-	Role    string `json:"role"`
+	Role    string  `json:"role"`
 	Content content `json:"content"`
 }
 
