@@ -25,7 +25,7 @@ import (
 var trusted = filepath.Join(os.TempDir(), fmt.Sprintf("sortie-mail-%d.pem", os.Getpid()))
 
 func TestMain(m *testing.M) {
-	if _, err := suite.Certificate(trusted); err != nil {
+	if _, err := outside.Certificate(trusted); err != nil {
 		panic(err)
 	}
 	if err := os.Setenv("SSL_CERT_FILE", trusted); err != nil {
@@ -68,7 +68,7 @@ func late(t *testing.T, file string, port int) string {
 // still runs, and completes afterwards.
 func TestLateReportSendsMail(t *testing.T) {
 	t.Parallel()
-	certificate, err := suite.Certificate(trusted)
+	certificate, err := outside.Certificate(trusted)
 	if err != nil {
 		t.Fatal(err)
 	}
