@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/local/proof/port/fake"
+	"github.com/sortie-dev/sortie/local/twin/virtual"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/app/sensors"
@@ -106,7 +107,7 @@ var Start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 func NewBase(seed uint64, dir string) *Base {
 	w := &Base{
 		Seed: seed, dir: dir, Random: rand.New(rand.NewPCG(seed, 0x736f72746965)), //nolint:gosec // the seed must determine everything
-		Time: &timeline{Now: Start, parked: map[*task]bool{}}, Trace: &bytes.Buffer{},
+		Time: virtual.New[*invocation](Start, ProcessCrash{}), Trace: &bytes.Buffer{},
 		Records:   records{touched: map[run.Ref]bool{}, ByID: map[string]*run.Run{}},
 		Positions: map[string]*Position{}, Tokens: map[string]int{}, signer: fake.NewSigner(nil, "simulation"),
 	}

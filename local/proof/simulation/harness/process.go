@@ -180,6 +180,9 @@ type invocation struct {
 
 func (i *invocation) dead() bool { return i.Crashed || i.Process.Crashed }
 
+// Resumed implements virtual.Call: a task whose process has crashed ends.
+func (i *invocation) Resumed() { i.checkCrash() }
+
 func (i *invocation) checkCrash() {
 	if i.dead() {
 		panic(ProcessCrash{})
