@@ -24,11 +24,11 @@ func redelivered(c *Case) {
 	if r, _ := send[contract.Task](c, http.MethodPost, again, `{"action": "onFailure"}`, http.StatusOK); r.RunID != run.RunID {
 		c.T.Errorf("got run %s, want %s", r.RunID, run.RunID)
 	}
-	calls := c.received("refused", 2)
+	c.received("refused", 2)
 	c.eventually("no failed notification", func() bool { return len(c.task(run.RunID).FailedActions) == 0 })
 	send[contract.Task](c, http.MethodPost, again, "", http.StatusOK)
 	c.wantProblem(http.StatusBadRequest, "action", http.MethodPost, again, `{"action": "onFailure"}`)
-	if calls = c.received("refused", 2); len(calls) != 2 || calls[0].Message != calls[1].Message || calls[1].Hook != "onFailure" || len(c.received("taken", 1)) != 1 {
+	if calls := c.received("refused", 2); len(calls) != 2 || calls[0].Message != calls[1].Message || calls[1].Hook != "onFailure" || len(c.received("taken", 1)) != 1 {
 		c.T.Errorf("got the calls %+v, want the notification twice with one id", calls)
 	}
 }

@@ -100,7 +100,7 @@ var realKinds = []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineVL
 // TestWhatClientsAskFor sends each member through the API to an engine of each kind. It works if the
 // engine gets another request than without it, is refused if the answer is 400 and names it, and
 // must not be dropped. The table in CLIENTS.md has the outcomes.
-func TestWhatClientsAskFor(t *testing.T) {
+func TestWhatClientsAskFor(t *testing.T) { //nolint:tparallel // the parts of "kinds" run in parallel
 	t.Parallel()
 	rows := membersOfClients(t)
 	outcomes := make([]map[string]string, len(realKinds))

@@ -162,7 +162,7 @@ func KillMarked(mark Mark, path string) (int, error) {
 		left += alive
 	}
 	self := os.Getpid()
-	for clear, all := 0, 0; clear < looks; all++ {
+	for sure, all := 0, 0; sure < looks; all++ {
 		unread := false
 		found, err := killAll(func(p process, in map[int]bool) bool {
 			if p.pid == self || in[p.parent] {
@@ -179,7 +179,7 @@ func KillMarked(mark Mark, path string) (int, error) {
 			return left + 1, nil
 		}
 		if !unread {
-			clear++
+			sure++
 		}
 	}
 	return left, nil

@@ -8,6 +8,7 @@ import (
 )
 
 func TestEmptyEnvironmentIsUnreadDuringAnExecution(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name       string
 		flags      int
@@ -32,6 +33,7 @@ func TestEmptyEnvironmentIsUnreadDuringAnExecution(t *testing.T) {
 }
 
 func TestMarkOfARealProcess(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		environment []string
 		want        bool
