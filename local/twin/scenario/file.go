@@ -16,7 +16,7 @@ type File struct {
 	// StartTime is the time from the creation of a machine until its program runs; empty means
 	// 3s.
 	StartTime job.Duration `json:"startTime,omitempty"`
-	Limits    Limits       `json:"limits,omitempty"`
+	Limits    Limits       `json:"limits,omitzero"`
 	Jobs      []Job        `json:"jobs"`
 	Faults    []Fault      `json:"faults,omitempty"`
 	// Prices are the prices of machines by size; a size without one has the default price.
