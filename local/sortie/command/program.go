@@ -91,7 +91,7 @@ another token.`,
 	root.PersistentFlags().BoolVar(&a.UTC, "utc", false, "print times in UTC, as without a terminal")
 	root.PersistentPreRun = func(*cobra.Command, []string) { a.forReader() }
 	for id, commands := range map[string][]*cobra.Command{
-		"server": slices.Concat(operate.Local(a.App), a.demos(), []*cobra.Command{a.imports(), a.twin()}),
+		"server": slices.Concat(operate.Local(a.App), a.demos(), []*cobra.Command{a.imports()}, a.twins()),
 		"client": {a.open(), a.run(), a.export(), a.status(), a.explainRun(), a.download(), a.runs(), a.events(), a.cancel(), a.retry(), a.label(), a.logs(), a.jobs(), a.pools(), a.webhooks(), a.artifacts(), a.models(), a.sessions(), a.budgets(), a.usage(), a.ask()},
 		"stage":  operate.Stage(a.App),
 	} {

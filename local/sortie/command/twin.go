@@ -1,3 +1,5 @@
+//go:build unix
+
 package command
 
 import (
@@ -18,8 +20,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/job"
 )
 
-func (a *app) twin() *cobra.Command {
-	return cli.Group("twin", "Play a month of your jobs in seconds", a.twinInit(), a.twinRun())
+// twins returns the commands of scenarios. They use the local system, which needs Unix.
+func (a *app) twins() []*cobra.Command {
+	return []*cobra.Command{cli.Group("twin", "Play a month of your jobs in seconds", a.twinInit(), a.twinRun())}
 }
 
 func (a *app) twinInit() *cobra.Command {
@@ -83,19 +86,14 @@ refused.`,
 }
 
 // scenarios reads the files, each followed by its variant with the settings.
-func (a *app) scenarios(names, settings []string) (found []scenario.Scenario, err error) {
+func (a *app) scenarios(names, settings []string) ([]scenario.Scenario, error) {
+	var found []scenario.Scenario
 	for _, name := range names {
 		text, err := a.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		s, err := scenario.Read(name, text, func(file string) (job.Definition, error) {
-			if !filepath.IsAbs(file) && name != "-" {
-				file = filepath.Join(filepath.Dir(name), file)
-			}
-			f, err := jobfile.ReadOne(a.ReadUpTo, file)
-			return f.Definition, err
-		})
+		s, err := scenario.Read(name, text, a.jobBeside(name))
 		if err != nil {
 			return nil, cli.Wrong("%v", err)
 		}
@@ -109,6 +107,17 @@ func (a *app) scenarios(names, settings []string) (found []scenario.Scenario, er
 		found = append(found, s)
 	}
 	return found, nil
+}
+
+// jobBeside returns a function that reads the job file of a name relative to a scenario.
+func (a *app) jobBeside(name string) scenario.JobReader {
+	return func(file string) (job.Definition, error) {
+		if !filepath.IsAbs(file) && name != "-" {
+			file = filepath.Join(filepath.Dir(name), file)
+		}
+		f, err := jobfile.ReadOne(a.ReadUpTo, file)
+		return f.Definition, err
+	}
 }
 
 // playAll plays scenarios and shows their answers. It also writes them to a page, if that has a
