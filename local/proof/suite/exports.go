@@ -37,7 +37,7 @@ func exports() []Test {
 // sample exports the sample collection and compares the file with the output of the worker
 // called in this process.
 func sample(c *Case, format string) {
-	want := inProcess(c.T, format)
+	want := outside.Reference(c.T, format)
 	task := c.Export(format, contract.ExportRequest{
 		PI: samples.SampleRoot, Options: &contract.ExportOptions{Recursive: new(true)}, BatchID: new(c.Batch("one")),
 	})

@@ -1,4 +1,4 @@
-package suite
+package outside
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 )
 
-// inProcess returns the export of the sample collection. It calls the export worker as a
+// Reference returns the export of the sample collection. It calls the export worker as a
 // function.
-func inProcess(t *testing.T, format string) []byte {
+func Reference(t *testing.T, format string) []byte {
 	t.Helper()
 	source := httptest.NewServer(samples.Sample().Handler(clock.System{}))
 	defer source.Close()
