@@ -2,62 +2,86 @@ package scenario
 
 import (
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"strings"
 )
 
 // Page writes the answer as one page of HTML with pictures, without scripts and without other
-// files.
+// files. It uses no template of the standard library: these make the program a third larger.
 func Page(out io.Writer, results ...Result) error {
-	data := struct {
-		Results  []Result
-		Measures []Measure
-		Charts   []chart
-	}{results, Measures(results...), charts(results)}
-	if err := page.Execute(out, data); err != nil {
+	var b strings.Builder
+	fmt.Fprintf(&b, pageHead, html.EscapeString(results[0].Scenario))
+	const layout = "2006-01-02 15:04 MST"
+	for _, r := range results {
+		fmt.Fprintf(&b, "<p>%s, seed %d: from %s to %s.</p>\n", html.EscapeString(r.Scenario), r.Seed, r.Start.Format(layout), r.End.Format(layout))
+	}
+	for _, c := range charts(results) {
+		c.write(&b)
+	}
+	b.WriteString("<h2>Figures</h2>\n<table>\n<tr><th>Job</th><th>Figure</th>")
+	for _, r := range results {
+		fmt.Fprintf(&b, "<th>%s</th>", html.EscapeString(r.Scenario))
+	}
+	b.WriteString("</tr>\n")
+	for _, m := range Measures(results...) {
+		b.WriteString("<tr>")
+		for _, cell := range append([]string{m.Of, m.Name}, m.Values...) {
+			fmt.Fprintf(&b, "<td>%s</td>", html.EscapeString(cell))
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString(pageEnd)
+	if _, err := io.WriteString(out, b.String()); err != nil {
 		return fmt.Errorf("cannot write the page: %w", err)
 	}
 	return nil
 }
 
-var page = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+// write writes the picture.
+func (c chart) write(b *strings.Builder) {
+	title := html.EscapeString(c.Title)
+	fmt.Fprintf(b, `<h2>%s</h2>
+<svg viewBox="0 0 1000 160" role="img" aria-label="%s, at most %d in an hour">
+<path class="area" d="%s"/>
+`, title, title, c.Most, c.Path)
+	if c.LimitY > 0 {
+		fmt.Fprintf(b, `<line class="limit" x1="40" x2="1000" y1="%.1f" y2="%.1f"/>`, c.LimitY, c.LimitY)
+	}
+	fmt.Fprintf(b, `<line class="axis" x1="40" x2="1000" y1="140" y2="140"/>
+<text x="4" y="20">%d</text><text x="4" y="140">0</text>
+`, c.Most)
+	for _, d := range c.Days {
+		fmt.Fprintf(b, `<text x="%.1f" y="155">%s</text>`, d.X, d.Text)
+	}
+	b.WriteString("\n</svg>\n")
+}
+
+// pageHead is a format with the name of the scenario.
+const pageHead = `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>Scenario: {{(index .Results 0).Scenario}}</title>
+<title>Scenario: %s</title>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; color: #1b1f24; background: #fff; max-width: 70rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; width: 100% }
+table { border-collapse: collapse; min-width: 60rem }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #d8dee4; vertical-align: top }
-svg { width: 100%; height: auto; background: #f6f8fa }
+svg { display: block; max-width: 70rem; background: #f6f8fa }
 text { font-size: 11px; fill: #57606a }
 .area { fill: #79b8ff } .limit { stroke: #cf222e; stroke-dasharray: 4 3 } .axis { stroke: #8c959f }
 </style>
 </head>
 <body>
 <h1>What the jobs would do</h1>
-{{range .Results}}<p>{{.Scenario}}, seed {{.Seed}}: from {{.Start.Format "2006-01-02 15:04 MST"}} to {{.End.Format "2006-01-02 15:04 MST"}}.</p>
-{{end}}
-{{range .Charts}}<h2>{{.Title}}</h2>
-<svg viewBox="0 0 1000 160" role="img" aria-label="{{.Title}}, at most {{.Most}} in an hour">
-<path class="area" d="{{.Path}}"/>
-{{if .LimitY}}<line class="limit" x1="40" x2="1000" y1="{{.LimitY}}" y2="{{.LimitY}}"/>{{end}}
-<line class="axis" x1="40" x2="1000" y1="140" y2="140"/>
-<text x="4" y="20">{{.Most}}</text><text x="4" y="140">0</text>
-{{range .Days}}<text x="{{.X}}" y="155">{{.Text}}</text>{{end}}
-</svg>
-{{end}}
-<h2>Figures</h2>
-<table>
-<tr><th>Job</th><th>Figure</th>{{range .Results}}<th>{{.Scenario}}</th>{{end}}</tr>
-{{range .Measures}}<tr><td>{{.Of}}</td><td>{{.Name}}</td>{{range .Values}}<td>{{.}}</td>{{end}}</tr>
-{{end}}</table>
+`
+
+const pageEnd = `</table>
 <p>Machines, programs and clients are drawn; everything else is the code of a server. Costs are assumptions of the scenario.</p>
 </body>
 </html>
-`))
+`
 
 // chart is a picture of a figure by hours.
 type chart struct {
