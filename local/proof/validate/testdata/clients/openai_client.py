@@ -85,10 +85,21 @@ except NotFoundError:
     pass
 else:
     raise AssertionError("a deleted response was returned")
+print("cancel, delete")
+
+both = client.chat.completions.create(model=model, messages=question, n=2, max_tokens=5)
+assert [choice.index for choice in both.choices] == [0, 1], both
+assert all(choice.message.content and choice.finish_reason for choice in both.choices), both
+ends = {}
+for chunk in client.chat.completions.create(model=model, messages=question, n=2, max_tokens=5, stream=True):
+    for choice in chunk.choices:
+        if choice.finish_reason:
+            ends[choice.index] = choice.finish_reason
+assert sorted(ends) == [0, 1], ends
 try:
-    client.chat.completions.create(model=model, messages=question, n=2)
+    client.chat.completions.create(model=model, messages=question, n=17)
 except BadRequestError as refused:
     assert refused.param == "n", refused
 else:
-    raise AssertionError("two choices were accepted")
-print("cancel, delete, refusals")
+    raise AssertionError("17 choices were accepted")
+print("two choices, refusals")
