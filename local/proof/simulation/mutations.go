@@ -20,7 +20,6 @@ package simulation
 //	a skipped run counts as a success of a graph: 79, a run began although one before it did not end as needed
 //	a run after several others begins when one of them has ended: 79, a run began although one before it did not end as needed
 //	a rerun of a part ignores the runs of other jobs: 79, a job has no run in its graph
-//	all jobs after a run are considered again after an error: 879, the start of what comes after it is pending too long
 //	a failed creation of what comes after a run is recorded as done: 129, a job has no run in its graph
 //	all waiting children start at once: 20, more children are active than the job allows
 //	failures do not stop the start of children: 20, a run still starts children with too many failures
@@ -31,15 +30,13 @@ package simulation
 //	firings that a calendar moves are lost: 49, the backfill of a time is refused
 //	a firing moves to a date of another calendar: 199, a job fired for a time that its schedule does not name
 //	a firing that moves to weekdays moves to a weekend: 740, a job fired for a time that its schedule does not name
-//	L-2 also selects the day before: 40, a job fired for a time that its schedule does not name
 //	LW ignores that the last day is a Sunday: 149, an earlier time has no record
-//	startAt is ignored: 190, a job fired for a time that its schedule does not name
-//	15W ignores that the 15th is a Saturday: 599, an earlier time has no record
+//	startAt is ignored: 390, a job fired for a time that its schedule does not name
 //	15W ignores that the 15th is a Sunday: 699, a job lost a time
-//	endAt is ignored: 199, a job fired for a time that its schedule does not name
+//	endAt is ignored: 249, a job fired for a time that its schedule does not name
 //	WED#1 ignores the 7th: 340, the backfill of a time is refused
 //	a repeated hour fires twice: 349, a job fired for a time that its schedule does not name
-//	times in a gap of the clocks are lost: 49, the backfill of a time is refused
+//	times in a gap of the clocks are lost: 549, an earlier time has no record
 //	only the first of several schedules fires: 49, an earlier time has no record
 //	a backfill has normal priority: 49, a run of a backfill has the priority normal
 //	a backfill has ids of its own: 49, a backfill is not the run of its time
@@ -57,5 +54,11 @@ package simulation
 //	an object is remembered before its run is stored: 30, an item is lost
 //	messages are deleted before their runs are stored: 130, an item is lost
 //	kept runs are not checked again: 40, an output is not deleted
+//
+// These were found in earlier worlds, and have no known seed in those that are drawn now:
+//
+//	all jobs after a run are considered again after an error
+//	L-2 also selects the day before
+//	15W ignores that the 15th is a Saturday
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.
