@@ -60,6 +60,7 @@ var also = []string{
 	"failed delivery is attempted again", "export has a webhook of its own", "one-shot schedule fires once",
 	"scheduled run of a job exists once", "callback token is valid for one task only", "lost worker is retried up to three attempts",
 	"inference task streams its answer and continues behind an event", "large inference request is stored in the bucket and repeated", "webhook informs, and the run waits for its slot",
+	"program is cancelled", "refused heartbeat is a sign of life",
 	"jobs come after others", "clients without a valid token get 401", "ticket is for streams alone", "exported stream is proved complete",
 }
 
