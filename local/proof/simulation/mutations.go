@@ -30,6 +30,7 @@ package simulation
 //	firings that a calendar moves are lost: 49, the backfill of a time is refused
 //	a firing moves to a date of another calendar: 199, a job fired for a time that its schedule does not name
 //	a firing that moves to weekdays moves to a weekend: 740, a job fired for a time that its schedule does not name
+//	L-2 also selects the day before: 2240, a job fired for a time that its schedule does not name
 //	LW ignores that the last day is a Sunday: 149, an earlier time has no record
 //	startAt is ignored: 390, a job fired for a time that its schedule does not name
 //	15W ignores that the 15th is a Sunday: 699, a job lost a time
@@ -58,7 +59,6 @@ package simulation
 // These were found in earlier worlds, and have no known seed in those that are drawn now:
 //
 //	all jobs after a run are considered again after an error
-//	L-2 also selects the day before
 //	15W ignores that the 15th is a Saturday
 //
 // Those of constraints need a world with jobs, such as seeds 5, 14, 25, 34, 45 and 75.
