@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,16 +22,12 @@ func (s Scenario) With(assignments []string) (Scenario, error) {
 			return s, err
 		}
 	}
-	definitions := map[int]job.Definition{}
+	// The files were read before. The scenario that this one differs from keeps its jobs.
+	s.File.Jobs = slices.Clone(s.File.Jobs)
 	for i, j := range s.jobs {
-		definitions[i] = j.definition
+		s.File.Jobs[i].File, s.File.Jobs[i].Job = "", new(j.definition)
 	}
-	c, next := &check{}, 0
-	for i := range s.File.Jobs { // the files were read before
-		s.File.Jobs[i].File = ""
-		s.File.Jobs[i].Job = new(definitions[next])
-		next++
-	}
+	c := &check{}
 	s.check(c, nil)
 	if err := c.err(s); err != nil {
 		return s, err
