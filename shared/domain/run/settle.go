@@ -58,6 +58,9 @@ func (f Settled) apply(d *draft) error {
 		why = f.Fault
 	case why != nil && why.Code == fault.WorkerStopped && f.Exit != nil && f.Exit.Requested && !f.Destroyed:
 		d.Attempt.Exit, why = f.Exit, d.lost(f.Exit)
+	case why != nil && why.Code == fault.WorkerStopped && f.Exit == nil && !f.Destroyed && !d.Attempt.Machine.Known():
+		// The host may have shut down between the creation of the machine and its commit.
+		why = fault.New(fault.MachineStopped, "%s, and its machine was never seen: it was stopped from outside", why.Message)
 	}
 	switch {
 	case d.Succeeded() && why == nil && (f.Output != nil || d.Upload() == nil):
