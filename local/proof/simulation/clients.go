@@ -44,7 +44,7 @@ func (w *world) accepted(key string, r run.Run) {
 	if w.Chance(w.Plan.Cancels) {
 		w.Time.After(w.UpTo(w.Longest), func() { w.cancel(r.TaskID) })
 	}
-	if w.Chance(w.Plan.Aborts) {
+	if w.Injects("aborted execution", w.Plan.Aborts) {
 		w.Time.After(w.UpTo(w.Longest), func() { w.abort(r.Ref()) })
 	}
 }

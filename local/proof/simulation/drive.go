@@ -49,6 +49,8 @@ type Outcome struct {
 	Items ItemCounts
 	// Dated counts what happened in a world of several days.
 	Dated DatedCounts
+	// Injected counts the faults by kind.
+	Injected map[string]int
 	// Ends counts the runs by final state.
 	Ends map[run.State]int
 }
@@ -217,6 +219,7 @@ func (w *world) outcome() Outcome {
 	o := Outcome{
 		Problems: w.Problems, Trace: w.Trace.String(), Starts: w.Starts, Machines: w.Machines.Created, Steps: w.steps,
 		Calls: w.Calls, Renewals: w.Renewals, Took: w.Time.Now.Sub(harness.Start), Ends: map[run.State]int{},
+		Injected: w.Injected,
 	}
 	if w.dates != nil {
 		o.Dated = w.dates.counts

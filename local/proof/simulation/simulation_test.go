@@ -1,6 +1,9 @@
 package simulation_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +29,7 @@ func TestInvariants(t *testing.T) {
 	t.Parallel()
 	var runs, attempts, starts, machines, steps, calls, renewals, fallbacks, streamed, deliveries, claimed, stuck, recycled, reused int
 	var replicas, tasks, drained, queued, after, parts int
-	ends := map[run.State]int{}
+	ends, injected := map[run.State]int{}, map[string]int{}
 	rate := seeds.Each(t, flags, "local/proof/simulation", func(seed uint64) seeds.Outcome {
 		began := time.Now()
 		o, err := simulation.Run(t.Context(), seed)
@@ -46,6 +49,9 @@ func TestInvariants(t *testing.T) {
 			steps, calls, renewals, fallbacks = steps+o.Steps, calls+o.Calls, renewals+o.Renewals, fallbacks+o.Fallbacks
 			for state, n := range o.Ends {
 				ends[state] += n
+			}
+			for kind, n := range o.Injected {
+				injected[kind] += n
 			}
 		}}
 	})
@@ -79,6 +85,16 @@ func TestInvariants(t *testing.T) {
 	t.Logf("%d seeds, %.1f per second: %d steps; %d runs in %d attempts on %d machines in %d starts of the process; "+
 		"%d calls of workers, %d renewed tokens; %d fallbacks; %d claims of warm machines, %d given up, %d recycled, %d of recycled ones; %d runs of replicas, %d ended by pools, %d tasks of them; %d events in streams, %d relays that queued for one, %d calls of receivers; %d runs after others, %d reruns of parts; ends: %v",
 		*flags.Count, rate, steps, runs, attempts, machines, starts, calls, renewals, fallbacks, claimed, stuck, recycled, reused, replicas, drained, tasks, streamed, queued, deliveries, after, parts, ends)
+	t.Logf("injected: %s", counted(injected))
+}
+
+// counted prints counts by name: "a 1, b 2".
+func counted(counts map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		list = append(list, fmt.Sprintf("%s %d", name, counts[name]))
+	}
+	return strings.Join(list, ", ")
 }
 
 // TestGraphs runs a world of each kind whose jobs come after one another.

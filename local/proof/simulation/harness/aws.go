@@ -82,8 +82,17 @@ func (h *awsHome) duringCalls(plan awsfake.Plan) awsfake.Plan {
 		if h.W.Time.Current == nil || h.W.Time.Current.Call == nil || h.W.Settling || h.W.IsHealed() {
 			return awsfake.Applied
 		}
-		return plan(c)
+		fate := plan(c)
+		if fate != awsfake.Applied {
+			h.W.Injected[fates[fate]]++
+		}
+		return fate
 	}
+}
+
+var fates = map[awsfake.Fate]string{
+	awsfake.Lost: "lost call of AWS", awsfake.Unsure: "unanswered call of AWS", awsfake.Throttled: "throttled call of AWS",
+	awsfake.Conflicted: "conflicted call of AWS", awsfake.Partial: "partial answer of AWS",
 }
 
 // open implements home.

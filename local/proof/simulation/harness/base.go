@@ -53,6 +53,8 @@ type Base struct {
 	System  *app.System
 	// Starts counts the starts of the process.
 	Starts int
+	// Injected counts the faults by kind.
+	Injected map[string]int
 	// Healed means that all faults have ended. settling means that faults have ended and the
 	// remaining events are delivered.
 	Healed, Settling bool
@@ -109,7 +111,7 @@ func NewBase(seed uint64, dir string) *Base {
 		Seed: seed, dir: dir, Random: rand.New(rand.NewPCG(seed, 0x736f72746965)), //nolint:gosec // the seed must determine everything
 		Time: virtual.New[*invocation](Start, ProcessCrash{}), Trace: &bytes.Buffer{},
 		Records:   records{touched: map[run.Ref]bool{}, ByID: map[string]*run.Run{}},
-		Positions: map[string]*Position{}, Tokens: map[string]int{}, signer: fake.NewSigner(nil, "simulation"),
+		Positions: map[string]*Position{}, Tokens: map[string]int{}, Injected: map[string]int{}, signer: fake.NewSigner(nil, "simulation"),
 	}
 	w.Log = slog.New(slog.NewTextHandler(w.Trace, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -129,6 +131,15 @@ func NewBase(seed uint64, dir string) *Base {
 // Chance draws whether something of probability p happens. It is false once all faults have
 // ended.
 func (w *Base) Chance(p float64) bool { return p > 0 && !w.IsHealed() && w.Random.Float64() < p }
+
+// Injects is Chance for a fault, and counts it.
+func (w *Base) Injects(fault string, p float64) bool {
+	if !w.Chance(p) {
+		return false
+	}
+	w.Injected[fault]++
+	return true
+}
 
 // UpTo draws a duration up to most, at least 1 ms.
 func (w *Base) UpTo(most time.Duration) time.Duration {

@@ -28,7 +28,7 @@ func (b *buckets) maybeLost(ctx context.Context, call string) error {
 	if err := Interrupted(ctx); err != nil {
 		return err
 	}
-	if b.W.Down(bucketOutage) || b.W.Chance(b.W.Plan.LostCalls) {
+	if b.W.Down(bucketOutage) || b.W.Injects("lost call", b.W.Plan.LostCalls) {
 		b.W.Note("bucket call lost: %s", call)
 		return fault.New(fault.Unavailable, "no response from the object store")
 	}

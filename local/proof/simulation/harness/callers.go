@@ -22,7 +22,7 @@ func (w *Base) ClientCall(do func(context.Context) error) (err error) {
 	if w.Down(NetworkOutage) {
 		return ErrUnreachable
 	}
-	if !w.Call(func(ctx context.Context) { err = do(ctx) }) || w.Chance(w.Plan.LostCalls) {
+	if !w.Call(func(ctx context.Context) { err = do(ctx) }) || w.Injects("lost call", w.Plan.LostCalls) {
 		return ErrUnreachable
 	}
 	return err

@@ -24,11 +24,11 @@ func (e *executions) Call(ctx context.Context, do func() error) error {
 	if err := Interrupted(ctx); err != nil {
 		return err
 	}
-	if w.Down(ExecutionsOutage) || w.Chance(w.Plan.LostCalls) {
+	if w.Down(ExecutionsOutage) || w.Injects("lost call", w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	err := do()
-	if w.Chance(w.Plan.LostCalls) {
+	if w.Injects("lost call", w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "response lost")
 	}
 	return err
@@ -47,7 +47,7 @@ func (e *executions) Join(ctx context.Context, calls ...port.ExecutionCall) (con
 	switch {
 	case !ok:
 		return ctx, func() []bool { return none }
-	case e.W.Chance(e.W.Plan.LostCalls):
+	case e.W.Injects("lost call", e.W.Plan.LostCalls):
 		ctx, finish := joined.Join(ctx)
 		return ctx, func() []bool { finish(); return none }
 	}

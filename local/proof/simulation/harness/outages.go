@@ -56,6 +56,7 @@ func (w *Base) beginOutage(kind Outage, length time.Duration) {
 		return
 	}
 	w.Note("outage %d begins and takes %s", kind, length)
+	w.Injected["outage"]++
 	if until := w.Time.Now.Add(length); until.After(w.Outages[kind]) {
 		w.Outages[kind] = until
 	}

@@ -77,7 +77,7 @@ func (w *Base) StoreFaults(fake.Call) fake.Fate {
 	switch {
 	case w.Down(storeOutage):
 		return fake.Lost
-	case !w.Chance(w.Plan.LostCommits):
+	case !w.Injects("lost commit", w.Plan.LostCommits):
 		return fake.Applied
 	case w.Chance(0.5):
 		return fake.Lost
@@ -109,14 +109,14 @@ var stateMachine = sync.OnceValues(func() ([]byte, error) {
 // without a code.
 func (w *Base) invoke(ctx context.Context, function string, payload json.RawMessage) (json.RawMessage, error) {
 	w.watchCall(payload)
-	if w.Chance(w.Plan.LostCalls / 2) {
+	if w.Injects("lost call", w.Plan.LostCalls/2) {
 		return nil, &engine.InvokeError{Name: "Lambda.ServiceException", Cause: "unreachable"}
 	}
-	if w.Chance(w.Plan.Unforeseen) {
+	if w.Injects("failure without a code", w.Plan.Unforeseen) {
 		return nil, &engine.InvokeError{Name: "errorString", Cause: "unexpected error"}
 	}
 	p := w.Process
-	if w.Chance(w.Plan.delayedCalls) {
+	if w.Injects("call that failed and ran later", w.Plan.delayedCalls) {
 		w.Time.After(w.UpTo(2*time.Minute), func() {
 			w.Note("a delayed call of %s runs: %s", function, payload)
 			if w.Process == p || w.Home.SurvivesCrash() {
@@ -240,7 +240,7 @@ func (w *Base) MaybeCrash() {
 		return
 	}
 	current := w.Time.Current.Call
-	if !current.dead() && w.Chance(w.crashes(current)) {
+	if !current.dead() && w.Injects("killed process", w.crashes(current)) {
 		w.Note("the process is killed")
 		if w.Home.SurvivesCrash() {
 			current.Crashed = true
@@ -254,7 +254,7 @@ func (w *Base) MaybeCrash() {
 // MaybeInterrupt ends the context of the current call at random, like a caller that disconnects
 // or a deadline.
 func (w *Base) MaybeInterrupt() {
-	if w.Time.Current != nil && w.Time.Current.Call != nil && !w.Time.Current.Call.Lasting && w.Chance(w.Plan.Interrupts) {
+	if w.Time.Current != nil && w.Time.Current.Call != nil && !w.Time.Current.Call.Lasting && w.Injects("interrupted call", w.Plan.Interrupts) {
 		w.Note("the call is interrupted")
 		w.Time.Current.Call.cancel()
 	}
@@ -329,7 +329,7 @@ func (w *Base) workerAPI(system *app.System) (http.Handler, error) {
 
 // canary sends a canary to the public address.
 func (w *Base) canary(ctx context.Context, token string) error {
-	if w.Down(NetworkOutage) || w.Chance(w.Plan.LostCalls) {
+	if w.Down(NetworkOutage) || w.Injects("lost call", w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "unreachable")
 	}
 	_, err := w.System.ReceiveCanary(ctx, token)

@@ -32,12 +32,12 @@ func (s *schedules) Call(ctx context.Context, do func()) error {
 	if err := Interrupted(ctx); err != nil {
 		return err
 	}
-	if w.Chance(w.Plan.LostCalls) {
+	if w.Injects("lost call", w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	do()
 	w.MaybeCrash()
-	if w.Chance(w.Plan.LostCalls) {
+	if w.Injects("lost call", w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "response lost")
 	}
 	return nil
@@ -55,11 +55,11 @@ func (s *schedules) Set(ctx context.Context, ref job.Ref, at time.Time) error {
 		} else {
 			wait = max(at.Sub(HostClock{w}.Now()), 0)
 		}
-		if w.Chance(w.Plan.LostWakeUps) {
+		if w.Injects("lost or repeated wake-up", w.Plan.LostWakeUps) {
 			return
 		}
 		s.deliver(ref, s.count, wait)
-		if w.Chance(w.Plan.LostWakeUps) {
+		if w.Injects("lost or repeated wake-up", w.Plan.LostWakeUps) {
 			s.deliver(ref, s.count, wait+w.UpTo(2*time.Minute))
 		}
 	})
@@ -77,7 +77,7 @@ func (s *schedules) Remove(ctx context.Context, ref job.Ref) error {
 // replaced before.
 func (s *schedules) deliver(ref job.Ref, number int, wait time.Duration) {
 	w, p := s.W, s.W.Process
-	stale := w.Chance(w.Plan.LostWakeUps)
+	stale := w.Injects("lost or repeated wake-up", w.Plan.LostWakeUps)
 	w.Time.Push(wait, true, func() {
 		if s.wakeUps[ref] != number && !stale || w.Process != p && !w.Home.SurvivesCrash() {
 			return

@@ -55,7 +55,7 @@ func (s *crashingStore) WriteResources(ctx context.Context, save, remove []port.
 // around makes a commit, which may be slow. The process can crash before and after it.
 func (s *crashingStore) around(commit func() error) error {
 	s.W.MaybeCrash()
-	if s.W.Chance(s.W.Plan.SlowCommits) {
+	if s.W.Injects("overlapping commit", s.W.Plan.SlowCommits) {
 		s.W.Time.Sleep(s.W.UpTo(Slowest))
 	}
 	err := commit()

@@ -40,14 +40,14 @@ func (a Answer) OK() bool { return a.Status == http.StatusOK }
 func (p *Worker) send(c Call) Answer {
 	w := p.w
 	w.Watch.DuringCall(p.Task())
-	if w.Chance(w.Plan.LostCalls) {
+	if w.Injects("lost call", w.Plan.LostCalls) {
 		return Answer{}
 	}
 	reply := p.deliver(c)
-	if w.Chance(w.Plan.Late * 0.3) {
+	if w.Injects("late call of a worker", w.Plan.Late*0.3) {
 		w.Time.After(w.UpTo(4*time.Minute), func() { p.deliver(c) })
 	}
-	if w.Chance(w.Plan.LostCalls) {
+	if w.Injects("lost call", w.Plan.LostCalls) {
 		return Answer{}
 	}
 	return reply

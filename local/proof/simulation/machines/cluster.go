@@ -151,7 +151,7 @@ func (c *cluster) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machin
 // schedule draws whether and when the pod of a Job starts.
 func (c *cluster) schedule(m *Machine) {
 	w := c.Machines
-	if w.Chance(w.Plan.NeverStart) {
+	if w.Injects("program that never started", w.Plan.NeverStart) {
 		w.Note("%s gets no pod", m.ID)
 		return
 	}

@@ -51,7 +51,7 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 		m = e.create(spec)
 		e.made = append(e.made, m)
 		w.addWorkers(m)
-		if w.Chance(w.Plan.LostCalls) {
+		if w.Injects("lost call", w.Plan.LostCalls) {
 			w.Note("%s is created and not started", m.ID)
 			w.UnknownMachines++
 			return port.MachineStatus{}, fault.New(fault.Unavailable, "the engine did not answer")
@@ -69,7 +69,7 @@ func (e *containers) Launch(ctx context.Context, spec port.LaunchSpec) (port.Mac
 // notStarted removes a container that the engine cannot start. It returns the fault of the
 // launch.
 func (e *containers) notStarted(spec port.LaunchSpec, m *Machine) error {
-	if e.Chance(e.Plan.LostCalls) {
+	if e.Injects("lost call", e.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "cannot remove the container that cannot start")
 	}
 	m.Destroyed = true

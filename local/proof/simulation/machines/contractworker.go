@@ -142,7 +142,7 @@ func (p *Worker) complete(body contract.TaskCompleted) {
 	body.Attempt, body.WorkerID, body.CompletedAt = p.Attempt(), p.Name, w.Time.Now
 	last := p.callOf("completed", body)
 	last.Successful, last.Outcome = body.Outcome == contract.OutcomeSucceeded, body.Outcome
-	if w.Chance(w.Plan.Late) && w.Chance(0.3) {
+	if w.Injects("late call of a worker", w.Plan.Late) && w.Chance(0.3) {
 		w.Time.After(w.UpTo(10*time.Minute), func() { p.send(last) })
 		p.later(w.UpTo(2*time.Second), func() { p.Exit(0) })
 		return

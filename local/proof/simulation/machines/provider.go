@@ -35,9 +35,9 @@ func (r *provider) Launch(ctx context.Context, spec port.LaunchSpec) (port.Machi
 		return port.MachineStatus{}, err
 	}
 	switch {
-	case r.Down(harness.Throttling), r.Chance(r.Plan.Throttles):
+	case r.Down(harness.Throttling), r.Injects("throttled call of the platform", r.Plan.Throttles):
 		return port.MachineStatus{}, r.refuse(spec, fault.Throttled, "too many machines created at once")
-	case r.Chance(r.Plan.NoCapacity):
+	case r.Injects("no capacity", r.Plan.NoCapacity):
 		return port.MachineStatus{}, r.refuse(spec, fault.Capacity, "no capacity")
 	}
 	m := r.named(spec.Name)
@@ -58,7 +58,7 @@ func (r *provider) refuse(spec port.LaunchSpec, code fault.Code, message string)
 
 // answer returns the machine of a launch. The response can be lost.
 func (r *provider) answer(m *Machine) (port.MachineStatus, error) {
-	if r.Chance(r.Plan.LostCalls) {
+	if r.Injects("lost call", r.Plan.LostCalls) {
 		r.Note("response about %s is lost", m.ID)
 		r.UnknownMachines++
 		return port.MachineStatus{}, fault.New(fault.Unavailable, "response lost")
@@ -72,7 +72,7 @@ func (r *provider) maybeLost(ctx context.Context) error {
 	if err := harness.Interrupted(ctx); err != nil {
 		return err
 	}
-	if r.Down(r.away) || r.Chance(r.Plan.LostCalls) {
+	if r.Down(r.away) || r.Injects("lost call", r.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	return nil
@@ -92,13 +92,13 @@ func (r *provider) create(spec port.LaunchSpec) *Machine {
 	r.Created++
 	m := &Machine{ID: fmt.Sprintf("m%d", r.Created), On: r, Spec: spec, Phase: port.MachineCreating}
 	m.VisibleAt = r.Time.Now
-	if r.Chance(r.Plan.Invisible) {
+	if r.Injects("machine that is not listed", r.Plan.Invisible) {
 		m.VisibleAt = m.VisibleAt.Add(r.UpTo(20 * time.Second))
 		// A machine that is not visible by its start limit would count as gone.
 		visibleBy := r.startBy(spec.Owner).Add(-2*r.Plan.Skew - 2*time.Second)
 		m.VisibleAt = clamp(m.VisibleAt, r.Time.Now, visibleBy)
 	}
-	if r.Chance(r.Plan.Stuck) {
+	if r.Injects("stuck machine", r.Plan.Stuck) {
 		m.stuckUntil = r.Time.Now.Add(r.UpTo(3 * time.Minute))
 	}
 	if r.Serves() && r.Chance(0.2) {
@@ -109,7 +109,7 @@ func (r *provider) create(spec port.LaunchSpec) *Machine {
 	m.change()
 	r.checks.CheckSecrets(spec)
 	r.checks.CheckLaunch(m)
-	if r.Chance(r.Plan.Strangers) {
+	if r.Injects("machine stopped from outside", r.Plan.Strangers) {
 		r.Time.After(r.UpTo(r.Longest), func() { r.stopByStranger(m) })
 	}
 	r.Note("%s is created for attempt %d of %s", m.ID, spec.Owner.Attempt, spec.Owner.RunID)
@@ -263,7 +263,7 @@ func (w *Machines) end(m *Machine, exit port.Exit) {
 	}
 	m.Phase, m.EndedAt = port.MachineGone, w.Time.Now
 	w.Live = slices.DeleteFunc(slices.Clone(w.Live), func(one *Machine) bool { return one == m })
-	if !w.Chance(w.Plan.LostExits) {
+	if !w.Injects("lost exit", w.Plan.LostExits) {
 		exit.At = w.Time.Now
 		m.Exit = &exit
 	}

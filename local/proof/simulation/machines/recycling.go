@@ -61,7 +61,7 @@ func (f flyMachines) Recycle(ctx context.Context, of port.Machine, spec port.War
 		return f.warmAnswer(m)
 	case !m.IsKept() || of.Version != m.Warm.versionName():
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s in version %s", m.Phase, m.Warm.versionName())
-	case w.Chance(w.Plan.Throttles * 0.2):
+	case w.Injects("throttled call of the platform", w.Plan.Throttles*0.2):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
 	}
 	w.checks.CheckRecycle(m, spec)

@@ -54,9 +54,9 @@ func (f flyMachines) Prepare(ctx context.Context, spec port.WarmSpec) (port.Mach
 	case m != nil && (m.Warm == nil || m.Warm.Owned || m.Warm.Spec.Warm != spec.Warm):
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the name belongs to another machine")
 	case m != nil:
-	case w.Down(harness.Throttling), w.Chance(w.Plan.Throttles):
+	case w.Down(harness.Throttling), w.Injects("throttled call of the platform", w.Plan.Throttles):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many machines created at once")
-	case w.Chance(w.Plan.NoCapacity):
+	case w.Injects("no capacity", w.Plan.NoCapacity):
 		return port.MachineStatus{}, fault.New(fault.Capacity, "no capacity")
 	default:
 		m = f.prepare(spec)
@@ -71,16 +71,16 @@ func (f flyMachines) prepare(spec port.WarmSpec) *Machine {
 	m := &Machine{ID: fmt.Sprintf("m%d", f.Created), On: f.provider, Phase: port.MachineCreating, VisibleAt: w.Time.Now}
 	m.Spec = port.LaunchSpec{Placement: spec.Placement, Name: spec.Name, Image: spec.Image, CPUs: spec.CPUs, MemoryMB: spec.MemoryMB}
 	m.Warm = &warmFacts{Spec: spec, CreatedAt: w.Time.Now}
-	if w.Chance(w.Plan.Invisible) {
+	if w.Injects("machine that is not listed", w.Plan.Invisible) {
 		m.VisibleAt = m.VisibleAt.Add(w.UpTo(20 * time.Second))
 	}
-	if w.Chance(w.Plan.Stuck) {
+	if w.Injects("stuck machine", w.Plan.Stuck) {
 		m.stuckUntil = w.Time.Now.Add(w.UpTo(3 * time.Minute))
 	}
 	f.ByID[m.ID] = m
 	f.Live = append(f.Live, m)
 	w.Note("%s is prepared for pool %s as %s", m.ID, spec.Warm.Pool, spec.Warm.ID)
-	if w.Chance(w.Plan.Strangers) {
+	if w.Injects("machine stopped from outside", w.Plan.Strangers) {
 		w.Time.Push(w.UpTo(w.Longest), true, func() {
 			if m.IsKept() {
 				f.drop(m)
@@ -129,7 +129,7 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 	switch {
 	case m.Warm.Owned || m.Phase != port.MachineEnding:
 		return port.MachineStatus{}, fault.New(fault.LaunchRefused, "the machine is %s", m.Phase)
-	case w.Chance(w.Plan.Throttles * 0.2):
+	case w.Injects("throttled call of the platform", w.Plan.Throttles*0.2):
 		return port.MachineStatus{}, fault.New(fault.Throttled, "too many calls for the machine")
 	case w.Chance(w.WarmWays.NoRoom):
 		m.Warm.Refused = true
@@ -150,7 +150,7 @@ func (f flyMachines) StartWarm(ctx context.Context, of port.Machine, spec port.L
 // startLater draws whether and when a warm machine starts.
 func (f flyMachines) startLater(m *Machine) {
 	w := f.Machines
-	if w.Chance(w.Plan.NeverStart) {
+	if w.Injects("program that never started", w.Plan.NeverStart) {
 		return
 	}
 	w.addWorkers(m)
@@ -166,7 +166,7 @@ func (f flyMachines) startLater(m *Machine) {
 
 // warmAnswer is like answer for a warm machine.
 func (f flyMachines) warmAnswer(m *Machine) (port.MachineStatus, error) {
-	if !f.Chance(f.Plan.LostCalls) {
+	if !f.Injects("lost call", f.Plan.LostCalls) {
 		return m.view(), nil
 	}
 	f.Note("response about %s is lost", m.ID)

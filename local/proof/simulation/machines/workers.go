@@ -44,7 +44,7 @@ type Worker struct {
 
 // startWorkers schedules the start of a machine and draws the behaviour of its workers.
 func (w *Machines) startWorkers(m *Machine) {
-	if w.Chance(w.Plan.NeverStart) {
+	if w.Injects("program that never started", w.Plan.NeverStart) {
 		return
 	}
 	w.addWorkers(m)
@@ -58,7 +58,7 @@ func (w *Machines) startWorkers(m *Machine) {
 // addWorkers draws the behaviour of the workers of a machine.
 func (w *Machines) addWorkers(m *Machine) {
 	count := 1
-	if w.Chance(w.Plan.Clones) {
+	if w.Injects("cloned worker", w.Plan.Clones) {
 		count = 2
 	}
 	modern := w.Chance(w.Plan.WorkerContract)
@@ -128,7 +128,7 @@ func (p *Worker) start() {
 	if p.gone() {
 		return
 	}
-	if w.Chance(w.Plan.Freezes) {
+	if w.Injects("frozen worker", w.Plan.Freezes) {
 		p.later(w.UpTo(w.Longest/2), func() {
 			p.wasFrozen = true
 			p.frozenUntil = w.Time.Now.Add(w.UpTo(w.Longest / 2))
@@ -245,7 +245,7 @@ func OutputOf(task string, attempt int) []byte {
 func (p *Worker) report(body contract.Callback) {
 	w := p.w
 	body.TaskID = p.Task()
-	if w.Chance(w.Plan.Late) {
+	if w.Injects("late call of a worker", w.Plan.Late) {
 		w.Time.After(w.UpTo(10*time.Minute), func() { p.post(body) })
 		p.later(w.UpTo(2*time.Second), func() { p.Exit(0) })
 		return
@@ -254,7 +254,7 @@ func (p *Worker) report(body contract.Callback) {
 		p.later(time.Second+w.UpTo(4*time.Second), func() { p.report(body) })
 		return
 	}
-	if w.Chance(w.Plan.Late) {
+	if w.Injects("late call of a worker", w.Plan.Late) {
 		w.Time.After(w.UpTo(time.Minute), func() { p.post(body) })
 	}
 	if !w.Chance(0.1) { // otherwise the process stays

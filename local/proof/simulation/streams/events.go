@@ -171,7 +171,7 @@ func (m *streamModel) Publish(_ context.Context, published []port.PublishedEvent
 	w := m.w
 	w.MaybeCrash()
 	for i, e := range published {
-		if w.Chance(w.Plan.LostCalls) {
+		if w.Injects("lost call", w.Plan.LostCalls) {
 			failed = append(failed, i)
 			continue
 		}
@@ -194,12 +194,12 @@ func (w *Streams) follow() {
 		ok := w.onHost(func(ctx context.Context, h *host) {
 			page, err = h.streams.Page(ctx, harness.Client, stream.PageQuery{After: at, Limit: 1 + w.Random.IntN(20)})
 		})
-		if !ok || err != nil || w.Chance(w.Plan.LostCalls) {
+		if !ok || err != nil || w.Injects("lost call", w.Plan.LostCalls) {
 			continue
 		}
 		next := page.Next.String()
 		for _, e := range page.Events {
-			if w.Chance(w.Plan.LostCalls) {
+			if w.Injects("lost call", w.Plan.LostCalls) {
 				next = at // the connection breaks
 				break
 			}

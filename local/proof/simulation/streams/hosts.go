@@ -115,7 +115,7 @@ func during[T any](ctx context.Context, w *Streams, write bool, do func() (T, er
 	if err := harness.Interrupted(ctx); err != nil {
 		return none, err
 	}
-	if write && w.Chance(w.Plan.SlowCommits) {
+	if write && w.Injects("overlapping commit", w.Plan.SlowCommits) {
 		w.Time.Sleep(w.UpTo(harness.Slowest))
 	}
 	fate := w.StoreFaults(fake.Call{})

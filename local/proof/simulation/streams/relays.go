@@ -216,7 +216,7 @@ func (w *Streams) sweepEvents(ahead time.Duration) {
 // memory of the process.
 func (m *streamModel) Wake(_ context.Context, wakes ...port.Wake) error {
 	w, start := m.w, m.start
-	if w.Home.SurvivesCrash() && w.Chance(w.Plan.LostCalls) {
+	if w.Home.SurvivesCrash() && w.Injects("lost call", w.Plan.LostCalls) {
 		return fault.New(fault.Unavailable, "request lost")
 	}
 	for _, wake := range wakes {

@@ -105,7 +105,7 @@ func (s *subscriber) pause(pause bool) {
 func (s *subscriber) call(what string, do func(context.Context, *host) error) {
 	for {
 		var err error = harness.ErrUnreachable
-		if !s.w.Down(harness.NetworkOutage) && s.w.onHost(func(ctx context.Context, h *host) { err = do(ctx, h) }) && s.w.Chance(s.w.Plan.LostCalls) {
+		if !s.w.Down(harness.NetworkOutage) && s.w.onHost(func(ctx context.Context, h *host) { err = do(ctx, h) }) && s.w.Injects("lost call", s.w.Plan.LostCalls) {
 			err = harness.ErrUnreachable
 		}
 		s.w.Note("%s: %s: %v", s.name, what, err)
