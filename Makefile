@@ -71,6 +71,20 @@ chaos: ## kill the stack and its workers KILLS=1000 times during exports
 bench: ## measure the local stack and print one table (some minutes)
 	@$(GO) run ./local/proof/bench
 
+# A part keeps its result in local/proof/report/results; REPORT.md has those of all parts.
+# The peers need Go alone; "inference" installs gateways (Python 3.13). RECORDINGS=FILE has
+# executions that were recorded on AWS.
+PARTS ?=
+
+.PHONY: report
+report: ## measure the PARTS=a,b of a release's report (all: hours) and write local/proof/report/REPORT.md
+	@SEEDS=$(if $(filter command environment,$(origin SEEDS)),$(SEEDS)) KILLS=$(if $(filter command environment,$(origin KILLS)),$(KILLS)) \
+		$(GO) run ./local/proof/report -only "$(PARTS)"
+
+.PHONY: report-compare
+report-compare: ## name what became worse between the results in OLD=FOLDER and NEW=local/proof/report/results
+	@$(GO) run ./local/proof/report compare $(OLD) $(or $(NEW),local/proof/report/results)
+
 .PHONY: fuzz
 fuzz: ## fuzz every parser that reads the outside world, FUZZTIME=20s each
 	@git grep -l '^func Fuzz' -- '*_test.go' | while read -r file; do \
