@@ -144,7 +144,8 @@ func (r recording) difference(got played) string {
 	return ""
 }
 
-var placeholder = regexp.MustCompile(`<[a-z_-]+(:\d+)?>|^(timestamp|date|lambda_function_name|RandomNumberGenerated)$|:111111111111:`)
+// placeholder matches strings that the recordings have in place of values that differ.
+var placeholder = regexp.MustCompile(`<[\w-]+(:\d+)?>|^(timestamp|date|start-time|snf_role_arn|lambda_function_name|RandomNumberGenerated|executionSucceededEventDetails\.output)$|:111111111111:`)
 
 // opened replaces strings that are JSON objects by the objects, as the recordings do.
 func opened(value any) any {
