@@ -61,6 +61,14 @@ func TestReadersAreCounted(t *testing.T) {
 	if got := b.tally.Of(series.ReadersRefused, "websocket"); got != 1 {
 		t.Errorf("got %v refused readers, want 1", got)
 	}
+	other.leave() // before there are events, which would end it by their size
+	for ended := false; !ended; {
+		select {
+		case <-other.batches: // batches before it notices the end
+		case <-other.ended:
+			ended = true
+		}
+	}
 	b.add(t, 2, eventtype.Queued)
 	if err := <-slow; err != nil {
 		t.Error(err)
@@ -70,14 +78,6 @@ func TestReadersAreCounted(t *testing.T) {
 		t.Errorf("got %+v behind the permitted bytes, want the end", last)
 	}
 	first.end(t)
-	other.leave()
-	for ended := false; !ended; {
-		select {
-		case <-other.batches: // batches before it notices the end
-		case <-other.ended:
-			ended = true
-		}
-	}
 	b.open(t, 0, 0)
 	b.ended(t, series.SSE, map[series.End]float64{series.EndSize: 1})
 	b.ended(t, series.WebSocket, map[series.End]float64{series.EndSlow: 1, series.EndGone: 1})
