@@ -74,7 +74,7 @@ func TestTimeAndEnvironmentAreArguments(t *testing.T) {
 	t.Parallel()
 	asks := []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "os.Getenv", "os.LookupEnv", "os.Environ", "log.Fatal", "log.Fatalf", "slog.Default"}
 	for _, s := range sources(t) {
-		if s.Test() || path.Base(s.Path) == "main.go" || s.Path == "shared/wire/lambdakit/process/host.go" || inside(s.Folder(), "shared/base/clock") || inside(s.Folder(), "local/proof/port") || inside(s.Folder(), "local/proof/bench") || inside(s.Folder(), "local/proof/stacktest") {
+		if s.Test() || path.Base(s.Path) == "main.go" || s.Path == "shared/wire/lambdakit/process/host.go" || inside(s.Folder(), "shared/base/clock") || inside(s.Folder(), "local/proof/port") || inside(s.Folder(), "local/proof/bench") || inside(s.Folder(), "local/proof/report") || inside(s.Folder(), "local/proof/stacktest") {
 			continue
 		}
 		ast.Inspect(s.File, func(node ast.Node) bool {

@@ -44,6 +44,9 @@ func measureStreams(ctx context.Context, p *figure.Part) error {
 	return compareWith(ctx, p, folder, "streams")
 }
 
+// static are the variables of each build: no program depends on libraries of this machine.
+var static = []string{"CGO_ENABLED=0"}
+
 // builtPeers builds Sortie and the peers that the module pins, and returns their folder.
 func builtPeers(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
@@ -55,7 +58,7 @@ func builtPeers(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot create a folder for the peers: %w", err)
 	}
 	for name, path := range map[string]string{"sortie": "./local/sortie", "sortie-exec": "./shared/sdk/go/sortie-exec"} {
-		if _, err := output(ctx, nil, "go", "build", "-o", filepath.Join(folder, name), path); err != nil {
+		if _, err := output(ctx, static, "go", "build", "-o", filepath.Join(folder, name), path); err != nil {
 			return "", err
 		}
 	}
@@ -63,7 +66,7 @@ func builtPeers(ctx context.Context) (string, error) {
 		"peers": ".", "temporal": "github.com/temporalio/cli/cmd/temporal", "nats-server": "github.com/nats-io/nats-server/v2",
 	} {
 		fmt.Fprintf(os.Stderr, "building %s ...\n", name)
-		if _, err := output(ctx, nil, "go", "-C", peersModule, "build", "-ldflags=-s -w", "-o", filepath.Join(folder, name), path); err != nil {
+		if _, err := output(ctx, static, "go", "-C", peersModule, "build", "-ldflags=-s -w", "-o", filepath.Join(folder, name), path); err != nil {
 			return "", err
 		}
 	}
@@ -93,7 +96,7 @@ func buildNomad(ctx context.Context, folder string) error {
 	if err := os.CopyFS(sources, os.DirFS(module.Dir)); err != nil {
 		return fmt.Errorf("cannot copy Nomad: %w", err)
 	}
-	if _, err := output(ctx, nil, "go", "-C", sources, "build", "-ldflags=-s -w", "-o", program, "."); err != nil {
+	if _, err := output(ctx, static, "go", "-C", sources, "build", "-ldflags=-s -w", "-o", program, "."); err != nil {
 		return err
 	}
 	return os.WriteFile(program+"-"+nomadVersion, nil, 0o600)

@@ -34,7 +34,7 @@ type Figure struct {
 	// Noise is the share of the value by which two measurements of the same code differ on the
 	// same machine: 0.1 is 10 %. 0 is an exact figure.
 	Noise float64 `json:"noise,omitempty"`
-	// Goal is the goal in words, empty if there is none; Missed says that it is not reached.
+	// Goal is the goal in words, empty without one. Missed says that it is not reached.
 	Goal   string `json:"goal,omitempty"`
 	Missed bool   `json:"missed,omitempty"`
 }

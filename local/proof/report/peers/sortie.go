@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,7 +57,7 @@ func (s *sortie) start(ctx context.Context, folder string) error {
 func (s *sortie) submit(ctx context.Context, w work, id string) (string, error) {
 	path, args := w.command(id)
 	var accepted struct {
-		TaskID string `json:"task_id"`
+		TaskID string `json:"taskId"`
 	}
 	err := s.call(ctx, http.MethodPost, "/v1/runs", map[string]any{"image": "exec:" + path, "command": args}, &accepted)
 	return accepted.TaskID, err
@@ -88,7 +89,7 @@ func (s *sortie) call(ctx context.Context, method, path string, body, answer any
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// call sends a JSON document; nil is none. A status of 300 and more is an error.
+// call sends a JSON document, or nothing for nil. A status of 300 and more is an error.
 func call(ctx context.Context, method, url string, body any, header ...string) (*http.Response, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -112,7 +113,7 @@ func call(ctx context.Context, method, url string, body any, header ...string) (
 	if response.StatusCode >= http.StatusMultipleChoices {
 		text, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		return nil, fmt.Errorf("%s %s: %d %.500s %w", method, url, response.StatusCode, text, err)
+		return nil, errors.Join(fmt.Errorf("%s %s: %d %.500s", method, url, response.StatusCode, text), err)
 	}
 	return response, nil
 }

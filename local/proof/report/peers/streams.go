@@ -296,7 +296,7 @@ func (s *sortieEvents) publish(ctx context.Context, n int) error {
 
 func (s *sortieEvents) submit(ctx context.Context, _ work, _ string) (string, error) {
 	var accepted struct {
-		TaskID string `json:"task_id"`
+		TaskID string `json:"taskId"`
 	}
 	err := s.call(ctx, http.MethodPost, "/v1/runs", map[string]any{"image": "exec:/bin/true"}, &accepted)
 	return accepted.TaskID, err
