@@ -18,18 +18,19 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
-// generator is an inference server without a model, with the protocol of llama-server.
+// generator is an inference server without a model.
 type generator struct {
 	server *httptest.Server
 	// ended receives the time at which a generation ended or its client disconnected.
 	ended chan time.Time
 }
 
-// startGenerator starts a generator that needs every per token; 0 means no delay.
-func startGenerator(every time.Duration, slots int) *generator {
+// startGenerator starts a generator with the protocol of an engine that needs every per token; 0
+// means no delay.
+func startGenerator(kind platform.EngineKind, every time.Duration, slots int) *generator {
 	mock := mockengine.New(mockengine.Config{Clock: clock.System{}, Slots: slots, TokenEvery: every})
 	g := &generator{ended: make(chan time.Time, 10000)}
-	protocol := engines.Handler(platform.EngineLlamaCpp, mock)
+	protocol := engines.Handler(kind, mock)
 	g.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			context.AfterFunc(r.Context(), func() { g.ended <- time.Now() })

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
 // The model of the generator, and the sizes of the measurements.
@@ -16,7 +18,7 @@ const (
 	tokenStreams = 32
 	streamTokens = 4000
 	disconnects  = 100
-	openStreams  = 500
+	openStreams  = 1000
 	// storedTasks exceeds the number of records that the store caches.
 	storedTasks   = 1500
 	inferenceName = "inference"
@@ -27,7 +29,7 @@ const (
 // reverse proxy in its own process is measured alternately.
 func measureInference(ctx context.Context, t *table) error {
 	for _, part := range []func(context.Context, *table) error{
-		measureFirstToken, measureTokenRate, measureDisconnect, measureOpenStreams,
+		measureFirstToken, measureTokenRate, measureDisconnect, measureClients, measureOpenStreams,
 	} {
 		if err := part(ctx, t); err != nil {
 			return err
@@ -44,9 +46,9 @@ type generated struct {
 }
 
 // startGenerated starts a generator that needs every per token, and a stack in front of it.
-func startGenerated(every time.Duration, slots int) (*generated, error) {
-	g := &generated{engine: startGenerator(every, slots)}
-	c, addresses, err := startStack("-engine", g.engine.url())
+func startGenerated(kind platform.EngineKind, every time.Duration, slots int) (*generated, error) {
+	g := &generated{engine: startGenerator(kind, every, slots)}
+	c, addresses, err := startStack("-engine", g.engine.url(), "-engine-kind", string(kind))
 	if err != nil {
 		g.engine.close()
 		return nil, err
@@ -63,7 +65,7 @@ func (g *generated) end() {
 // measureFirstToken sends requests alternately to the reverse proxy and to Sortie, one at a
 // time. It compares the times until the first token.
 func measureFirstToken(ctx context.Context, t *table) error {
-	g, err := startGenerated(0, tokenStreams)
+	g, err := startGenerated(platform.EngineLlamaCpp, 0, tokenStreams)
 	if err != nil {
 		return err
 	}
@@ -102,7 +104,7 @@ func measureFirstToken(ctx context.Context, t *table) error {
 
 func toFirstToken(ctx context.Context, url string) (time.Duration, error) {
 	began := time.Now()
-	s, err := openAnswer(ctx, url, 4)
+	s, err := openAnswer(ctx, url, mockModel, 4)
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +120,7 @@ func toFirstToken(ctx context.Context, url string) (time.Duration, error) {
 
 // measureTokenRate reads many streams of an engine that generates as fast as it can.
 func measureTokenRate(ctx context.Context, t *table) error {
-	g, err := startGenerated(0, tokenStreams)
+	g, err := startGenerated(platform.EngineLlamaCpp, 0, tokenStreams)
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func measureTokenRate(ctx context.Context, t *table) error {
 	var tokens atomic.Int64
 	began := time.Now()
 	err = inParallel(tokenStreams, func() error {
-		s, err := openAnswer(ctx, g.url, streamTokens)
+		s, err := openAnswer(ctx, g.url, mockModel, streamTokens)
 		if err != nil {
 			return err
 		}
@@ -151,7 +153,7 @@ func measureTokenRate(ctx context.Context, t *table) error {
 // measureDisconnect closes connections after the first token. It measures the time until the
 // engine sees the end of its request.
 func measureDisconnect(ctx context.Context, t *table) error {
-	g, err := startGenerated(5*time.Millisecond, tokenStreams)
+	g, err := startGenerated(platform.EngineLlamaCpp, 5*time.Millisecond, tokenStreams)
 	if err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func measureDisconnect(ctx context.Context, t *table) error {
 	var times []time.Duration
 	for range disconnects {
 		client, hangUp := context.WithCancel(ctx)
-		s, err := openAnswer(client, g.url, streamTokens)
+		s, err := openAnswer(client, g.url, mockModel, streamTokens)
 		if err == nil && !s.next() {
 			err = fmt.Errorf("no token before the disconnect: %w", s.lines.Err())
 		}
@@ -184,14 +186,14 @@ func measureDisconnect(ctx context.Context, t *table) error {
 // measureOpenStreams opens streams that wait for a token most of the time. Earlier tasks fill
 // the store's cache, and the first half of the streams is not measured.
 func measureOpenStreams(ctx context.Context, t *table) error {
-	g, err := startGenerated(5*time.Second, 2*openStreams)
+	g, err := startGenerated(platform.EngineLlamaCpp, 5*time.Second, 2*openStreams)
 	if err != nil {
 		return err
 	}
 	defer g.end()
 	client, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	for range storedTasks / openStreams {
+	for range (storedTasks + openStreams - 1) / openStreams {
 		if err := inParallel(openStreams, func() error { return readWhole(client, g.url) }); err != nil {
 			return err
 		}
@@ -199,7 +201,7 @@ func measureOpenStreams(ctx context.Context, t *table) error {
 	var sizes []int64
 	for range 2 {
 		err := inParallel(openStreams, func() error {
-			s, err := openAnswer(client, g.url, streamTokens)
+			s, err := openAnswer(client, g.url, mockModel, streamTokens)
 			if err == nil && !s.next() {
 				err = fmt.Errorf("a stream ended before its first token: %w", s.lines.Err())
 			}
@@ -220,7 +222,7 @@ func measureOpenStreams(ctx context.Context, t *table) error {
 
 // readWhole reads a whole answer of one token.
 func readWhole(ctx context.Context, url string) error {
-	s, err := openAnswer(ctx, url, 1)
+	s, err := openAnswer(ctx, url, mockModel, 1)
 	if err != nil {
 		return err
 	}
@@ -254,8 +256,11 @@ type answered struct {
 // manyStreams is a client without a connection limit.
 var manyStreams = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: openStreams}}
 
-func openAnswer(ctx context.Context, url string, tokens int) (*answered, error) {
-	body := fmt.Sprintf(`{"model":"mock","prompt":"measure","max_tokens":%d,"stream":true}`, tokens)
+// mockModel is the model of a generator.
+const mockModel = "mock"
+
+func openAnswer(ctx context.Context, url, model string, tokens int) (*answered, error) {
+	body := fmt.Sprintf(`{"model":%q,"prompt":"measure","max_tokens":%d,"stream":true}`, model, tokens)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/completions", bytes.NewReader([]byte(body)))
 	if err != nil {
 		return nil, err

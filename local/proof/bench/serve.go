@@ -38,7 +38,8 @@ func serve(args []string) int {
 	limit := flags.Int("limit", 0, "machines at once; 0 is no limit")
 	queue := flags.Int("queue-limit", 0, "queued runs above which new ones are refused; 0 is no limit")
 	grace := flags.Duration("grace", 30*time.Second, "how long a worker may take to end when asked to")
-	engine := flags.String("engine", "", "address of an inference server with the protocol of llama-server")
+	engine := flags.String("engine", "", "address of an inference server")
+	kind := flags.String("engine-kind", string(platform.EngineLlamaCpp), "protocol of the inference server")
 	small := flags.String("supervisor", "", "sortie-exec, which supervises programs; empty is this program")
 	takes := flags.Duration("takes", 0, "how long a function works before its callback")
 	folder := flags.String("dir", "", "the folder of the data, which stays; empty is a temporary one")
@@ -74,7 +75,7 @@ func serve(args []string) int {
 		Log: slog.New(slog.DiscardHandler),
 	}
 	if *engine != "" {
-		config.Engines = []stack.EngineAddress{{Kind: platform.EngineLlamaCpp, URL: *engine}}
+		config.Engines = []stack.EngineAddress{{Kind: platform.EngineKind(*kind), URL: *engine}}
 	}
 	switch *runner {
 	case "goroutine":

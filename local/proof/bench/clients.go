@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sortie-dev/sortie/shared/domain/platform"
+)
+
+// The load of many clients. An answer has clientTokens tokens on average, of which the generator
+// sends one each clientToken to each client, as a model on a GPU does.
+const (
+	clientCount    = 64
+	clientRequests = 3
+	clientRounds   = 5
+	clientTokens   = 64
+	clientToken    = 20 * time.Millisecond
+)
+
+// answers are the answers that all clients of a target have got.
+type answers struct {
+	name, url, model string
+	// tokens is the number of their tokens, took the time for them.
+	tokens int
+	took   time.Duration
+	// first are the times to the first token, burst those of requests that began at the same time.
+	first, burst []time.Duration
+}
+
+// rate returns the tokens of all clients in a second.
+func (a *answers) rate() float64 { return float64(a.tokens) / a.took.Seconds() }
+
+// measureClients measures the overhead for many clients of a generator with the protocol of vLLM.
+func measureClients(ctx context.Context, t *table) error {
+	g, err := startGenerated(platform.EngineVLLM, clientToken, clientCount)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	reverse, err := startPart("proxy", g.engine.url())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = reverse.end() }()
+	address, err := reverse.line()
+	if err != nil {
+		return err
+	}
+	return compareClients(ctx, t, inferenceName, clientToken, []*answers{
+		{name: "the engine", url: g.engine.url(), model: mockModel},
+		{name: "reverse proxy", url: "http://" + address, model: mockModel},
+		{name: "Sortie", url: g.url, model: mockModel},
+	})
+}
+
+// compareClients lets many clients send requests to each target in turn. The first target is the
+// engine. token is the time between two requests of the same client divided by their tokens; it
+// spreads the first requests of the clients.
+func compareClients(ctx context.Context, t *table, what string, token time.Duration, targets []*answers) error {
+	for round := range clientRounds + 1 {
+		for _, each := range targets {
+			if err := each.burstOf(ctx, round > 0); err != nil {
+				return fmt.Errorf("%s: %w", each.name, err)
+			}
+			if err := each.load(ctx, token, round > 0); err != nil { // the first round opens connections
+				return fmt.Errorf("%s: %w", each.name, err)
+			}
+		}
+	}
+	engine := targets[0]
+	t.add(what, fmt.Sprintf("%d clients of the engine alone: tokens, first token p50 / p99", clientCount), "%.0f/s, %.1f / %.1f ms",
+		engine.rate(), millis(percentile(engine.first, 0.5)), millis(percentile(engine.first, 0.99)))
+	for _, each := range targets[1:] {
+		t.add(what, fmt.Sprintf("%d clients of %s: share of the tokens, first token p50 / p99 above it, all at the same time", clientCount, each.name),
+			"%.1f %%, %.1f / %.1f ms, %.1f / %.1f ms", 100*each.rate()/engine.rate(),
+			millis(percentile(each.first, 0.5)-percentile(engine.first, 0.5)), millis(percentile(each.first, 0.99)-percentile(engine.first, 0.99)),
+			millis(percentile(each.burst, 0.5)-percentile(engine.burst, 0.5)), millis(percentile(each.burst, 0.99)-percentile(engine.burst, 0.99)))
+	}
+	return nil
+}
+
+// burstOf sends the first requests of all clients at the same time.
+func (a *answers) burstOf(ctx context.Context, keep bool) error {
+	var mu sync.Mutex
+	return inParallel(clientCount, func() error {
+		first, err := a.one(ctx, 4)
+		mu.Lock()
+		defer mu.Unlock()
+		if keep {
+			a.burst = append(a.burst, first)
+		}
+		return err
+	})
+}
+
+// load lets each client send its requests one after the other. The clients begin one after the
+// other, within the time of an answer.
+func (a *answers) load(ctx context.Context, token time.Duration, keep bool) error {
+	var mu sync.Mutex
+	clients := make(chan int, clientCount)
+	for i := range clientCount {
+		clients <- i
+	}
+	began, tokens := time.Now(), 0
+	var times []time.Duration
+	err := inParallel(clientCount, func() error {
+		i := <-clients
+		pause(token * clientTokens * time.Duration(i) / clientCount)
+		for k := range clientRequests {
+			n := clientTokens/2 + 1 + (37*i+23*k)%clientTokens
+			first, err := a.one(ctx, n)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			times, tokens = append(times, first), tokens+n
+			mu.Unlock()
+		}
+		return nil
+	})
+	if keep {
+		a.took += time.Since(began)
+		a.first, a.tokens = append(a.first, times...), a.tokens+tokens
+	}
+	return err
+}
+
+var atLimit = []byte(`"finish_reason":"length"`)
+
+// one reads an answer of n tokens, and returns the time to its first token. The pieces of a stream
+// may have several tokens, so only the reason of the end shows that all have come.
+func (a *answers) one(ctx context.Context, n int) (first time.Duration, err error) {
+	began := time.Now()
+	s, err := openAnswer(ctx, a.url, a.model, n)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	if !s.next() {
+		return 0, fmt.Errorf("%s ended before its first token: %w", a.url, s.lines.Err())
+	}
+	first = time.Since(began)
+	whole := bytes.Contains(s.lines.Bytes(), atLimit)
+	for s.lines.Scan() {
+		whole = whole || bytes.Contains(s.lines.Bytes(), atLimit)
+	}
+	if err := s.lines.Err(); err != nil || !whole {
+		return 0, fmt.Errorf("%s did not send %d tokens: %w", a.url, n, err)
+	}
+	return first, nil
+}
