@@ -27,7 +27,10 @@ type Lease struct {
 	others []*replica
 	// deterministic reports that the pool gives the same answer to the same request.
 	deterministic bool
-	released      bool
+	// place is the engine of the pool. wider is the number of slots that Widen has taken.
+	place    *platform.EnginePlace
+	wider    int
+	released bool
 }
 
 // Engine returns the engine of the replica.
@@ -110,7 +113,7 @@ func (l *Lease) Release() {
 		return
 	}
 	l.released = true
-	l.held, l.replica.tokens = l.held-1, l.replica.tokens-l.tokens
+	l.held, l.replica.tokens = l.held-1-l.wider, l.replica.tokens-l.tokens
 	l.of.notify()
 }
 

@@ -34,6 +34,7 @@ type Replicas struct {
 	known   map[replicaKey]*replica
 	others  map[string]int // tasks of other dispatchers by replica id, in the pool that the process serves
 	changed chan struct{}  // closed and replaced when a slot becomes free
+	waiting int            // tasks that wait for a slot
 	// blocked has, by pool, the id of the task that waits longest for context; see full.
 	blocked map[platform.PoolRef]string
 }
@@ -48,7 +49,7 @@ type replica struct {
 	key    replicaKey
 	engine port.Engine
 
-	// held counts the tasks with a slot, asking those of them with a request at the engine.
+	// held counts the slots that tasks have taken, asking their requests at the engine.
 	held, asking int
 	// tokens is the context that the tasks with a slot need; see tokensOf.
 	tokens int
@@ -176,6 +177,7 @@ func (s *Replicas) takeAny(ctx context.Context, r run.Run, pool platform.Pool, l
 
 // await waits for a change of the replicas, at most for a time. It returns the error of ctx.
 func (s *Replicas) await(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {
+	defer s.countWaiting()()
 	timer, stop := s.clock.NewTimer(atMost)
 	defer stop()
 	select {
@@ -185,6 +187,17 @@ func (s *Replicas) await(ctx context.Context, changed <-chan struct{}, atMost ti
 		return ctx.Err()
 	}
 	return nil
+}
+
+// countWaiting counts a task that waits for a slot until done is called.
+func (s *Replicas) countWaiting() (done func()) {
+	change := func(by int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.waiting += by
+	}
+	change(1)
+	return func() { change(-1) }
 }
 
 // candidates returns the replicas of a pool with a free slot that do not rest, in the order
@@ -259,7 +272,7 @@ func (s *Replicas) notify() {
 // Known is a copy of the state of a replica.
 type Known struct {
 	ID string
-	// Held is the number of tasks with a slot of the replica.
+	// Held is the number of slots of the replica that tasks have taken.
 	Held   int
 	Engine port.Engine
 	// Can has the capabilities that the engine last reported.
@@ -337,7 +350,7 @@ func (s *Replicas) takeSlot(r run.Run, pool platform.Pool, of *replica, first bo
 	if s.full(of, pool, r) {
 		return nil
 	}
-	l := &Lease{replica: of, of: s, id: of.key.id, task: r.TaskID, tokens: tokensOf(r), deterministic: pool.Engine.Deterministic}
+	l := &Lease{replica: of, of: s, id: of.key.id, task: r.TaskID, tokens: tokensOf(r), deterministic: pool.Engine.Deterministic, place: pool.Engine}
 	of.held, of.tokens = of.held+1, of.tokens+l.tokens
 	for _, each := range pool.Engine.Replicas {
 		if other, err := s.stateOf(pool, each); err == nil && other != of {

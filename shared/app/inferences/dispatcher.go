@@ -51,8 +51,9 @@ type engines struct {
 // answering streams the answers of engines.
 type answering struct {
 	*Inference
-	// batch and most are DispatcherConfig.Batch and MostServed.
+	// batch, most and alone are DispatcherConfig.Batch, MostServed and Alone.
 	batch, most time.Duration
+	alone       bool
 }
 
 // endings ends attempts, tasks and their streams.
@@ -116,7 +117,7 @@ func NewDispatcher(
 	d.Inference = New(created, store, hex, feed, models, artifacts, prompts, record, config)
 	d.Inference.stopped = d.attempts.stopped
 	d.engines = &engines{d.Inference, balance.NewReplicas(open, d.clock, d.log, record)}
-	d.answering, d.endings = &answering{d.Inference, cfg.Batch, cfg.MostServed}, &endings{d.engines, artifacts}
+	d.answering, d.endings = &answering{d.Inference, cfg.Batch, cfg.MostServed, cfg.Alone}, &endings{d.engines, artifacts}
 	return d
 }
 

@@ -18,8 +18,7 @@ type ChoiceEnd struct {
 	Finish string `json:"finish_reason"`
 }
 
-// Answers returns the number of answers: Choices for each prompt. The engine generates one after the
-// other, in the slot of the task.
+// Answers returns the number of answers: Choices for each prompt.
 func (q Request) Answers() int { return max(q.Choices, 1) * max(len(q.Prompts), 1) }
 
 // One returns the request for an answer, counted from 0. The answers for a prompt follow each other.

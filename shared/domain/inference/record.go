@@ -137,7 +137,9 @@ type State struct {
 	Pieces  int `json:"pieces,omitempty"`
 	Results int `json:"results,omitempty"`
 	// Calls counts the parts of calls of tools. A token can make several of them.
-	Calls   int  `json:"calls,omitempty"`
+	Calls int `json:"calls,omitempty"`
+	// Choices counts the answers that have ended, without the last one. One may have no piece.
+	Choices int  `json:"choices,omitempty"`
 	Started bool `json:"started,omitempty"`
 	Ended   bool `json:"ended,omitempty"`
 }
@@ -150,6 +152,9 @@ func (s State) After(r Record) State {
 	if r.Result != nil {
 		s.Results++
 	}
+	if r.ChoiceEnd != nil {
+		s.Choices++
+	}
 	s.Started = s.Started || r.Started != nil
 	s.Ended = s.Ended || r.Ends()
 	return s
@@ -157,7 +162,7 @@ func (s State) After(r Record) State {
 
 // HasContent reports whether readers may have seen a part of the answer. No other attempt may
 // follow then.
-func (s State) HasContent() bool { return s.Pieces+s.Results+s.Calls > 0 }
+func (s State) HasContent() bool { return s.Pieces+s.Results+s.Calls+s.Choices > 0 }
 
 // Tokens estimates the number of generated tokens in the stream, at most most: one for each piece
 // and each part of a call.
