@@ -19,6 +19,7 @@ const (
 	streamTokens = 4000
 	disconnects  = 100
 	openStreams  = 1000
+	openedAtOnce = 100
 	// storedTasks exceeds the number of records that the store caches.
 	storedTasks   = 1500
 	inferenceName = "inference"
@@ -194,13 +195,13 @@ func measureOpenStreams(ctx context.Context, t *table) error {
 	client, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	for range (storedTasks + openStreams - 1) / openStreams {
-		if err := inParallel(openStreams, func() error { return readWhole(client, g.url) }); err != nil {
+		if err := inGroups(openStreams, func() error { return readWhole(client, g.url) }); err != nil {
 			return err
 		}
 	}
 	var sizes []int64
 	for range 2 {
-		err := inParallel(openStreams, func() error {
+		err := inGroups(openStreams, func() error {
 			s, err := openAnswer(client, g.url, mockModel, streamTokens)
 			if err == nil && !s.next() {
 				err = fmt.Errorf("a stream ended before its first token: %w", s.lines.Err())
@@ -230,6 +231,16 @@ func readWhole(ctx context.Context, url string) error {
 	for s.next() {
 	}
 	return s.lines.Err()
+}
+
+// inGroups makes n calls of each, at most openedAtOnce of them at a time.
+func inGroups(n int, each func() error) error {
+	for ; n > 0; n -= openedAtOnce {
+		if err := inParallel(min(n, openedAtOnce), each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inParallel makes n concurrent calls of each and returns one of their errors.

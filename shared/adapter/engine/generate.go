@@ -5,10 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
-
-	"github.com/tmaxmax/go-sse"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -108,17 +107,20 @@ func (s *generation) end() port.GenerationEnd {
 
 // read reads the events of the answer until the final one.
 func (s *generation) read(each func(port.Piece) error) error {
-	for event, err := range sse.Read(s.resp.Body, &sse.ReadConfig{MaxEventSize: largestEvent}) {
-		if over, err := s.event(event.Data, err, each); over {
+	for from := newEvents(s.resp.Body, largestEvent); ; {
+		data, err := from.next()
+		if err == io.EOF { //nolint:errorlint // the clean end
+			return s.ended()
+		}
+		if over, err := s.event(data, err, each); over {
 			return err
 		}
 	}
-	return s.ended()
 }
 
 // event handles an event, or the error that was read in its place. over reports that no useful
 // event follows.
-func (s *generation) event(data string, failure error, each func(port.Piece) error) (over bool, err error) {
+func (s *generation) event(data []byte, failure error, each func(port.Piece) error) (over bool, err error) {
 	switch {
 	case s.ctx.Err() != nil && s.finish == "":
 		return true, context.Cause(s.ctx) // the pieces of this event are not passed on
@@ -127,7 +129,7 @@ func (s *generation) event(data string, failure error, each func(port.Piece) err
 	case failure != nil:
 		return true, fault.Wrap(failure, fault.WorkerReset, "the engine ended its answer after %d pieces", s.pieces)
 	}
-	if err := s.engine.readEvent([]byte(data), &s.answer, each); err != nil {
+	if err := s.engine.readEvent(data, &s.answer, each); err != nil {
 		if s.finish != "" && !errors.Is(err, errEach) {
 			return true, nil
 		}
