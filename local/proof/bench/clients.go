@@ -10,15 +10,22 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 )
 
-// The load of many clients. An answer has clientTokens tokens on average, of which the generator
-// sends one each clientToken to each client, as a model on a GPU does.
+// The load of many clients. An answer has clientTokens tokens on average.
 const (
-	clientCount    = 64
-	clientRequests = 3
-	clientRounds   = 5
-	clientTokens   = 64
-	clientToken    = 20 * time.Millisecond
+	clientCount  = 64
+	clientTokens = 64
 )
+
+// clientLoad is how often clients send requests: in each of rounds, each client sends requests, one
+// after the other. token is the time of an engine for a token of each client; it spreads their first
+// requests.
+type clientLoad struct {
+	token            time.Duration
+	rounds, requests int
+}
+
+// generatorLoad is for a generator, which sends a token to each client as a model on a GPU does.
+var generatorLoad = clientLoad{20 * time.Millisecond, 5, 3}
 
 // answers are the answers that all clients of a target have got.
 type answers struct {
@@ -35,7 +42,7 @@ func (a *answers) rate() float64 { return float64(a.tokens) / a.took.Seconds() }
 
 // measureClients measures the overhead for many clients of a generator with the protocol of vLLM.
 func measureClients(ctx context.Context, t *table) error {
-	g, err := startGenerated(platform.EngineVLLM, clientToken, clientCount)
+	g, err := startGenerated(platform.EngineVLLM, generatorLoad.token, clientCount)
 	if err != nil {
 		return err
 	}
@@ -49,7 +56,7 @@ func measureClients(ctx context.Context, t *table) error {
 	if err != nil {
 		return err
 	}
-	return compareClients(ctx, t, inferenceName, clientToken, []*answers{
+	return compareClients(ctx, t, inferenceName, generatorLoad, []*answers{
 		{name: "the engine", url: g.engine.url(), model: mockModel},
 		{name: "reverse proxy", url: "http://" + address, model: mockModel},
 		{name: "Sortie", url: g.url, model: mockModel},
@@ -57,15 +64,14 @@ func measureClients(ctx context.Context, t *table) error {
 }
 
 // compareClients lets many clients send requests to each target in turn. The first target is the
-// engine. token is the time between two requests of the same client divided by their tokens; it
-// spreads the first requests of the clients.
-func compareClients(ctx context.Context, t *table, what string, token time.Duration, targets []*answers) error {
-	for round := range clientRounds + 1 {
+// engine.
+func compareClients(ctx context.Context, t *table, what string, load clientLoad, targets []*answers) error {
+	for round := range load.rounds + 1 {
 		for _, each := range targets {
 			if err := each.burstOf(ctx, round > 0); err != nil {
 				return fmt.Errorf("%s: %w", each.name, err)
 			}
-			if err := each.load(ctx, token, round > 0); err != nil { // the first round opens connections
+			if err := each.load(ctx, load, round > 0); err != nil { // the first round opens connections
 				return fmt.Errorf("%s: %w", each.name, err)
 			}
 		}
@@ -98,7 +104,7 @@ func (a *answers) burstOf(ctx context.Context, keep bool) error {
 
 // load lets each client send its requests one after the other. The clients begin one after the
 // other, within the time of an answer.
-func (a *answers) load(ctx context.Context, token time.Duration, keep bool) error {
+func (a *answers) load(ctx context.Context, of clientLoad, keep bool) error {
 	var mu sync.Mutex
 	clients := make(chan int, clientCount)
 	for i := range clientCount {
@@ -108,8 +114,8 @@ func (a *answers) load(ctx context.Context, token time.Duration, keep bool) erro
 	var times []time.Duration
 	err := inParallel(clientCount, func() error {
 		i := <-clients
-		pause(token * clientTokens * time.Duration(i) / clientCount)
-		for k := range clientRequests {
+		pause(of.token * clientTokens * time.Duration(i) / clientCount)
+		for k := range of.requests {
 			n := clientTokens/2 + 1 + (37*i+23*k)%clientTokens
 			first, err := a.one(ctx, n)
 			if err != nil {

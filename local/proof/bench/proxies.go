@@ -40,11 +40,11 @@ func measureProxies(ctx context.Context, t *table) error {
 	if err := oneClient(ctx, t, installed, folder); err != nil {
 		return err
 	}
-	g, err := startGenerated(platform.EngineVLLM, clientToken, clientCount)
+	g, err := startGenerated(platform.EngineVLLM, generatorLoad.token, clientCount)
 	if err != nil {
 		return err
 	}
-	err = manyClients(ctx, t, "proxies", installed, folder, clientToken, &answers{name: "the engine", url: g.engine.url(), model: mockModel}, g.url)
+	err = manyClients(ctx, t, "proxies", installed, folder, generatorLoad, &answers{name: "the engine", url: g.engine.url(), model: mockModel}, g.url)
 	g.end()
 	if err != nil {
 		return err
@@ -52,8 +52,8 @@ func measureProxies(ctx context.Context, t *table) error {
 	return clientsOfVLLM(ctx, t, installed, folder, say)
 }
 
-// vllmToken is about the time between two tokens of one of 64 clients of vLLM on two cores.
-const vllmToken = 100 * time.Millisecond
+// vllmLoad is for vLLM on two cores.
+var vllmLoad = clientLoad{100 * time.Millisecond, 2, 2}
 
 // clientsOfVLLM compares the proxies in front of vLLM on the processor. The server, the proxies and
 // the clients share its cores.
@@ -72,12 +72,12 @@ func clientsOfVLLM(ctx context.Context, t *table, installed *servers.Proxies, fo
 		return err
 	}
 	defer func() { _ = c.end() }()
-	return manyClients(ctx, t, "proxies of vLLM", installed, folder, vllmToken, &answers{name: "the engine", url: server.URL, model: server.Model}, addresses.URL)
+	return manyClients(ctx, t, "proxies of vLLM", installed, folder, vllmLoad, &answers{name: "the engine", url: server.URL, model: server.Model}, addresses.URL)
 }
 
 // manyClients compares an engine, the proxies in front of it, and Sortie at url.
 func manyClients(
-	ctx context.Context, t *table, what string, installed *servers.Proxies, folder string, token time.Duration, engine *answers, url string,
+	ctx context.Context, t *table, what string, installed *servers.Proxies, folder string, load clientLoad, engine *answers, url string,
 ) error {
 	fronts, end, err := startFronts(ctx, installed, engine.url, engine.model, folder)
 	defer end()
@@ -88,7 +88,7 @@ func manyClients(
 	for _, each := range fronts {
 		targets = append(targets, &answers{name: each.name, url: each.url, model: engine.model})
 	}
-	return compareClients(ctx, t, what, token, targets)
+	return compareClients(ctx, t, what, load, targets)
 }
 
 // startFronts starts the proxies of others in front of an inference server. The caller calls end
