@@ -16,11 +16,13 @@ import (
 // peersModule is the module that links the clients of other systems, and pins them.
 const peersModule = "local/proof/report/peers"
 
-// Nomad's module replaces some of its requirements, so it is built from its own folder. Go
-// compares the download with its checksum database.
+// Nomad's module replaces some of its requirements, one by the module in its folder api, so it
+// is built from a folder with both. Go compares the downloads with its checksum database.
 const (
 	nomadModule  = "github.com/hashicorp/nomad"
 	nomadVersion = "v1.10.5"
+	// nomadAPI is the module in the folder api of that version.
+	nomadAPI = "v0.0.0-20250909143645-a3b86c697f38"
 )
 
 // measureSchedulers gives the same programs to Sortie and to schedulers that build here.
@@ -80,26 +82,37 @@ func buildNomad(ctx context.Context, folder string) error {
 		return nil
 	}
 	fmt.Fprintln(os.Stderr, "building nomad ...")
-	text, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", nomadModule+"@"+nomadVersion).Output()
-	if err != nil {
-		return fmt.Errorf("cannot download Nomad: %w", err)
-	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal(text, &module); err != nil || module.Dir == "" {
-		return errors.Join(errors.New("the download of Nomad has no folder"), err)
-	}
 	sources, err := os.MkdirTemp("", "sortie-nomad-") // the module cache is read-only
 	if err != nil {
 		return fmt.Errorf("cannot copy Nomad: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(sources) }()
-	if err := os.CopyFS(sources, os.DirFS(module.Dir)); err != nil {
-		return fmt.Errorf("cannot copy Nomad: %w", err)
+	if err := copyModule(ctx, nomadModule+"@"+nomadVersion, sources); err != nil {
+		return err
+	}
+	if err := copyModule(ctx, nomadModule+"/api@"+nomadAPI, filepath.Join(sources, "api")); err != nil {
+		return err
 	}
 	if _, err := output(ctx, static, "go", "-C", sources, "build", "-ldflags=-s -w", "-o", program, "."); err != nil {
 		return err
 	}
 	return os.WriteFile(program+"-"+nomadVersion, nil, 0o600)
+}
+
+// copyModule downloads a module and copies it to a folder.
+func copyModule(ctx context.Context, module, folder string) error {
+	text, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", module).Output()
+	if err != nil {
+		return fmt.Errorf("cannot download %s: %w", module, err)
+	}
+	var downloaded struct{ Dir string }
+	if err := json.Unmarshal(text, &downloaded); err != nil || downloaded.Dir == "" {
+		return errors.Join(fmt.Errorf("the download of %s has no folder", module), err)
+	}
+	if err := os.CopyFS(folder, os.DirFS(downloaded.Dir)); err != nil {
+		return fmt.Errorf("cannot copy %s: %w", module, err)
+	}
+	return nil
 }
 
 // compareWith runs a measurement of the peers' program.
