@@ -33,6 +33,8 @@ func main() {
 			playStarts(os.Args[2])
 		case "relays":
 			playRelays(os.Args[2])
+		case "load":
+			playLoad(os.Args[2])
 		case "source":
 			os.Exit(source(os.Args[2]))
 		}
@@ -79,17 +81,18 @@ func measurements() []measurement {
 		{"interpreter", measureInterpreter},
 		{"starts", measureStarts},
 		{"binaries", measureBinaries},
-		{byName, measureProxies},
+		{"proxies", measureProxies},
+		{"load", measureLoad},
 	}
 }
 
-// byName is a measurement that only runs if -only names it.
-const byName = "proxies"
+// byName are the measurements that only run if -only names them.
+const byName = "proxies, load"
 
 func measure(only string, machine bool) error {
 	t := &table{}
 	for _, m := range measurements() {
-		if !strings.Contains(","+only+",", ","+m.name+",") && (only != "" || m.name == byName) {
+		if !strings.Contains(","+only+",", ","+m.name+",") && (only != "" || strings.Contains(byName, m.name)) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measuring %s ...\n", m.name)
