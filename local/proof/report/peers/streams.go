@@ -47,9 +47,9 @@ const (
 )
 
 type brokered struct {
-	name               string
-	rate, idle, p50    float64
-	lost, twice, after int
+	name            string
+	rate, idle, p50 float64
+	lost, twice     int
 }
 
 func measureStreams(ctx context.Context) (result, error) {
