@@ -102,3 +102,24 @@ func TestImagesAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestImageArtifactsAreCheckedAtOnce submits tasks, which do not wait for an answer, with artifacts that
+// do not exist, are no images or belong to another tenant.
+func TestImageArtifactsAreCheckedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	foreign, _, err := s.System.Artifacts.Create(t.Context(), "other", "test", artifact.Draft{
+		Kind: "image", Bytes: &artifact.Bytes{MediaType: "image/png", Content: strings.NewReader(pixel + "of another"), Size: int64(len(pixel + "of another"))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, id := range map[string]string{
+		"unknown": strings.Repeat("0", 64), "another type": s.stored(t, "text/html", pixel), "another tenant": foreign.ID,
+	} {
+		answer := s.Call(t, http.MethodPost, "/v1/tasks", `{"model_ref":"mock","messages":[{"role":"user","content":"a","images":["artifact:`+id+`"]}]}`)
+		if answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "messages.0.") {
+			t.Errorf("%s: got %d %s, want the image refused", name, answer.Status, answer.Body)
+		}
+	}
+}

@@ -328,6 +328,7 @@ func TestResponsesAreRefused(t *testing.T) {
 		{"POST", "/v1/responses", `{"model":"mock","input":[]}`, "input", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]}`, "input.0.content.0.image_url", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":[{"type":"function_call_output","output":"x"}]}`, "input.0.call_id", 400},
+		{"POST", "/v1/responses", `{"model":"mock","input":[{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,"}]}]}`, "input.0.output.1", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","tools":[{"type":"web_search"}]}`, "tools.0.type", 400},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","previous_response_id":"resp_1"}`, "previous_response_id", 404},
 		{"POST", "/v1/responses", `{"model":"mock","input":"a","background":true,"store":false}`, "store", 400},

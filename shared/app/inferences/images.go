@@ -14,25 +14,33 @@ import (
 // withImages reads the images of a request that are artifacts of the tenant. Fault: InvalidParams with
 // the field of one that does not exist or is no image.
 func (s *Inference) withImages(ctx context.Context, r run.Run, q *inference.Request) error {
-	for i, m := range q.Messages {
-		for n, p := range m.Parts {
-			if p.Image == nil || p.Image.Artifact == "" {
-				continue
-			}
-			field := fmt.Sprintf("messages.%d.content.%d", i, n)
-			if err := s.readImage(ctx, r.Tenant, field, p.Image); err != nil {
-				return err
-			}
+	return q.StoredImages(func(field string, i *port.Image) error { return s.readImage(ctx, r.Tenant, field, i) })
+}
+
+// checkImages returns the fault of the first image of a request that is no artifact of the caller's
+// tenant, or has another type or size than an image, by its record.
+func (s *Inference) checkImages(ctx context.Context, in NewTask) error {
+	return in.Request.StoredImages(func(field string, i *port.Image) error {
+		found, err := s.transcripts.Record(ctx, in.Identity, i.Artifact)
+		if fault.Is(err, fault.NotFound) {
+			return noImage(field, i)
 		}
-	}
-	return nil
+		if err != nil {
+			return fmt.Errorf("cannot check an image: %w", err)
+		}
+		return inference.CheckImageKind(field, found.Type(), found.Size)
+	})
+}
+
+func noImage(field string, i *port.Image) error {
+	return invalidParams(field, "the artifact %s does not exist, or has expired", i.Artifact)
 }
 
 // readImage reads the artifact of an image.
 func (s *Inference) readImage(ctx context.Context, tenant, field string, i *port.Image) error {
 	found, content, err := s.transcripts.Artifact(ctx, port.Identity{Tenant: tenant}, i.Artifact)
 	if fault.Is(err, fault.NotFound) {
-		return invalidParams(field, "the artifact %s does not exist, or has expired", i.Artifact)
+		return noImage(field, i)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read an image: %w", err)

@@ -164,6 +164,9 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 	if err := in.Identity.NeedModel(in.Model); err != nil {
 		return run.Run{}, err
 	}
+	if err := s.checkImages(ctx, in); err != nil {
+		return run.Run{}, err
+	}
 	model, err := s.model(ctx, in)
 	if err != nil {
 		return run.Run{}, err

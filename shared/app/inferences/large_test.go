@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/port/fake"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
 	"github.com/sortie-dev/sortie/shared/app/inferences"
-	"github.com/sortie-dev/sortie/shared/app/prompts"
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
@@ -118,24 +118,11 @@ func TestRequestWithoutARecordIsSwept(t *testing.T) {
 	const lost = "inf_01K9LOSTLOSTLOSTLOSTLOSTLO"
 	input, err := h.prompts.Save(t.Context(), client.Tenant, lost, []byte(`{}`))
 	h.ok(err)
-	due := h.prompts.Beside(h.artifacts)
-	// sweep collects everything that is due.
-	sweep := func() (found int) {
-		for after := ""; ; {
-			refs, next, err := due.Expired(t.Context(), after, 10)
-			h.ok(err)
-			for _, ref := range refs {
-				h.ok(due.Collect(t.Context(), ref.Tenant, ref.ID))
-			}
-			if found, after = found+len(refs), next; next == "" {
-				return found
-			}
-		}
-	}
+	sweep := h.sweepTickets
 	if n := sweep(); n != 0 || h.outputs.Content(port.Accepted, input.Key) == "" {
 		t.Errorf("got %d resources swept before their time, want none", n)
 	}
-	h.clock.Advance(prompts.TicketTime + time.Second)
+	h.clock.Advance(inference.TicketTime + time.Second)
 	if n := sweep(); n != 2 || h.outputs.Content(port.Accepted, input.Key) != "" {
 		t.Errorf("got %d tickets, want 2, and the object without a record deleted", n)
 	}
@@ -146,5 +133,61 @@ func TestRequestWithoutARecordIsSwept(t *testing.T) {
 	}
 	if n := sweep(); n != 0 {
 		t.Errorf("got %d resources in a second sweep, want none", n)
+	}
+}
+
+// sweepTickets collects the tickets that are due, and returns their number.
+func (h *inferring) sweepTickets() (found int) {
+	h.Helper()
+	due := h.prompts.Beside(h.artifacts)
+	for after := ""; ; {
+		refs, next, err := due.Expired(h.Context(), after, 10)
+		h.ok(err)
+		for _, ref := range refs {
+			h.ok(due.Collect(h.Context(), ref.Tenant, ref.ID))
+		}
+		if found, after = found+len(refs), next; next == "" {
+			return found
+		}
+	}
+}
+
+// TestRetriedRequestHasATicket retries a task with a large request. The first retry stops between the
+// object and its record: a sweep deletes the object. That of the second one stays.
+func TestRetriedRequestHasATicket(t *testing.T) {
+	t.Parallel()
+	unsure := false
+	h := newInferring(t, 1, 2, withLong, func(h *inferring) {
+		h.outputs = fake.NewOutputs(h.clock, func(c fake.Call) fake.Fate {
+			if unsure && c.Method == "Put" {
+				return fake.Unsure
+			}
+			return fake.Applied
+		})
+	})
+	p, err := h.pools.Pool(t.Context(), client, "pool0")
+	h.ok(err)
+	h.sweeper.Describe(t.Context(), p.Pool)
+	task := h.ask(2, large)
+	_ = h.read(task, inference.EventID{})
+	h.ended(task)
+	before := h.objects()
+	all := runs.NewRuns(h.requests, h.outputs)
+	unsure = true
+	if _, _, err := all.Retry(t.Context(), runs.RetryRequest{Identity: client, TaskID: task}); err == nil || h.objects() != before+1 {
+		t.Fatalf("got %v and %d objects, want an error and an object without a record beside %d", err, h.objects(), before)
+	}
+	unsure = false
+	again, _, err := all.Retry(t.Context(), runs.RetryRequest{Identity: client, TaskID: task})
+	h.ok(err)
+	_ = h.read(again.TaskID, inference.EventID{})
+	h.ended(again.TaskID)
+	with := h.objects()
+	h.clock.Advance(inference.TicketTime + time.Second)
+	if n := h.sweepTickets(); n != 3 || h.objects() != with-1 {
+		t.Errorf("got %d tickets and %d objects, want 3, and %d", n, h.objects(), with-1)
+	}
+	if q, err := h.tasks.Request(t.Context(), again); err != nil || q.Prompt != longPrompt {
+		t.Errorf("got %v, want the request of the retry", err)
 	}
 }

@@ -49,15 +49,22 @@ type TranscriptStore interface {
 	Remove(ctx context.Context, tenant, id string) error
 }
 
-// Transcripts reads the transcripts of tasks: a TranscriptStore, or NoTranscripts.
+// ArtifactRecords reads the records of artifacts.
+type ArtifactRecords interface {
+	// Record returns an artifact of the caller's tenant. Fault: NotFound.
+	Record(ctx context.Context, who port.Identity, id string) (artifact.Artifact, error)
+}
+
+// Transcripts reads the transcripts of tasks, and other artifacts: a TranscriptStore, or NoTranscripts.
 type Transcripts interface {
+	ArtifactRecords
 	// Artifact returns an artifact and its content. Fault: NotFound.
 	Artifact(ctx context.Context, who port.Identity, id string) (artifact.Artifact, io.ReadCloser, error)
 }
 
 // NoTranscripts is for a process that reads no transcripts. Its clients are referred to the
 // artifact.
-type NoTranscripts struct{}
+type NoTranscripts struct{ ArtifactRecords }
 
 // Artifact implements Transcripts. It returns the fault CursorExpired.
 func (NoTranscripts) Artifact(_ context.Context, _ port.Identity, id string) (artifact.Artifact, io.ReadCloser, error) {

@@ -9,12 +9,10 @@ package prompts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -24,13 +22,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
-
-// ticketKind is the kind of the resources of tickets. Their ids are those of the tasks.
-const ticketKind = "prompt"
-
-// TicketTime is how long after its creation a ticket is swept. The record of its task is stored long
-// before.
-const TicketTime = time.Hour
 
 // Records stores the tickets and the runs of tasks.
 type Records interface {
@@ -53,10 +44,7 @@ func New(records Records, outputs port.Outputs, c clock.Clock) *Store {
 
 // Save stores the request of a task that has no record yet.
 func (s *Store) Save(ctx context.Context, tenant, taskID string, content []byte) (*spec.Input, error) {
-	now := clock.UTC(s.clock)
-	ticket := port.Resource{
-		ResourceRef: ticketOf(tenant, taskID), CreatedAt: now, DueAt: now.Add(TicketTime), Document: json.RawMessage("{}"),
-	}
+	ticket := inference.Ticket(tenant, taskID, clock.UTC(s.clock))
 	if err := s.records.WriteResources(ctx, []port.Resource{ticket}, nil); err != nil {
 		return nil, fmt.Errorf("cannot store the ticket of the request: %w", err)
 	}
@@ -92,13 +80,9 @@ func (s *Store) Delete(ctx context.Context, tenant, taskID string) error {
 	return nil
 }
 
-func ticketOf(tenant, taskID string) port.ResourceRef {
-	return port.ResourceRef{Tenant: tenant, Kind: ticketKind, ID: taskID}
-}
-
 // collect removes a ticket that is due, and first the request of a task that has no record.
 func (s *Store) collect(ctx context.Context, tenant, taskID string) error {
-	ticket, err := s.records.LoadResource(ctx, ticketOf(tenant, taskID))
+	ticket, err := s.records.LoadResource(ctx, inference.TicketOf(tenant, taskID))
 	if errors.Is(err, port.ErrNotFound) {
 		return nil
 	}
@@ -150,7 +134,7 @@ func (b beside) Expired(ctx context.Context, after string, limit int) ([]port.Re
 		}
 		return found, next, err
 	}
-	found, next, err := b.records.ResourcesDue(ctx, ticketKind, clock.UTC(b.clock), after, limit)
+	found, next, err := b.records.ResourcesDue(ctx, inference.TicketKind, clock.UTC(b.clock), after, limit)
 	if next != "" {
 		next = inTickets + next
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/job"
 	"github.com/sortie-dev/sortie/shared/domain/rerun"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -177,6 +178,11 @@ func (s *Runs) createWithInput(
 		r.Graph = rerun.Begin(*r)
 		if r.Work = r.Work.WithInput(nil); len(input) == 0 {
 			return nil
+		}
+		if r.Work.Inference != nil { // as for the first task with the request
+			if err := s.store.WriteResources(ctx, []port.Resource{inference.Ticket(r.Tenant, r.TaskID, s.now())}, nil); err != nil {
+				return fmt.Errorf("cannot store the ticket of the input: %w", err)
+			}
 		}
 		stored = limit.InputKey(r.Tenant, r.TaskID)
 		r.Work = r.Work.WithInput(&spec.Input{Key: stored, Size: int64(len(input))})

@@ -43,14 +43,39 @@ func (q Request) Images() (n int) {
 // CheckImage returns an InvalidParams fault of a field if the bytes of an image are not what its media
 // type says.
 func CheckImage(field string, i port.Image) error {
-	begins, known := imageTypes[i.MediaType]
-	switch {
-	case !known:
-		return invalidParams(field, "the media type %.60q, want image/png, image/jpeg, image/gif or image/webp", i.MediaType)
-	case len(i.Data) == 0 || len(i.Data) > ImageSize:
-		return invalidParams(field, "an image of %d bytes, want 1 to %d", len(i.Data), ImageSize)
-	case !slices.ContainsFunc(begins, func(b string) bool { return bytes.HasPrefix(i.Data, []byte(b)) }):
+	if err := CheckImageKind(field, i.MediaType, int64(len(i.Data))); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(imageTypes[i.MediaType], func(b string) bool { return bytes.HasPrefix(i.Data, []byte(b)) }) {
 		return invalidParams(field, "the bytes are no %s", i.MediaType)
+	}
+	return nil
+}
+
+// CheckImageKind returns an InvalidParams fault of a field for a media type, or a size in bytes, that an
+// image cannot have.
+func CheckImageKind(field, mediaType string, size int64) error {
+	switch _, known := imageTypes[mediaType]; {
+	case !known:
+		return invalidParams(field, "the media type %.60q, want image/png, image/jpeg, image/gif or image/webp", mediaType)
+	case size <= 0 || size > ImageSize:
+		return invalidParams(field, "an image of %d bytes, want 1 to %d", size, ImageSize)
+	}
+	return nil
+}
+
+// StoredImages calls each with the field and the artifact of each image that is one. It returns the first
+// error of each.
+func (q Request) StoredImages(each func(field string, i *port.Image) error) error {
+	for i, m := range q.Messages {
+		for n, p := range m.Parts {
+			if p.Image == nil || p.Image.Artifact == "" {
+				continue
+			}
+			if err := each(fmt.Sprintf("messages.%d.content.%d", i, n), p.Image); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -146,8 +146,22 @@ func (item inputItem) addTo(found []port.Message, at string) ([]port.Message, er
 		if item.CallID == "" {
 			return nil, fault.Invalid(at+".call_id", "missing id, want that of the call that the output answers")
 		}
-		output, err := contentOf(at+".output", item.Output)
+		output, err := outputOf(at+".output", item.Output)
 		return append(found, port.Message{Role: "tool", ToolCallID: item.CallID, Content: output}), err
 	}
 	return nil, unsupported(at+".type", "message, reasoning, function_call or function_call_output")
+}
+
+// outputOf decodes the output of a function. Fault: InvalidParams for an image, which the templates of
+// models have in messages of users alone.
+func outputOf(field string, value json.RawMessage) (string, error) {
+	var parts []contentPart
+	if json.Unmarshal(value, &parts) == nil {
+		for i, p := range parts {
+			if p.Type == "input_image" || p.Type == "image_url" {
+				return "", unsupported(fmt.Sprintf("%s.%d", field, i), "an output without images, and the image in a message of the user: the templates of models have none in outputs")
+			}
+		}
+	}
+	return contentOf(field, value)
 }

@@ -33,5 +33,6 @@ func Inference(p *process.Process, store *dynamo.Store, config runs.Config) (*in
 	objects, _ := deployed.Outputs(p)
 	life := app.TasksOnly(deployed.Records(p, store), config)(Calls(p))
 	requests := runs.NewRequests(life, p.Hex, runs.StreamsIn(answers), config)
-	return app.NewInference(requests, p.Hex, answers, deployed.Models(p, store, config), inferences.NoTranscripts{}, deployed.Prompts(p, store, objects), lambdakit.Observe, config), life
+	records := inferences.NoTranscripts{ArtifactRecords: deployed.Artifacts(p, store, objects, config)}
+	return app.NewInference(requests, p.Hex, answers, deployed.Models(p, store, config), records, deployed.Prompts(p, store, objects), lambdakit.Observe, config), life
 }
