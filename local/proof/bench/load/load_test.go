@@ -8,14 +8,20 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/bench/load"
 )
 
-var whole = flag.Bool("whole", false, "measure every case")
+var (
+	whole  = flag.Bool("whole", false, "measure every case")
+	living = flag.Bool("living", false, "measure 100,000 living runs: an hour of CPU")
+)
 
 // TestLoad puts a small load on the deployed system. All its runs must end in their first
 // attempt, and the tenant with half of the load must not delay the others.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	cases := []load.Case{{Rate: 20, For: 10 * time.Second, Tenants: 8, Work: 5 * time.Second}}
-	if *whole {
+	switch {
+	case *living:
+		cases = []load.Case{load.Living()}
+	case *whole:
 		cases = load.Cases()
 	}
 	for _, c := range cases {

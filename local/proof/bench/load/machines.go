@@ -12,7 +12,6 @@ import (
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/port"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
-	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // The delays of the platform: a creation, and the start of its program.
@@ -25,9 +24,8 @@ const (
 // machines is a platform without a limit of creations. Each machine runs a worker with the
 // worker contract.
 type machines struct {
-	w         *world
-	functions map[string]lambdakit.TaskFunc
-	working   sync.WaitGroup
+	w       *world
+	working sync.WaitGroup
 
 	mu  sync.Mutex
 	all map[string]*machine

@@ -12,7 +12,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/base/clock"
+	"github.com/sortie-dev/sortie/shared/wire/lambdakit"
 )
 
 // delayOf returns how long a service needs for an operation, in its order of magnitude.
@@ -94,56 +96,67 @@ const (
 // errTooMany is the answer to a call beyond the concurrent functions of an account.
 var errTooMany = errors.New("TooManyRequestsException: Rate Exceeded")
 
+// environment is an execution environment of a function, with the memory of its process. It has
+// one call at a time.
+type environment struct {
+	system    *app.System
+	functions map[string]lambdakit.TaskFunc
+	handlers  []http.Handler // by tenant
+	idleSince time.Time
+}
+
 // lambdas are the execution environments of the functions.
 type lambdas struct {
 	w *world
 
 	mu      sync.Mutex
 	running int
-	// idle has the times at which the idle environments of a function became so, the latest last.
-	idle map[string][]time.Time
+	// idle has the idle environments of each function, the last used one last.
+	idle map[string][]*environment
 }
 
 // run runs a call of a function in an environment.
-func (l *lambdas) run(function string, do func()) error {
-	if !l.begin(function) {
-		return errTooMany
+func (l *lambdas) run(function string, do func(*environment)) error {
+	e, err := l.begin(function)
+	if err != nil {
+		return err
 	}
-	defer l.end(function)
-	do()
+	do(e)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	e.idleSince = time.Now()
+	l.idle[function] = append(l.idle[function], e)
 	return nil
 }
 
-func (l *lambdas) begin(function string) bool {
+func (l *lambdas) begin(function string) (*environment, error) {
 	l.mu.Lock()
 	if l.running >= mostFunctions {
 		l.mu.Unlock()
 		l.w.counted(func(r *Result) { r.FunctionRefusals++ })
-		return false
+		return nil, errTooMany
 	}
 	l.running++
-	peak, cold := l.running, true
+	peak := l.running
+	var e *environment
 	if idle := l.idle[function]; len(idle) > 0 {
-		cold = time.Since(idle[len(idle)-1]) > keptWarm
+		if last := idle[len(idle)-1]; time.Since(last.idleSince) < keptWarm {
+			e = last
+		}
 		l.idle[function] = idle[:len(idle)-1]
 	}
 	l.mu.Unlock()
 	l.w.counted(func(r *Result) {
 		r.FunctionCalls++
 		r.FunctionPeak = max(r.FunctionPeak, peak)
-		if cold {
+		if e == nil {
 			r.ColdStarts++
 		}
 	})
-	if cold {
-		pause(coldStart)
+	if e != nil {
+		return e, nil
 	}
-	return true
-}
-
-func (l *lambdas) end(function string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running--
-	l.idle[function] = append(l.idle[function], time.Now())
+	pause(coldStart)
+	return l.w.newEnvironment()
 }

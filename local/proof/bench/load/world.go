@@ -51,13 +51,14 @@ type mark struct {
 
 // world is a deployment with its clients and machines.
 type world struct {
+	tenants  int
 	db       *awsfake.DynamoDB
-	records  *dynamo.Store
+	steps    *awsfake.StepFunctions
 	engine   *engine.Engine
 	lambdas  *lambdas
 	machines *machines
-	system   *app.System
-	handlers []http.Handler // by tenant
+	outputs  port.Outputs
+	signer   port.Signer
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -74,21 +75,16 @@ type world struct {
 // open starts the deployment. Files of keys are in the folder.
 func open(ctx context.Context, dir string, c Case) (*world, error) {
 	w := &world{
-		source: rand.NewChaCha8([32]byte{1}), marks: map[string]*mark{}, units: map[int64]float64{},
+		tenants: c.Tenants, outputs: fake.NewOutputs(clock.System{}, nil), source: rand.NewChaCha8([32]byte{1}), marks: map[string]*mark{}, units: map[int64]float64{},
 		result: Result{Calls: map[string]int{}, Refusals: map[string]int{}},
 	}
-	w.lambdas = &lambdas{w: w, idle: map[string][]time.Time{}}
+	w.lambdas = &lambdas{w: w, idle: map[string][]*environment{}}
 	w.machines = &machines{w: w, all: map[string]*machine{}}
 	w.db = awsfake.NewDynamoDB(awsfake.DynamoDBConfig{Clock: clock.System{}, Seed: 1, Partition: awsfake.PartitionThroughput()})
 	if err := awsfake.CreateTable(ctx, w.db.AWS(), tableName); err != nil {
 		return nil, err
 	}
-	var err error
-	w.records, err = dynamo.Open(w.through(w.db.AWS()), dynamo.Config{Table: tableName, Clock: clock.System{}, Random: w.Uint64, Consumed: w.consumed})
-	if err != nil {
-		return nil, err
-	}
-	if err := w.openSystem(ctx, dir, c); err != nil {
+	if err := w.openServices(ctx, dir); err != nil {
 		return nil, err
 	}
 	ctx, w.stop = context.WithCancel(ctx)
@@ -97,45 +93,51 @@ func open(ctx context.Context, dir string, c Case) (*world, error) {
 	return w, nil
 }
 
-func (w *world) openSystem(ctx context.Context, dir string, c Case) error {
-	signer, err := keyfile.Open(filepath.Join(dir, "keys.pem"))
-	if err != nil {
+func (w *world) openServices(ctx context.Context, dir string) (err error) {
+	if w.signer, err = keyfile.Open(filepath.Join(dir, "keys.pem")); err != nil {
 		return err
 	}
 	if err := w.openEngine(ctx); err != nil {
 		return err
 	}
-	steps, err := awsfake.NewStepFunctions(awsfake.StepFunctionsConfig{Clock: clock.System{}, Executions: w.engine, Quotas: awsfake.Quotas()})
+	w.steps, err = awsfake.NewStepFunctions(awsfake.StepFunctionsConfig{Clock: clock.System{}, Executions: w.engine, Quotas: awsfake.Quotas()})
+	return err
+}
+
+// newEnvironment starts the process of a function: the use cases with their own memory and
+// clients.
+func (w *world) newEnvironment() (*environment, error) {
+	records, err := dynamo.Open(w.through(w.db.AWS()), dynamo.Config{Table: tableName, Clock: clock.System{}, Random: w.Uint64, Consumed: w.consumed})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	executions, err := stepfunctions.New(w.through(steps.AWS()), awsfake.StateMachine)
+	executions, err := stepfunctions.New(w.through(w.steps.AWS()), awsfake.StateMachine)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config, err := service.Read(setting.Map(map[string]string{"SORTIE_MAX_MACHINES": "0"}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config.PublicURL, config.SourceURL, config.SweepInterval = "http://sortie.example", "http://source.example", sweepInterval
-	w.system = app.NewSystem(
-		w.records, executions, fake.NewSchedules(nil), w.machines, fake.NewOutputs(clock.System{}, nil), signer, clock.System{}, slog.New(slog.DiscardHandler), w,
+	e := &environment{system: app.NewSystem(
+		records, executions, fake.NewSchedules(nil), w.machines, w.outputs, w.signer, clock.System{}, slog.New(slog.DiscardHandler), w,
 		func(context.Context, string) error { return nil }, grants.FixedBucket(grants.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{},
 		api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
-	)
-	w.machines.functions = stack.Functions(w.system)
-	routes := append(runroutes.Routes(w.system.Definitions, w.system.Explanations), callback.Routes(w.system.Workers, w.system.Intake)...)
-	for i := range c.Tenants {
+	)}
+	e.functions = stack.Functions(e.system)
+	routes := append(runroutes.Routes(e.system.Definitions, e.system.Explanations), callback.Routes(e.system.Workers, e.system.Intake)...)
+	for i := range w.tenants {
 		handler, err := httpkit.New(httpkit.Config{
 			Loopback: true, Local: port.Identity{Tenant: tenant(i), Workspace: access.Default, Scopes: access.Scopes()},
 			Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), AccessLevel: slog.LevelDebug, NewID: func() string { return w.Hex(16) },
 		}, routes...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		w.handlers = append(w.handlers, handler)
+		e.handlers = append(e.handlers, handler)
 	}
-	return nil
+	return e, nil
 }
 
 func tenant(i int) string { return fmt.Sprintf("tenant-%d", i) }
@@ -153,7 +155,7 @@ func (w *world) openEngine(ctx context.Context) error {
 	w.engine, err = engine.New(ctx, engine.Config{
 		Clock: clock.System{}, Name: "run", Definition: []byte(definition), Concurrency: 10 * mostFunctions, Cached: 1 << 20, Random: w.Uint64,
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (answer json.RawMessage, err error) {
-			refused := w.lambdas.run(function, func() { answer, err = w.machines.functions[function](ctx, payload) })
+			refused := w.lambdas.run(function, func(e *environment) { answer, err = e.functions[function](ctx, payload) })
 			switch {
 			case refused != nil:
 				return nil, &engine.InvokeError{Name: "Lambda.TooManyRequestsException", Cause: refused.Error()}
@@ -176,9 +178,9 @@ func (w *world) close() {
 // sweep runs the sweep each minute, as its function does.
 func (w *world) sweep(ctx context.Context) {
 	for clock.Sleep(ctx, clock.System{}, sweepInterval) == nil {
-		_ = w.lambdas.run("sweep", func() {
+		_ = w.lambdas.run("sweep", func(e *environment) {
 			began := time.Now()
-			_ = w.system.Sweep(ctx, 0)
+			_ = e.system.Sweep(ctx, 0)
 			w.counted(func(r *Result) { r.SweepLast = max(r.SweepLast, time.Since(began)) })
 		})
 	}
@@ -228,7 +230,7 @@ func (w *world) call(of int, method, path, bearer, body string) (status int, ans
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	recorder := httptest.NewRecorder()
-	if w.lambdas.run("api", func() { w.handlers[of].ServeHTTP(recorder, request) }) != nil {
+	if w.lambdas.run("api", func(e *environment) { e.handlers[of].ServeHTTP(recorder, request) }) != nil {
 		return http.StatusServiceUnavailable, nil
 	}
 	return recorder.Code, recorder.Body.Bytes()
