@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/bench/load"
@@ -23,15 +23,15 @@ func addLoad(t *table, r load.Result) {
 	t.add(name, "accept to started, p50 / p99 / last / p99 of the smaller tenants", "%.2f / %.2f / %.2f / %.2f s",
 		r.StartP50.Seconds(), r.StartP99.Seconds(), r.StartLast.Seconds(), r.SmallP99.Seconds())
 	t.add(name, "report of the end to the final state, p99", "%.0f ms", millis(r.EndP99))
-	t.add(name, "concurrent functions at most, calls refused, cold starts", "%d, %d, %d of %d", r.FunctionPeak, r.FunctionRefusals, r.ColdStarts, r.FunctionCalls)
+	t.add(name, "concurrent functions at most, calls refused, cold starts", "%d, %d, %d", r.FunctionPeak, r.FunctionRefusals, r.ColdStarts)
 	t.add(name, "write units in a second, at most", "%.0f", r.Units)
 	t.add(name, "longest sweep", "%.1f s", r.SweepLast.Seconds())
-	var refusals []string
+	var refusals, times []string
 	for _, what := range slices.Sorted(maps.Keys(r.Refusals)) {
-		refusals = append(refusals, fmt.Sprintf("%s %d", what, r.Refusals[what]))
+		refusals, times = append(refusals, "refused "+what), append(times, strconv.Itoa(r.Refusals[what]))
 	}
 	if len(refusals) > 0 {
-		t.add(name, "calls that services refused", "%s", strings.Join(refusals, ", "))
+		t.add(name, strings.Join(refusals, ", "), "%s", strings.Join(times, ", "))
 	}
 }
 

@@ -30,6 +30,7 @@ func parts() []part {
 		{"counts", "What a run costs here", "a minute", measureCounts},
 		{"cost", "What a run costs on AWS", "no time: make cost has measured it", measureCost},
 		{"speed", "Speed", "3 minutes", measureSpeed},
+		{"load", "AWS under load", "20 minutes of CPU", measureLoad},
 		{"schedulers", "Beside other schedulers", "10 minutes, and as long to build them", measureSchedulers},
 		{"streams", "Beside other event servers", "5 minutes", measureStreams},
 		{"inference", "Beside other inference gateways", "10 minutes", measureInference},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/sortie-dev/sortie/local/proof/report/figure"
 )
@@ -93,7 +92,8 @@ func buildNomad(ctx context.Context, folder string) error {
 	if err := copyModule(ctx, nomadModule+"/api@"+nomadAPI, filepath.Join(sources, "api")); err != nil {
 		return err
 	}
-	if _, err := output(ctx, static, "go", "-C", sources, "build", "-ldflags=-s -w", "-o", program, "."); err != nil {
+	// It needs C for the namespaces of its tasks.
+	if _, err := output(ctx, []string{"CGO_ENABLED=1"}, "go", "-C", sources, "build", "-ldflags=-s -w", "-o", program, "."); err != nil {
 		return err
 	}
 	return os.WriteFile(program+"-"+nomadVersion, nil, 0o600)
@@ -133,21 +133,5 @@ func compareWith(ctx context.Context, p *figure.Part, folder, what string) error
 		return fmt.Errorf("cannot read the peers: %w", err)
 	}
 	p.Figures, p.Tables, p.Notes = append(p.Figures, result.Figures...), append(p.Tables, result.Table), append(p.Notes, result.Notes...)
-	return nil
-}
-
-// measureInference runs the benchmark that puts Sortie, Go's proxy, the router of vLLM and
-// LiteLLM before the same engine.
-func measureInference(ctx context.Context, p *figure.Part) error {
-	rows, err := bench(ctx, "proxies")
-	if err != nil {
-		return err
-	}
-	table := "| through | figure | value |\n|---|---|---:|\n"
-	for _, row := range rows {
-		table += fmt.Sprintf("| %s | %s | %s |\n", row.What, row.Figure, strings.ReplaceAll(row.Value, "|", "/"))
-		addQuantities(p, row, 0.25)
-	}
-	p.Tables = append(p.Tables, table)
 	return nil
 }

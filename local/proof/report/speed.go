@@ -35,6 +35,32 @@ func measureSpeed(ctx context.Context, p *figure.Part) error {
 	return nil
 }
 
+// measureInference runs the benchmark that puts Sortie, Go's proxy, the router of vLLM and
+// LiteLLM before the same engine.
+func measureInference(ctx context.Context, p *figure.Part) error {
+	return benchPart(ctx, p, "proxies", 0.25)
+}
+
+// measureLoad runs the loads on the deployed system in virtual time, so the figures are exact
+// but for the order of goroutines.
+func measureLoad(ctx context.Context, p *figure.Part) error {
+	p.Note("The handlers, the state machine and the adapters on fakes of DynamoDB and Step Functions, with the limits of a partition key, the quotas of most regions, " +
+		"1,000 concurrent functions, cold starts and delays, in virtual time; half of the runs are of one tenant. Not in it: KMS, the relay of events, and a limit of machines a second.")
+	return benchPart(ctx, p, "load", 0.05)
+}
+
+// benchPart adds the numbers of a measurement.
+func benchPart(ctx context.Context, p *figure.Part, only string, noise float64) error {
+	rows, err := bench(ctx, only)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		addQuantities(p, row, noise)
+	}
+	return nil
+}
+
 // addQuantities adds the numbers of a row. "p50 / p99" with "3 / 8 ms" are two figures.
 func addQuantities(p *figure.Part, row benchRow, noise float64) {
 	found := quantities.FindAllString(row.Value, -1)
@@ -45,12 +71,26 @@ func addQuantities(p *figure.Part, row benchRow, noise float64) {
 		if err != nil {
 			continue
 		}
-		name := row.What + ": " + row.Figure
-		if len(found) > 1 {
-			name += fmt.Sprintf(" [%d]", i+1)
-		}
-		p.Add(figure.Figure{Name: name, Value: value, Unit: unit, Better: direction(row.Figure + " " + unit), Noise: noise})
+		p.Add(figure.Figure{Name: row.What + ": " + labelOf(row.Figure, i, len(found)), Value: value, Unit: unit, Better: direction(row.Figure + " " + unit), Noise: noise})
 	}
+}
+
+// labelOf returns the label of the i-th of n numbers: that of "time, p50 / p99" is "time, p50" for
+// the first, and that of "runs, failed" is "failed" for the second.
+func labelOf(label string, i, n int) string {
+	if n == 1 {
+		return label
+	}
+	before, list := "", label
+	if at := strings.LastIndexAny(label, ",:"); at >= 0 && strings.Contains(label[at:], " / ") {
+		before, list = label[:at+1]+" ", strings.TrimSpace(label[at+1:])
+	}
+	for _, separator := range []string{" / ", ", "} {
+		if labels := strings.Split(list, separator); len(labels) == n {
+			return before + strings.TrimSpace(labels[i])
+		}
+	}
+	return fmt.Sprintf("%s, number %d", label, i+1)
 }
 
 // direction says what is better of a figure, by its unit.
