@@ -52,7 +52,7 @@ func TestNoRunIsLost(t *testing.T) {
 			t.Parallel()
 			o, err := chaos.Run(t.Context(), chaos.Config{
 				Seed: each, Kills: min(perWorld, *kills-n*perWorld), Folder: t.TempDir(),
-				Clock: clock.System{}, Foreign: foreign, Baseline: baseline, Timeout: 2 * time.Minute,
+				Clock: clock.System{}, Foreign: foreign, Baseline: baseline, Timeout: 10 * time.Minute,
 			})
 			if err != nil {
 				t.Fatal(err)
