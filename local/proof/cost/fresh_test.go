@@ -40,6 +40,7 @@ func refresh(t *testing.T, measured cost.Measured) {
 	}
 	for _, part := range []struct{ file, name, text string }{
 		{"README.md", "cost", measured.Report()},
+		{"CELLS.md", "cells", measured.Cells()},
 		{filepath.Join(strings.TrimSpace(string(top)), "infra", "README.md"), "load", measured.Load()},
 	} {
 		text, err := os.ReadFile(part.file)
