@@ -198,7 +198,10 @@ func limitPool(v *page.Visit) (string, error) {
 	if err := page.Read(response, &p); err != nil {
 		return "", err
 	}
-	changed := contract.PoolDefinition{Runner: p.Runner, Settings: p.Settings, Fallback: p.Fallback, Warm: p.Warm, Engine: p.Engine, Limit: &p.Limit, QueueLimit: &p.QueueLimit}
+	changed := contract.PoolDefinition{Runner: p.Runner, Settings: p.Settings, Fallback: p.Fallback, Warm: p.Warm, Engine: p.Engine, Sharing: p.Sharing, From: p.From, Limit: &p.Limit, QueueLimit: &p.QueueLimit}
+	if p.From != nil {
+		changed.Limit = nil
+	}
 	for name, to := range map[string]**int{"limit": &changed.Limit, "queueLimit": &changed.QueueLimit} {
 		n, given, err := formNumber(v, name)
 		if err != nil {

@@ -29,6 +29,7 @@ func Routes(svc *pools.Pools) []httpkit.Route {
 		route(http.MethodPost, "/v1/pools/{pool_id}/resume", access.Admin, resume),
 		route(http.MethodPost, "/v1/pools/{pool_id}/reload", access.Admin, reload),
 		route(http.MethodGet, "/v1/pools/{pool_id}/health", access.RunsRead, health),
+		route(http.MethodGet, "/v1/pools/{pool_id}/guests", access.RunsRead, guests),
 	}
 }
 
@@ -68,7 +69,7 @@ func put(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx, who, id := httpkit.Request(r, "pool_id")
-	v, created, err := svc.Put(ctx, who, id, api.PoolDefinition(body), required)
+	v, created, err := svc.Put(ctx, who, id, api.PoolDefinition(id, body), required)
 	if err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
@@ -148,4 +149,13 @@ func health(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("cannot read the state of the pool: %w", err)
 	}
 	return httpkit.WriteJSON(w, http.StatusOK, api.PoolHealth(h))
+}
+
+func guests(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
+	ctx, who, id := httpkit.Request(r, "pool_id")
+	found, day, err := svc.Guests(ctx, who, id, r.URL.Query().Get("day"))
+	if err != nil {
+		return fmt.Errorf("cannot read the guests of the pool: %w", err)
+	}
+	return httpkit.WriteJSON(w, http.StatusOK, api.PoolGuests(found, day))
 }

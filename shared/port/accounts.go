@@ -65,6 +65,11 @@ func (n *NoBudget) Fault() *fault.Fault {
 	if name, ok := budget.RateOf(n.Scope); ok {
 		return fault.Wrap(n, fault.Throttled, "the token %s has had its %d requests of this minute; retry in %d s", name, n.Limit, int(math.Ceil(n.Wait.Seconds())))
 	}
+	if pool, ok := budget.OfferOf(n.Scope); ok {
+		f := fault.Wrap(n, fault.AdmissionReject, "the offer of the pool %s allows %d tokens a day in UTC, and %d of this day are left", pool, n.Limit, n.Left)
+		f.Retryable = n.Held > 0
+		return f
+	}
 	f := fault.Wrap(n, fault.AdmissionReject, "the budget does not allow this task: %s", n.Shortage)
 	f.Retryable = n.Held > 0
 	return f

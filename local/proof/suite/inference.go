@@ -26,6 +26,7 @@ func inferenceTasks() []Test {
 		{Name: "inference request has several answers, and an image", Requires: needs, Run: severalAnswers},
 		{Name: "deleted response and one that is not stored are deleted", Requires: needs, Run: deletedAnswers},
 		{Name: "deadline of a header ends an answer of OpenAI's API", Requires: needs, Run: onEngines(chatIsLate)},
+		{Name: "pool is offered to another tenant", Requires: []Capability{MockEngine, OtherTokens}, Run: poolIsOffered},
 	}
 }
 

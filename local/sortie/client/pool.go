@@ -31,6 +31,16 @@ func (c *Client) Pool(ctx context.Context, id string) (Pool, error) {
 	return c.pool(ctx, call{method: http.MethodGet, path: poolPath(id), repeat: true})
 }
 
+// PoolGuests reads the guests of a pool, with their use of a day in UTC; an empty day is today.
+func (c *Client) PoolGuests(ctx context.Context, id, day string) (g contract.PoolGuests, err error) {
+	asked := call{method: http.MethodGet, path: poolPath(id, "guests"), repeat: true}
+	if day != "" {
+		asked.query = url.Values{"day": {day}}
+	}
+	_, err = c.do(ctx, asked, &g)
+	return g, err
+}
+
 // PutPool sets the limits of a pool if the stored pool has the tag; an empty tag requires
 // that the pool does not exist.
 func (c *Client) PutPool(ctx context.Context, id string, limits contract.PoolDefinition, tag string) (Pool, error) {

@@ -17,7 +17,7 @@ import (
 
 func (a *app) pools() *cobra.Command {
 	return a.Resources("pools", "Look at the pools of runs, and change them",
-		a.poolsList(), a.poolsShow(), a.poolsApply(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsReload(), a.poolsDelete())
+		a.poolsList(), a.poolsShow(), a.poolsGuests(), a.poolsApply(), a.poolsSet(), a.poolsDrain(), a.poolsResume(), a.poolsReload(), a.poolsDelete())
 }
 
 func (a *app) poolsList() *cobra.Command {
@@ -58,6 +58,27 @@ func (a *app) poolsShow() *cobra.Command {
 	}
 }
 
+func (a *app) poolsGuests() *cobra.Command {
+	var day string
+	cmd := &cobra.Command{
+		Use: "guests POOL", Short: "Show what the tenants to whom a pool is offered use of it",
+		Example: "  sortie pools guests gpu\n  sortie pools guests gpu --day 2026-11-28",
+	}
+	cmd.Flags().StringVar(&day, "day", "", "a day in UTC; by default today")
+	read := func(ctx context.Context, c *client.Client, args []string) (contract.PoolGuests, error) {
+		return c.PoolGuests(ctx, args[0], day)
+	}
+	cmd.RunE = cli.Printed(a.App, read, func(list contract.PoolGuests) error {
+		t := display.NewTable("TENANT", "POOL", "HELD", "SLOTS", "QUEUED", "WEIGHT", "TASKS", "TOKENS", "TOKENS/DAY")
+		for _, g := range list.Guests {
+			t.Row(g.Tenant, g.Pool, fmt.Sprint(g.Held), fmt.Sprint(g.Slots), fmt.Sprint(g.Queued), fmt.Sprint(*g.Weight),
+				fmt.Sprint(g.Tasks), fmt.Sprint(g.Tokens), display.Bound(int(g.TokensPerDay)))
+		}
+		return a.Table(list, t)
+	})
+	return cmd
+}
+
 func (a *app) poolsSet() *cobra.Command {
 	var limit, queueLimit int
 	cmd := &cobra.Command{
@@ -78,7 +99,10 @@ starts queued runs at once, a lower one ends no run.`,
 		if err != nil {
 			return stored, err
 		}
-		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Warm: stored.Warm, Engine: stored.Engine, Limit: &stored.Limit}
+		limits := contract.PoolDefinition{Runner: stored.Runner, Settings: stored.Settings, Fallback: stored.Fallback, Warm: stored.Warm, Engine: stored.Engine, Sharing: stored.Sharing, From: stored.From, Limit: &stored.Limit}
+		if stored.From != nil {
+			limits.Limit = nil // its owner sets it
+		}
 		if stored.Tag != "" {
 			limits.QueueLimit = &stored.QueueLimit
 		} else if !flags.Changed("limit") {

@@ -106,7 +106,7 @@ func ReportedSlots(ctx context.Context, engines Engines, pool platform.Pool) int
 	found := make([]int, len(pool.Engine.Replicas))
 	var asked sync.WaitGroup
 	for i, r := range pool.Engine.Replicas {
-		engine, err := engines(pool.Tenant, *pool.Engine, r)
+		engine, err := engines(pool.Home().Tenant, *pool.Engine, r)
 		if err != nil {
 			continue
 		}

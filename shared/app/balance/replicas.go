@@ -296,11 +296,12 @@ func (s *Replicas) Known(pool platform.Pool) (found []Known) {
 
 // stateOf returns the state of a replica, and creates it if it is missing. s.mu is locked.
 func (s *Replicas) stateOf(pool platform.Pool, of platform.EngineReplica) (*replica, error) {
-	key := replicaKey{pool.Tenant, pool.ID, of.ID, of.URL, of.Run, pool.Engine.SecretRef, pool.Engine.Loads}
+	home := pool.Home()
+	key := replicaKey{home.Tenant, home.ID, of.ID, of.URL, of.Run, pool.Engine.SecretRef, pool.Engine.Loads}
 	if known := s.known[key]; known != nil {
 		return known, nil
 	}
-	engine, err := s.engines(pool.Tenant, *pool.Engine, of)
+	engine, err := s.engines(home.Tenant, *pool.Engine, of)
 	if err != nil {
 		return nil, err
 	}

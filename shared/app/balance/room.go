@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -32,7 +33,7 @@ func (s *Replicas) full(r *replica, pool platform.Pool, task run.Run) bool {
 	if can.KVTokens <= 0 || r.held == 0 {
 		return false
 	}
-	if first := s.blocked[pool.Ref()]; first != "" && first != task.TaskID {
+	if first := s.blocked[pool.Home()]; first != "" && first != task.TaskID {
 		return true
 	}
 	return r.tokens+tokensOf(task) > can.KVTokens
@@ -49,10 +50,10 @@ func (s *Replicas) awaitsRoom(task run.Run, pool platform.Pool) bool {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	working := slices.DeleteFunc(s.ofPoolLocked(pool), func(r *replica) bool { return now.Before(r.restUntil) || !s.full(r, pool, task) })
-	if s.blocked[pool.Ref()] == "" && slices.ContainsFunc(working, func(r *replica) bool {
+	if s.blocked[pool.Home()] == "" && slices.ContainsFunc(working, func(r *replica) bool {
 		return s.load(r) < pool.Engine.SlotsOf(r.reportedCapabilities.Slots) && !s.cools(r)
 	}) {
-		s.blocked[pool.Ref()] = task.TaskID
+		s.blocked[pool.Home()] = task.TaskID
 	}
 	return len(working) > 0
 }
@@ -61,8 +62,9 @@ func (s *Replicas) awaitsRoom(task run.Run, pool platform.Pool) bool {
 func (s *Replicas) unblock(task run.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ref := (platform.PoolRef{Tenant: task.Tenant, ID: task.Slot.Pool}); s.blocked[ref] == task.TaskID {
-		delete(s.blocked, ref)
+	before := len(s.blocked)
+	maps.DeleteFunc(s.blocked, func(_ platform.PoolRef, waits string) bool { return waits == task.TaskID })
+	if len(s.blocked) < before {
 		s.notify()
 	}
 }

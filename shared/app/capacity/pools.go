@@ -19,7 +19,7 @@ const poolAge = time.Second
 
 // Pools reads pools and caches each of them for poolAge. It is safe for concurrent use.
 type Pools struct {
-	store port.PoolStore
+	store sizedPools
 	clock clock.Clock
 	// configured is the default pool while it has no record, without a tenant.
 	configured platform.Pool
@@ -33,7 +33,7 @@ type knownPool struct {
 
 // NewPools returns the pools in a store. configured is the default pool while it has no
 // record, without a tenant.
-func NewPools(store port.PoolStore, c clock.Clock, configured platform.Pool) *Pools {
+func NewPools(store sizedPools, c clock.Clock, configured platform.Pool) *Pools {
 	return &Pools{store: store, clock: c, configured: configured}
 }
 
@@ -49,7 +49,7 @@ func (p *Pools) Ref(tenant, name string) platform.PoolRef {
 	return platform.PoolRef{Tenant: tenant, ID: cmp.Or(name, p.configured.ID)}
 }
 
-// Read reads a pool, or returns port.ErrNotFound. The default pool always exists.
+// Read reads the record of a pool, or returns port.ErrNotFound. The default pool always exists.
 func (p *Pools) Read(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
 	at := p.clock.Now() // a slow read may return a record that was replaced meanwhile
 	stored, err := p.store.LoadPool(ctx, ref)
@@ -67,16 +67,34 @@ func (p *Pools) Read(ctx context.Context, ref platform.PoolRef) (platform.Pool, 
 	return stored, nil
 }
 
-// Pool returns a pool, read at most poolAge ago, or port.ErrNotFound.
+// Pool returns a pool, read at most poolAge ago, or port.ErrNotFound. A guest's pool has what its owner
+// offers; see Hosted.
 func (p *Pools) Pool(ctx context.Context, tenant, name string) (platform.Pool, error) {
-	ref := p.Ref(tenant, name)
-	if found, ok := p.known.Load(ref); ok {
-		known := found.(knownPool) //nolint:forcetypeassert // the map has no other values
-		if age := p.clock.Now().Sub(known.readAt); age >= 0 && age < poolAge {
-			return known.Pool, nil
+	found, err := p.record(ctx, p.Ref(tenant, name))
+	if err != nil {
+		return found, err
+	}
+	return p.Hosted(ctx, found)
+}
+
+// record returns the record of a pool, read at most poolAge ago, or port.ErrNotFound.
+func (p *Pools) record(ctx context.Context, ref platform.PoolRef) (platform.Pool, error) {
+	if known, readAt := p.peek(ref); !readAt.IsZero() {
+		if age := p.clock.Now().Sub(readAt); age >= 0 && age < poolAge {
+			return known, nil
 		}
 	}
 	return p.Read(ctx, ref)
+}
+
+// peek returns the record of a pool that was last read, at any time; the time is zero without one.
+func (p *Pools) peek(ref platform.PoolRef) (platform.Pool, time.Time) {
+	found, ok := p.known.Load(ref)
+	if !ok {
+		return platform.Pool{}, time.Time{}
+	}
+	known := found.(knownPool) //nolint:forcetypeassert // the map has no other values
+	return known.Pool, known.readAt
 }
 
 // ForRun returns the pool of a run. For a deleted pool it returns a draining pool, so that the run

@@ -7,12 +7,11 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
-	"github.com/sortie-dev/sortie/shared/port"
 )
 
 // slowPools is a store that returns the limit that a pool had when the read began.
 type slowPools struct {
-	port.PoolStore
+	sizedPools
 	clock *clock.Virtual
 	reads int
 	takes time.Duration

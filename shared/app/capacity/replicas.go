@@ -84,13 +84,13 @@ func (l *ReplicaSets) Served(ctx context.Context, p platform.Pool) (platform.Poo
 		return p, nil
 	}
 	var set StoredSet
-	found, ok := l.known.Load(p.Ref())
+	found, ok := l.known.Load(p.Home())
 	known, _ := found.(knownSet)
 	if age := l.clock.Now().Sub(known.readAt); ok && age >= 0 && age < poolAge {
 		set = known.StoredSet
 	} else {
 		var err error
-		if set, err = l.Read(ctx, p.Ref()); err != nil && !errors.Is(err, port.ErrNotFound) {
+		if set, err = l.Read(ctx, p.Home()); err != nil && !errors.Is(err, port.ErrNotFound) {
 			return p, err
 		}
 	}

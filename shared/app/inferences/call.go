@@ -185,7 +185,7 @@ func (s *offers) Served(ctx context.Context, who port.Identity) ([]ServedModel, 
 	var found []ServedModel
 	at := map[string]int{}
 	err := s.eachEngine(ctx, who.Tenant, func(p platform.Pool) error {
-		if !who.Grant.Allows(p.Engine.Model) {
+		if !who.Grant.Allows(p.Engine.Model) || p.Origin != nil && p.Origin.Withdrawn() {
 			return nil
 		}
 		i, known := at[p.Engine.Model]
@@ -214,27 +214,6 @@ func (s *offers) isRetired(ctx context.Context, tenant, id string) (bool, error)
 		return false, nil
 	}
 	return v.State == catalog.Retired, err
-}
-
-// eachEngine calls do with the pools of a tenant that have an engine.
-func (s *offers) eachEngine(ctx context.Context, tenant string, do func(platform.Pool) error) error {
-	for page := (port.Page{Limit: enginePage}); ; {
-		stored, next, err := s.store.PoolRecords(ctx, tenant, page)
-		if err != nil {
-			return fmt.Errorf("cannot list the pools: %w", err)
-		}
-		for _, p := range stored {
-			if p.Engine == nil {
-				continue
-			}
-			if err := do(p); err != nil {
-				return err
-			}
-		}
-		if page.Cursor = next; next == "" {
-			return nil
-		}
-	}
 }
 
 // readers counts the readers of each task in this process. It is safe for concurrent use.

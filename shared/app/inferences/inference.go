@@ -58,7 +58,7 @@ func New(
 	c, log, known := runs.Parts()
 	config.MostWithin = cmp.Or(config.MostWithin, inference.MostWaited)
 	return &Inference{
-		offers: &offers{runs, store, models}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
+		offers: &offers{runs, store, models, known.Pools}, clock: c, log: log, capacity: known, answers: answer.NewStreams(feed, c, hex),
 		readers: &readers{tasks: map[run.Ref]*readerCount{}}, transcripts: transcripts, prompts: prompts, record: record, config: config,
 		stopped: func() bool { return false }, hex: hex,
 	}
@@ -69,6 +69,7 @@ type offers struct {
 	runs   Runs
 	store  Store
 	models Catalog
+	pools  *capacity.Pools
 }
 
 func (s *Inference) now() time.Time { return clock.UTC(s.clock) }
@@ -188,6 +189,9 @@ func (s *Inference) runOf(ctx context.Context, in NewTask, model catalog.Model) 
 			return run.Run{}, err
 		}
 	}
+	if model, err = s.modelIn(ctx, in, pool, model); err != nil {
+		return run.Run{}, err
+	}
 	return s.routedRun(ctx, in, model, pool)
 }
 
@@ -264,35 +268,18 @@ func checkMocked(in NewTask) error {
 // context that the task needs, and of these the one with the fewest tasks for each of its
 // slots.
 func (s *offers) poolFor(ctx context.Context, in NewTask, model catalog.Model) (platform.Pool, error) {
-	var serving []platform.Pool
-	known, mocked, draining := false, false, false
+	var found servingPools
 	err := s.eachEngine(ctx, in.Identity.Tenant, func(p platform.Pool) error {
-		mocked = mocked || p.Engine.Kind == platform.EngineMock
-		if p.Engine.Model != in.Model {
-			return nil
-		}
-		known = true
-		switch fits := in.Engine == "" || string(p.Engine.Kind) == in.Engine; {
-		case fits && p.Draining:
-			draining = true
-		case fits:
-			serving = append(serving, p)
-		}
+		found.add(p, in)
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return platform.Pool{}, err
-	case len(serving) > 0:
-		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens(), in.MaxTokens)))
-	case mocked && in.Model == mockedUnavailable:
-		return platform.Pool{}, fault.New(fault.PoolUnavailable, "the model %s causes this error", mockedUnavailable)
-	case draining:
-		return platform.Pool{}, fault.New(fault.PoolUnready, "the pools that serve the model %s are draining", in.Model)
-	case known:
-		return platform.Pool{}, fault.New(fault.PoolUnavailable, "no pool serves the model %s with the engine %q", in.Model, in.Engine)
 	}
-	return platform.Pool{}, fault.New(fault.ModelUnknown, "no pool serves the model %q; GET /v1/capabilities lists the engines, GET /v1/pools the pools", in.Model)
+	if serving := found.best(); len(serving) > 0 {
+		return s.leastUsed(ctx, s.longEnough(ctx, serving, model, max(in.Request.Context, in.Request.PromptTokens(), in.MaxTokens)))
+	}
+	return platform.Pool{}, found.refusal(in)
 }
 
 // leastUsed returns the pool with the fewest running and queued tasks for each of its slots,
@@ -360,7 +347,7 @@ func (s *Inference) newRun(in NewTask, model catalog.Model, pool platform.Pool, 
 		}},
 		Policy: policy, Priority: in.Priority, Trigger: run.TriggerRequest, Slot: platform.Slot{Pool: pool.ID},
 	}
-	r.Reservation = catalog.ForKey(model.Price.Reserve(r, s.config.Budgets), in.Identity, s.now())
+	r.Reservation = catalog.ForOffer(catalog.ForKey(model.Price.Reserve(r, s.config.Budgets), in.Identity, s.now()), pool, s.now())
 	return r, nil
 }
 

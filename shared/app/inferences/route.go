@@ -85,7 +85,7 @@ func (s *Inference) routesFrom(ctx context.Context, in NewTask, pool platform.Po
 			seen[f.Pool] = true
 			to, err := s.capacity.Pools.Pool(ctx, in.Identity.Tenant, f.Pool)
 			switch {
-			case errors.Is(err, port.ErrNotFound), err == nil && to.Engine == nil:
+			case errors.Is(err, port.ErrNotFound), err == nil && (to.Engine == nil || to.Origin != nil):
 				continue
 			case err != nil:
 				return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -258,29 +259,67 @@ func (c *poolServer) unservedTasks(ctx context.Context, limit int) (waiting []ru
 		if c.isServing(ref) {
 			continue
 		}
-		known, ok := c.seen[ref]
-		if !ok || now.Sub(known.at) >= seenFor {
-			r, err := c.store.Load(ctx, ref)
-			if errors.Is(err, port.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return waiting, fmt.Errorf("cannot read a task of pool %s: %w", c.pool.ID, err)
-			}
-			if r.State == run.ContainerCreating && !r.Queued() {
-				waiting = append(waiting, r)
-				continue
-			}
-			known = seenTask{r.Attempt.Replica, now}
+		known, unserved, err := c.look(ctx, ref, now)
+		switch {
+		case errors.Is(err, port.ErrNotFound):
+			continue
+		case err != nil:
+			return waiting, fmt.Errorf("cannot read a task of pool %s: %w", c.pool.ID, err)
+		case unserved != nil:
+			waiting = append(waiting, *unserved)
+			continue
 		}
 		seen[ref] = known
 		if known.replica != "" {
 			others[known.replica]++
 		}
 	}
+	if err := c.lookBeside(ctx, now, seen, others); err != nil {
+		return waiting, err
+	}
 	c.seen = seen
 	c.replicas.SetOtherTasks(others)
 	return waiting, c.dropEnded(ctx, holders)
+}
+
+// look returns the replica of a task with a slot, as it was read at most seenFor ago, or the task if no
+// dispatcher serves it.
+func (c *poolServer) look(ctx context.Context, ref run.Ref, now time.Time) (known seenTask, unserved *run.Run, err error) {
+	known, ok := c.seen[ref]
+	if ok && now.Sub(known.at) < seenFor {
+		return known, nil, nil
+	}
+	r, err := c.store.Load(ctx, ref)
+	if err != nil {
+		return known, nil, err
+	}
+	if r.State == run.ContainerCreating && !r.Queued() {
+		return known, &r, nil
+	}
+	return seenTask{r.Attempt.Replica, now}, nil, nil
+}
+
+// lookBeside counts the tasks of the pools that share the replicas of the pool, by replica.
+func (c *poolServer) lookBeside(ctx context.Context, now time.Time, seen map[run.Ref]seenTask, others map[string]int) error {
+	for _, pool := range c.capacity.Pools.Sharing(c.pool) {
+		holders, err := c.store.Holders(ctx, pool.Tenant, pool.ID, limit.PoolSlots)
+		if err != nil {
+			return fmt.Errorf("cannot read the slots of pool %s: %w", pool.ID, err)
+		}
+		for _, ref := range holders {
+			known, unserved, err := c.look(ctx, ref, now)
+			if errors.Is(err, port.ErrNotFound) || err == nil && unserved != nil {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("cannot read a task of pool %s: %w", pool.ID, err)
+			}
+			if seen[ref] = known; known.replica != "" {
+				others[known.replica]++
+			}
+		}
+	}
+	return nil
 }
 
 // dropEnded interrupts attempts that this dispatcher serves and that another process has ended:

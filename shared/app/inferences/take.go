@@ -27,7 +27,10 @@ func (s *Dispatcher) TryTake(ctx context.Context, r run.Run) PreparedTask {
 		return nil
 	}
 	lookup := func(ctx context.Context) (platform.Pool, error) { return s.servedPool(ctx, r) }
-	pool, err := lookup(ctx)
+	pool, err := s.capacity.Pools.ForAdmission(ctx, r.Tenant, r.Slot.Pool)
+	if err == nil {
+		pool, err = s.capacity.Replicas.Served(ctx, pool)
+	}
 	// Without a limit, runs with throttled starts may be queued, which the task must not overtake.
 	if err != nil || pool.Engine == nil || pool.Draining || pool.Limit == 0 || pool.Engine.Model != r.Work.Inference.ServedModel() {
 		return nil

@@ -33,6 +33,7 @@ type Store interface {
 	port.RunStore
 	port.JobStore
 	port.ResourceStore
+	port.AccountStore
 }
 
 // Runs are the runs of the pools. All methods are safe for concurrent use.

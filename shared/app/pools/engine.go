@@ -90,9 +90,13 @@ func (d Definition) withSlots(reported int, stored *platform.Pool) Definition {
 	return d
 }
 
-// replaceable returns the fault PoolInUse if by replaces the runner, the engine or the model of
-// a pool with runs that have not ended.
-func (s *Pools) replaceable(ctx context.Context, p platform.Pool, by *platform.EnginePlace) error {
+// replaceable returns the fault PoolInUse if a definition replaces the runner, the engine, the model or
+// the origin of a pool with runs that have not ended.
+func (s *Pools) replaceable(ctx context.Context, p platform.Pool, d Definition) error {
+	by := d.Engine
+	if (p.Origin == nil) != (d.Origin == nil) || p.Origin != nil && p.Home() != (platform.Pool{Origin: d.Origin}).Home() {
+		return s.unused(ctx, p)
+	}
 	same := p.Engine == nil && by == nil || p.Engine != nil && by != nil && p.Engine.Kind == by.Kind && p.Engine.Model == by.Model
 	if same || p.Version == 0 {
 		return nil
@@ -130,6 +134,9 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 			return nil, fmt.Errorf("cannot list the pools: %w", err)
 		}
 		for _, p := range stored {
+			if p, err = s.capacity.Pools.Hosted(ctx, p); err != nil {
+				return nil, err
+			}
 			if p.Engine == nil || p.Draining {
 				continue
 			}
@@ -154,7 +161,7 @@ func (s *Pools) Capabilities(ctx context.Context, who port.Identity) ([]Capabili
 
 // with adds a pool to the capability of its engine.
 func (s *Pools) with(ctx context.Context, c Capability, p platform.Pool) (Capability, error) {
-	r, err := s.store.LoadResource(ctx, catalog.Ref(p.Tenant, p.Engine.Model))
+	r, err := s.store.LoadResource(ctx, catalog.Ref(p.Home().Tenant, p.Engine.Model))
 	if errors.Is(err, port.ErrNotFound) {
 		return c, nil
 	}

@@ -48,6 +48,8 @@ func (s *common) checkFallback(ctx context.Context, tenant, id string, f platfor
 			continue
 		case err != nil:
 			return nil, err
+		case next.Origin != nil:
+			return fault.New(fault.Unprocessable, "the pool %s is of another tenant, want a pool of an engine of your own", next.ID), nil
 		case next.Engine != nil && !engine:
 			return fault.New(fault.Unprocessable, "the pool %s is of an engine, want a pool of a runner", next.ID), nil
 		case next.Engine == nil && engine:

@@ -48,6 +48,10 @@ type Definition struct {
 	Warm *platform.Warm
 	// Engine is nil for a pool of a runner. Limit applies to an engine pool too.
 	Engine *platform.EnginePlace
+	// Sharing offers the pool to other tenants; nil without an offer. Origin is the offered pool of
+	// another tenant that the pool uses, in place of an engine.
+	Sharing *platform.Sharing
+	Origin  *platform.Origin
 	// Faults are the faults of the request that the other fields cannot represent, each with
 	// its field.
 	Faults []*fault.Fault
@@ -59,6 +63,8 @@ type View struct {
 	// Held is the number of runs with a slot, Queued the number of queued runs. A pool without
 	// a limit has no slots.
 	Held, Queued int
+	// Hosted is the engine of the owner's pool; nil for a pool with slots of its own.
+	Hosted *platform.EnginePlace
 }
 
 // Tag is the entity tag of a version of a pool, with its quotes. A pool that was
@@ -99,13 +105,13 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d Definit
 		p, d := platform.Pool{Tenant: who.Tenant, ID: id}, d.withSlots(reported, stored)
 		if stored != nil {
 			p = *stored
-			if err := s.replaceable(ctx, p, d.Engine); err != nil {
+			if err := s.replaceable(ctx, p, d); err != nil {
 				return platform.Pool{}, err
 			}
 		}
 		return p.Resized(d.Limit, queueLimit, who.Subject, s.now()).Placed(d.Placement, who.Subject, s.now()).
 			FallingBack(d.Fallbacks, who.Subject, s.now()).Warmed(d.Warm, who.Subject, s.now()).
-			Serving(d.Engine, who.Subject, s.now()), nil
+			Serving(d.Engine, who.Subject, s.now()).Shared(d.Sharing, d.Origin, who.Subject, s.now()), nil
 	})
 	if err != nil {
 		return v, false, err
@@ -120,7 +126,14 @@ func (s *Pools) Put(ctx context.Context, who port.Identity, id string, d Definit
 
 // check returns the faults of the definition of a pool.
 func (s *common) check(ctx context.Context, who port.Identity, id string, d Definition, queueLimit int) ([]*fault.Fault, error) {
-	found := slices.Clone(d.Faults)
+	found, err := s.checkSharing(ctx, who, id, d)
+	if err != nil {
+		return nil, err
+	}
+	found = append(slices.Clone(d.Faults), found...)
+	if d.Origin != nil {
+		return found, nil
+	}
 	if d.Limit < 0 || d.Limit > limit.PoolSlots {
 		found = append(found, fault.Invalid("limit", "limit: %d is out of range, want 0 (no limit) to %d", d.Limit, limit.PoolSlots))
 	}
@@ -261,6 +274,9 @@ func (s *Pools) fillPool(ctx context.Context, p platform.Pool) {
 	if !p.Draining {
 		s.runs.FillAll(ctx, p.Tenant, p.ID)
 	}
+	for _, other := range s.capacity.Pools.Sharing(p.Ref()) {
+		s.runs.FillAll(ctx, other.Tenant, other.ID)
+	}
 }
 
 // Delete removes a pool. Faults: NotFound, PreconditionFailed, PoolInUse for the default
@@ -276,6 +292,9 @@ func (s *Pools) Delete(ctx context.Context, who port.Identity, id string, requir
 		}
 		if id == s.capacity.Pools.Standard().ID {
 			return fault.New(fault.PoolInUse, "the pool %s is the default of every run; it cannot be deleted", id)
+		}
+		if p.Sharing != nil {
+			return fault.New(fault.PoolInUse, "the pool %s is offered to %d tenants; withdraw the offers first", id, len(p.Sharing.Offers))
 		}
 		if err := s.unused(ctx, p); err != nil {
 			return err
@@ -318,6 +337,9 @@ func (s *common) forgetWarm(ctx context.Context, ref platform.PoolRef) {
 // unused returns a fault if a run of the pool has not ended. A run that is created
 // meanwhile waits until the pool exists again, at most its queue timeout.
 func (s *common) unused(ctx context.Context, p platform.Pool) error {
+	if err := s.unusedByGuests(ctx, p); err != nil {
+		return err
+	}
 	return s.eachUnfinished(ctx, p.Tenant, run.States(), func(r run.Run) error {
 		if r.Slot.Pool != p.ID {
 			return nil

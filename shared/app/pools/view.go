@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sortie-dev/sortie/shared/base/limit"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -56,15 +55,15 @@ func (s *Pools) Pools(ctx context.Context, who port.Identity) (views []View, err
 // poolPage is the page size of a list of pools.
 const poolPage = 1000
 
-// view returns a pool with its use.
-func (s *Pools) view(ctx context.Context, p platform.Pool) (View, error) {
-	held, err := s.store.Holders(ctx, p.Tenant, p.ID, limit.PoolSlots)
-	if err != nil {
-		return View{}, fmt.Errorf("cannot count the slots of pool %s: %w", p.ID, err)
+// view returns a pool with its use. A guest's pool has the slots that its owner offers.
+func (s *Pools) view(ctx context.Context, p platform.Pool) (v View, err error) {
+	if v.Pool = p; p.Origin != nil {
+		hosted, err := s.capacity.Pools.Hosted(ctx, p)
+		if err != nil {
+			return v, err
+		}
+		v.Limit, v.Draining, v.Origin, v.Hosted = hosted.Limit, hosted.Draining, hosted.Origin, hosted.Engine
 	}
-	queued, err := s.store.QueueLength(ctx, p.Tenant, p.ID, limit.PoolQueue)
-	if err != nil {
-		return View{}, fmt.Errorf("cannot count the queue of pool %s: %w", p.ID, err)
-	}
-	return View{p, len(held), queued}, nil
+	v.Held, v.Queued, err = s.usedSlots(ctx, p.Ref())
+	return v, err
 }

@@ -133,6 +133,9 @@ func (s *Lifecycle) commitWith(ctx context.Context, d run.Decision, with []run.D
 		for _, pool := range slices.Concat(left, full, awaitedPools(d), joinedPools(decisions)) {
 			s.fill(ctx, d.Run.Tenant, pool)
 		}
+		if d.Lease == run.LeaseRelease || d.Lease == run.LeaseDequeue {
+			s.fillSharing(ctx, d.Run)
+		}
 		for i := range given {
 			s.actForJob(ctx, &given[i].Run, given[i].Effects)
 		}

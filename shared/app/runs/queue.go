@@ -19,7 +19,7 @@ const queuePage = 8
 // takeSlot takes the run's free slots or enqueues it. If the run changes meanwhile, it
 // returns the newest record.
 func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.Run, error) {
-	pool, err := s.poolOf(ctx, r)
+	pool, err := s.pools.ForAdmission(ctx, r.Tenant, s.pools.Ref(r.Tenant, r.Slot.Pool).ID)
 	if err != nil {
 		return r, err
 	}
@@ -54,6 +54,7 @@ func (s *Lifecycle) takeSlot(ctx context.Context, r run.Run, in StepInput) (run.
 				s.fill(ctx, r.Tenant, after.KeySlot.Pool)
 			} else if after.Queued() {
 				s.fill(ctx, r.Tenant, pool.ID)
+				s.fillSharing(ctx, after)
 			}
 			return after, nil
 		}
@@ -154,7 +155,7 @@ func (s *Lifecycle) nextQueued(ctx context.Context, tenant, pool string) (slotGr
 		case r.KeySlot.Pool:
 			return s.nextOfKey(ctx, r)
 		}
-		from, err := s.pools.ForRun(ctx, tenant, pool)
+		from, err := s.pools.ForAdmission(ctx, tenant, pool)
 		if err != nil || from.Draining {
 			return slotGrant{}, err
 		}
@@ -194,6 +195,16 @@ func (s *Lifecycle) fill(ctx context.Context, tenant, pool string) (more bool) {
 		}
 	}
 	return true
+}
+
+// fillSharing is fill for the pools that share their slots with the pool of a task.
+func (s *Lifecycle) fillSharing(ctx context.Context, r run.Run) {
+	if r.Work.Inference == nil {
+		return
+	}
+	for _, ref := range s.pools.Sharing(platform.PoolRef{Tenant: r.Tenant, ID: r.Slot.Pool}) {
+		s.fill(ctx, ref.Tenant, ref.ID)
+	}
 }
 
 // fillAll grants every free slot of a pool, a job or a key to queued runs, as far as the time

@@ -16,6 +16,8 @@ type Defaults struct {
 	// Key and Rate are those of the key of a task, for its budget and its requests of a minute.
 	Key  Limit `json:"key,omitzero"`
 	Rate Limit `json:"rate,omitzero"`
+	// Offer is that of the offer of a pool of another tenant.
+	Offer Limit `json:"offer,omitzero"`
 	// SessionTTL is the time from the last admitted task of a session to its expiry. Each task
 	// extends the session. 0 means that sessions do not expire.
 	SessionTTL time.Duration `json:"sessionTtl,omitempty"`
@@ -54,6 +56,9 @@ func (d Defaults) Of(scope string) Limit {
 	}
 	if _, ok := RateOf(scope); ok {
 		return d.Rate
+	}
+	if _, ok := OfferOf(scope); ok {
+		return d.Offer
 	}
 	return d.Tenant
 }

@@ -60,11 +60,22 @@ func ParseAllowance(text string) (Allowance, error) {
 	return a, a.Check()
 }
 
+// OfferScope returns the scope that counts what a guest's tasks use of a pool of another tenant on the day of
+// their admission: offer:OWNER/POOL@2026-11-29. Its account is the guest's.
+func OfferScope(owner, pool string, at time.Time) string {
+	return offer + owner + "/" + pool + "@" + at.UTC().Format(time.DateOnly)
+}
+
+// OfferOf returns the owner and the pool of an OfferScope, as OWNER/POOL; ok is false for other scopes.
+func OfferOf(scope string) (pool string, ok bool) { return nameIn(scope, offer) }
+
 // Scopes of accounts of keys. The time is that of the admission, so that a task that ends in the
 // next period settles in that of its admission.
 const (
 	key  = "key:"
 	rate = "rate:"
+	// offer is that of a guest in a pool of another tenant.
+	offer = "offer:"
 )
 
 const (
@@ -104,8 +115,10 @@ func KeyOf(scope string) (name string, ok bool) { return nameIn(scope, key) }
 func RateOf(scope string) (name string, ok bool) { return nameIn(scope, rate) }
 
 func nameIn(scope, prefix string) (string, bool) {
-	rest, ok := strings.CutPrefix(scope, prefix)
-	name, _, _ := strings.Cut(rest, "@")
+	name, ok := strings.CutPrefix(scope, prefix)
+	if at := strings.LastIndexByte(name, '@'); at >= 0 {
+		name = name[:at]
+	}
 	return name, ok
 }
 
@@ -116,6 +129,9 @@ func (d Defaults) life(scope string) time.Duration {
 	}
 	if _, ok := RateOf(scope); ok {
 		return rateLife
+	}
+	if _, ok := OfferOf(scope); ok {
+		return keyLife
 	}
 	if _, ok := KeyOf(scope); ok && !strings.HasSuffix(scope, "@"+string(Total)) {
 		return keyLife

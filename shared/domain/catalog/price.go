@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/domain/budget"
+	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/domain/usage"
 	"github.com/sortie-dev/sortie/shared/port"
@@ -67,5 +68,20 @@ func ForKey(of *run.Reservation, who port.Identity, at time.Time) *run.Reservati
 		limits.Rate = budget.Limit{Turns: &requests}
 	}
 	of.Defaults = &limits
+	return of
+}
+
+// ForOffer adds the account of an offer to a new reservation of a task in a guest's pool, with the
+// limit of the offer. at is the time of the admission. It returns of.
+func ForOffer(of *run.Reservation, pool platform.Pool, at time.Time) *run.Reservation {
+	if pool.Origin == nil {
+		return of
+	}
+	of.Scopes = append(of.Scopes, budget.OfferScope(pool.Origin.Tenant, pool.Origin.Pool, at))
+	if most := pool.Origin.Offer.TokensPerDay; most > 0 {
+		limits := budget.OrStandard(of.Defaults)
+		limits.Offer = budget.Limit{Tokens: &most}
+		of.Defaults = &limits
+	}
 	return of
 }

@@ -19,6 +19,10 @@ type Pool struct {
 	// Engine is where inference tasks run; nil for a pool of a runner, which Placement
 	// describes.
 	Engine *EnginePlace `json:"engine,omitempty"`
+	// Sharing offers the pool to other tenants; nil without an offer. Origin is the pool of another
+	// tenant that this one uses; nil for a pool with slots of its own.
+	Sharing *Sharing `json:"sharing,omitempty"`
+	Origin  *Origin  `json:"origin,omitempty"`
 	// Fallbacks are the pools for runs whose machines the platform of this pool does not start,
 	// in order.
 	Fallbacks []Fallback `json:"fallbacks,omitempty"`
@@ -70,6 +74,15 @@ func (p Pool) FallingBack(to []Fallback, by string, now time.Time) Pool {
 		return p
 	}
 	p.Fallbacks = to
+	return p.changed(by, now)
+}
+
+// Shared returns the pool with the offers and the origin. A pool that already has them is unchanged.
+func (p Pool) Shared(with *Sharing, from *Origin, by string, now time.Time) Pool {
+	if reflect.DeepEqual(p.Sharing, with) && reflect.DeepEqual(p.Origin, from) {
+		return p
+	}
+	p.Sharing, p.Origin = with, from
 	return p.changed(by, now)
 }
 

@@ -45,7 +45,7 @@ type Reservation struct {
 }
 
 // MostScopes is the maximum number of accounts of a run.
-const MostScopes = 5
+const MostScopes = 6
 
 // errScopes means that a decision changed the accounts of a run. The reserved amounts would never
 // be released.

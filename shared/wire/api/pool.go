@@ -19,21 +19,26 @@ import (
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
-// PoolDefinition converts the definition of a pool. Its Faults list the problems of the
+// PoolDefinition converts the definition of the pool with an id. Its Faults list the problems of the
 // request.
-func PoolDefinition(body contract.PoolDefinition) (d pools.Definition) {
+func PoolDefinition(id string, body contract.PoolDefinition) (d pools.Definition) {
 	if e := body.Engine; e != nil {
 		place := enginePlace(*e)
 		d.Engine, d.Limit = &place, place.Limit()
 		if body.Limit != nil && *body.Limit != d.Limit {
 			d.Faults = append(d.Faults, fault.Invalid("limit", "%d is not the limit of an engine, want no limit: it is the sum of the slots of the replicas", *body.Limit))
 		}
+	} else if body.From != nil {
+		d.Origin = &platform.Origin{Tenant: body.From.Tenant, Pool: body.From.Pool}
+		if body.Limit != nil {
+			d.Limit = *body.Limit
+		}
 	} else if body.Limit == nil {
 		d.Faults = append(d.Faults, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit"))
 	} else {
 		d.Limit = *body.Limit
 	}
-	d.QueueLimit = body.QueueLimit
+	d.Sharing, d.QueueLimit = poolSharing(id, body.Sharing), body.QueueLimit
 	var wrong []*fault.Fault
 	d.Placement, wrong = placement(body.Runner, body.Settings)
 	d.Faults = append(d.Faults, wrong...)
@@ -216,7 +221,7 @@ func poolSettings(where platform.Placement) *contract.PoolSettings {
 // Pool returns the response for a pool.
 func Pool(v pools.View) contract.Pool {
 	return contract.Pool{
-		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Warm: poolWarm(v.Warm), Engine: poolEngine(v.Engine), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
+		ID: v.ID, Runner: v.Placement.Runner, Settings: poolSettings(v.Placement), Fallback: poolFallback(v.Fallbacks), Warm: poolWarm(v.Warm), Engine: poolEngine(v.Engine), Sharing: sharedPool(v.Sharing), From: poolFrom(v), Limit: v.Limit, QueueLimit: v.QueueLimit, Draining: v.Draining, DrainBy: v.DrainBy, Held: v.Held, Queued: v.Queued,
 		Version: v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, UpdatedBy: v.UpdatedBy,
 	}
 }

@@ -24,7 +24,7 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"limit": 1, "warm": `+text+`}`), &body); err != nil {
 			t.Fatal(err)
 		}
-		d := api.PoolDefinition(body)
+		d := api.PoolDefinition("a", body)
 		if d.Warm == nil || len(d.Faults) > 0 || len(d.Warm.Check(platform.RunnerFly)) > 0 {
 			t.Fatalf("got %+v, want valid settings", d)
 		}
@@ -34,7 +34,7 @@ func TestWarmSettingsOfAPool(t *testing.T) {
 	}
 	// Numbers that are too large for a duration must be out of range, and must not wrap to
 	// valid settings.
-	d := api.PoolDefinition(contract.PoolDefinition{Warm: &contract.PoolWarm{Max: 1, AheadSeconds: 1 << 40, MaxAgeSeconds: -1 << 40}})
+	d := api.PoolDefinition("a", contract.PoolDefinition{Warm: &contract.PoolWarm{Max: 1, AheadSeconds: 1 << 40, MaxAgeSeconds: -1 << 40}})
 	if found := d.Warm.Check(platform.RunnerFly); len(found) != 2 || found[0].Field != "warm.aheadSeconds" || found[1].Field != "warm.maxAgeSeconds" {
 		t.Errorf("got faults %v, want those of both times", found)
 	}

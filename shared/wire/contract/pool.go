@@ -25,6 +25,63 @@ type PoolDefinition struct {
 	QueueLimit *int `json:"queueLimit,omitempty"`
 	// Engine runs the inference tasks of the pool, in place of a runner.
 	Engine *PoolEngine `json:"engine,omitempty"`
+	// Sharing offers a pool with an Engine to other tenants. If absent, it is not offered.
+	Sharing *PoolSharing `json:"sharing,omitempty"`
+	// From is the offered pool of another tenant that runs the inference tasks, in place of an Engine.
+	From *PoolFrom `json:"from,omitempty"`
+}
+
+// PoolSharing are the offers of a pool.
+type PoolSharing struct {
+	// Weight is the part of the slots that the owner has while tasks wait; 1 if absent.
+	Weight *int `json:"weight,omitempty"`
+	// Offers has each guest once.
+	Offers []PoolOffer `json:"offers"`
+}
+
+// PoolOffer is the offer of a pool to another tenant.
+type PoolOffer struct {
+	Tenant string `json:"tenant"`
+	// Pool is the id of the guest's pool; that of the offered pool if absent.
+	Pool string `json:"pool,omitempty"`
+	// Slots is the most tasks of the guest at the same time.
+	Slots int `json:"slots"`
+	// Weight is as in PoolSharing. TokensPerDay is the most tokens of a day in UTC; 0 is no limit.
+	Weight       *int  `json:"weight,omitempty"`
+	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
+}
+
+// PoolFrom is the pool of another tenant. A request has Tenant and Pool; the other members are ignored.
+type PoolFrom struct {
+	Tenant string `json:"tenant"`
+	Pool   string `json:"pool"`
+	// Engine and Model are those of the pool, TokensPerDay is the limit of the offer. Withdrawn: the pool
+	// is not offered any more.
+	Engine       string `json:"engine,omitempty"`
+	Model        string `json:"model,omitempty"`
+	TokensPerDay int64  `json:"tokensPerDay,omitempty"`
+	Withdrawn    bool   `json:"withdrawn,omitempty"`
+}
+
+// PoolGuests is the response of GET /v1/pools/{pool_id}/guests.
+type PoolGuests struct {
+	// Day is in UTC.
+	Day    string      `json:"day"`
+	Guests []PoolGuest `json:"guests"`
+}
+
+// PoolGuest is a guest of a pool, with its use of the pool. Tasks, Tokens, TimeMS and CostNanodollars are of the
+// tasks that were admitted on the day.
+type PoolGuest struct {
+	PoolOffer
+
+	Accepted        bool  `json:"accepted"`
+	Held            int   `json:"held"`
+	Queued          int   `json:"queued"`
+	Tasks           int64 `json:"tasks"`
+	Tokens          int64 `json:"tokens"`
+	TimeMS          int64 `json:"timeMs"`
+	CostNanodollars int64 `json:"costNanodollars"`
 }
 
 // PoolEngine is the inference server of a pool.
@@ -139,13 +196,16 @@ type PoolReload struct {
 type Pool struct {
 	ID string `json:"id"`
 	// Runner and Settings are as in PoolDefinition.
-	Runner     string         `json:"runner,omitempty"`
-	Warm       *PoolWarm      `json:"warm,omitempty"`
-	Fallback   []PoolFallback `json:"fallback,omitempty"`
-	Settings   *PoolSettings  `json:"settings,omitempty"`
-	Engine     *PoolEngine    `json:"engine,omitempty"`
-	Limit      int            `json:"limit"`
-	QueueLimit int            `json:"queueLimit"`
+	Runner   string         `json:"runner,omitempty"`
+	Warm     *PoolWarm      `json:"warm,omitempty"`
+	Fallback []PoolFallback `json:"fallback,omitempty"`
+	Settings *PoolSettings  `json:"settings,omitempty"`
+	Engine   *PoolEngine    `json:"engine,omitempty"`
+	// Sharing and From are as in PoolDefinition.
+	Sharing    *PoolSharing `json:"sharing,omitempty"`
+	From       *PoolFrom    `json:"from,omitempty"`
+	Limit      int          `json:"limit"`
+	QueueLimit int          `json:"queueLimit"`
 	// Draining reports whether the pool drains: no run gets a slot. At DrainBy the workers of
 	// the remaining runs are asked to stop.
 	Draining bool      `json:"draining"`

@@ -33,5 +33,7 @@ var examples = []struct {
 	{"WebhookSettings", new(WebhookSettings), "{\"eventTypes\":[\"job.completed\",\"job.failed\"],\"url\":\"https://hooks.example.org/sortie\"}"},
 	{"RedeliverRequest", new(RedeliverRequest), "{\"from\":1,\"to\":10}"},
 	{"PoolMachines", new(PoolMachines), "{\"count\":2,\"job\":\"llama-server\"}"},
+	{"PoolSharing", new(PoolSharing), "{\"offers\":[{\"slots\":4,\"tenant\":\"research\",\"tokensPerDay\":1000000,\"weight\":1}],\"weight\":2}"},
+	{"PoolFrom", new(PoolFrom), "{\"pool\":\"gpu\",\"tenant\":\"acme\"}"},
 	{"PoolReload", new(PoolReload), "{\"deadlineSeconds\":20,\"model\":\"llama-3-8b\"}"},
 }

@@ -4465,9 +4465,11 @@ type PoolReplica struct {
 }
 
 // PoolDefinition is an object of the API. A pool of a runner has a limit, a pool of an engine
-// an engine.
+// an engine, and a pool that another tenant offers from.
 type PoolDefinition struct {
-	Engine *PoolEngine `json:"engine,omitzero"`
+	Engine  *PoolEngine  `json:"engine,omitzero"`
+	Sharing *PoolSharing `json:"sharing,omitzero"`
+	From    *PoolFrom    `json:"from,omitzero"`
 	// Where the machines of the runs are created. If it is absent, the runner of the deployment.
 	Runner   PoolRunner    `json:"runner,omitzero"`
 	Settings *PoolSettings `json:"settings,omitzero"`
@@ -4480,6 +4482,82 @@ type PoolDefinition struct {
 	// Number of queued runs at which new ones are refused; 0 is no limit. If it is absent, the
 	// limit of the deployment.
 	QueueLimit *int64 `json:"queueLimit,omitzero"`
+}
+
+// PoolSharing is an object of the API. The offers of a pool of an engine to other tenants.
+// Without it the pool is not offered; an offer that a request leaves out is withdrawn: new
+// tasks of the guest are refused, and those that hold a slot end.
+type PoolSharing struct {
+	// The part of the slots that the owner has while tasks wait, beside the weights of the offers.
+	Weight *int64 `json:"weight,omitzero"`
+	// Each guest once.
+	Offers []PoolOffer `json:"offers"`
+}
+
+// PoolOffer is an object of the API. The offer of a pool to another tenant, the guest. The
+// guest accepts it with a pool of its own.
+type PoolOffer struct {
+	// The guest.
+	Tenant string `json:"tenant"`
+	// The id of the guest's pool. Absent is that of the offered pool.
+	Pool string `json:"pool,omitzero"`
+	// Most tasks of the guest that hold a slot at the same time.
+	Slots int64 `json:"slots"`
+	// The part of the slots that the guest has while tasks wait.
+	Weight *int64 `json:"weight,omitzero"`
+	// Most tokens of the tasks that are admitted on a day in UTC; 0 is no limit.
+	TokensPerDay *int64 `json:"tokensPerDay,omitzero"`
+}
+
+// PoolFrom is an object of the API. The pool of another tenant that runs the tasks of this one.
+// A request names the tenant and the pool; the other members are ignored.
+type PoolFrom struct {
+	// The owner.
+	Tenant string `json:"tenant"`
+	Pool   string `json:"pool"`
+	// The kind of the engine.
+	Engine string `json:"engine,omitzero"`
+	// The model of the pool.
+	Model string `json:"model,omitzero"`
+	// That of the offer; absent without a limit.
+	TokensPerDay *int64 `json:"tokensPerDay,omitzero"`
+	// The pool is not offered any more. The pool admits nothing.
+	Withdrawn *bool `json:"withdrawn,omitzero"`
+}
+
+// PoolGuests is an object of the API.
+type PoolGuests struct {
+	// The day in UTC.
+	Day    string      `json:"day"`
+	Guests []PoolGuest `json:"guests"`
+}
+
+// PoolGuest is an object of the API. A guest of a pool, with its use of the pool. The owner
+// sees no tasks of it.
+type PoolGuest struct {
+	// The guest.
+	Tenant string `json:"tenant"`
+	Pool   string `json:"pool"`
+	// Those of the offer.
+	Slots int64 `json:"slots"`
+	// That of the offer.
+	Weight int64 `json:"weight"`
+	// That of the offer; absent without a limit.
+	TokensPerDay *int64 `json:"tokensPerDay,omitzero"`
+	// The guest has a pool that uses the offer.
+	Accepted bool `json:"accepted"`
+	// Tasks of the guest that hold a slot.
+	Held int64 `json:"held"`
+	// Tasks of the guest that wait for one.
+	Queued int64 `json:"queued"`
+	// Tasks that were admitted on the day.
+	Tasks int64 `json:"tasks"`
+	// Tokens that they have used.
+	Tokens int64 `json:"tokens"`
+	// The time of their generation.
+	TimeMS int64 `json:"timeMs"`
+	// Their cost at the guest's prices.
+	CostNanodollars int64 `json:"costNanodollars"`
 }
 
 // PoolReload is an object of the API.
@@ -4504,6 +4582,8 @@ type Pool struct {
 	Runner   PoolRunner    `json:"runner,omitzero"`
 	Settings *PoolSettings `json:"settings,omitzero"`
 	Engine   *PoolEngine   `json:"engine,omitzero"`
+	Sharing  *PoolSharing  `json:"sharing,omitzero"`
+	From     *PoolFrom     `json:"from,omitzero"`
 	// In the order of preference. A pool cannot lead back to itself.
 	Fallback []PoolFallback `json:"fallback,omitzero"`
 	Warm     *PoolWarm      `json:"warm,omitzero"`

@@ -85,6 +85,7 @@ var operations = map[string][3]string{
 	"resumePool":           {"POST", "/v1/pools/{pool_id}/resume", "Pools.Resume"},
 	"reloadPool":           {"POST", "/v1/pools/{pool_id}/reload", "Pools.Reload"},
 	"poolHealth":           {"GET", "/v1/pools/{pool_id}/health", "Pools.Health"},
+	"poolGuests":           {"GET", "/v1/pools/{pool_id}/guests", "Pools.Guests"},
 	"listEvents":           {"GET", "/v1/events", "Events.List"},
 	"createEventTicket":    {"POST", "/v1/events/tickets", "Events.CreateTicket"},
 	"replayEvents":         {"POST", "/v1/events:replay", "Events.Replay"},
@@ -803,6 +804,14 @@ func (s Pools) Health(ctx context.Context, poolID string, options ...Option) (*a
 	return sendJSON[api.PoolHealth](ctx, s.t, call{method: "GET", path: pathOf("/v1/pools/{pool_id}/health", poolID)}, options)
 }
 
+// Guests calls GET /v1/pools/{pool_id}/guests: list the guests of a pool.
+//
+// Returns the tenants to whom a pool is offered, with what their tasks of a day have used of
+// it. They are kept for 32 days.
+func (s Pools) Guests(ctx context.Context, poolID string, query PoolsGuestsQuery, options ...Option) (*api.PoolGuests, error) {
+	return sendJSON[api.PoolGuests](ctx, s.t, call{method: "GET", path: pathOf("/v1/pools/{pool_id}/guests", poolID), query: query.values()}, options)
+}
+
 // Models manages the catalog of models.
 type Models struct{ t *transport }
 
@@ -1488,6 +1497,18 @@ func (q JobsRunsQuery) values() url.Values {
 	setNumber(v, "limit", q.Limit)
 	setBool(v, "children", q.Children)
 	setText(v, "label", q.Label)
+	return v
+}
+
+// PoolsGuestsQuery selects what Pools.Guests returns. The zero value of a field leaves it out.
+type PoolsGuestsQuery struct {
+	// A day in UTC. Absent is today.
+	Day string
+}
+
+func (q PoolsGuestsQuery) values() url.Values {
+	v := url.Values{}
+	setText(v, "day", q.Day)
 	return v
 }
 

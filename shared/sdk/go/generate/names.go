@@ -33,7 +33,7 @@ var names = map[string]string{
 	"listJobs": "Jobs.List", "putJob": "Jobs.Put", "job": "Jobs.Get", "patchJob": "Jobs.Patch", "deleteJob": "Jobs.Delete", "jobVersion": "Jobs.Version",
 	"pauseJob": "Jobs.Pause", "resumeJob": "Jobs.Resume", "clearJob": "Jobs.Clear", "explainJob": "Jobs.Explain", "runJob": "Jobs.Run", "sendJobEvents": "Jobs.SendEvents", "listJobRuns": "Jobs.Runs",
 	"capabilities": "Pools.Capabilities", "listPools": "Pools.List", "putPool": "Pools.Put", "pool": "Pools.Get", "deletePool": "Pools.Delete",
-	"drainPool": "Pools.Drain", "resumePool": "Pools.Resume", "reloadPool": "Pools.Reload", "poolHealth": "Pools.Health",
+	"drainPool": "Pools.Drain", "resumePool": "Pools.Resume", "reloadPool": "Pools.Reload", "poolHealth": "Pools.Health", "poolGuests": "Pools.Guests",
 	"listEvents": "Events.List", "createEventTicket": "Events.CreateTicket", "replayEvents": "Events.Replay", "streamEvents": "Events.Stream",
 	"connectEvents": "Events.WebSocket",
 	"jobSchema":     "Server.JobSchema", "keys": "Server.Keys", "health": "Server.Health", "ready": "Server.Ready", "metrics": "Server.Metrics",

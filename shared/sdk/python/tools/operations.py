@@ -94,6 +94,7 @@ NAMES = {
     "resumePool": "pools.resume",
     "reloadPool": "pools.reload",
     "poolHealth": "pools.health",
+    "poolGuests": "pools.guests",
     "listEvents": "events.list",
     "createEventTicket": "events.create_ticket",
     "replayEvents": "events.replay",

@@ -80,6 +80,7 @@ const calls = {
   resumePool: (c) => c.pools.resume("x"),
   reloadPool: (c) => c.pools.reload("x", {}),
   poolHealth: (c) => c.pools.health("x"),
+  poolGuests: (c) => c.pools.guests("x", { day: "2026-11-29" }),
   listEvents: (c) => c.events.list(),
   createEventTicket: (c) => c.events.ticket(),
   replayEvents: (c) => c.events.replay({}),

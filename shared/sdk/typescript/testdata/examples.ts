@@ -222,7 +222,24 @@ export const example29: Schemas.PoolMachines = {
   "count": 2
 };
 
-export const example30: Schemas.PoolReload = {
+export const example30: Schemas.PoolSharing = {
+  "weight": 2,
+  "offers": [
+    {
+      "tenant": "research",
+      "slots": 4,
+      "weight": 1,
+      "tokensPerDay": 1000000
+    }
+  ]
+};
+
+export const example31: Schemas.PoolFrom = {
+  "tenant": "acme",
+  "pool": "gpu"
+};
+
+export const example32: Schemas.PoolReload = {
   "model": "llama-3-8b",
   "deadlineSeconds": 20
 };

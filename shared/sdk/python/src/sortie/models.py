@@ -195,6 +195,9 @@ __all__ = [
     "PoolDrain",
     "PoolEngine",
     "PoolFallback",
+    "PoolFrom",
+    "PoolGuest",
+    "PoolGuests",
     "PoolHealth",
     "PoolHealthDrain",
     "PoolHealthErrorsItem",
@@ -209,10 +212,12 @@ __all__ = [
     "PoolList",
     "PoolMachines",
     "PoolName",
+    "PoolOffer",
     "PoolReload",
     "PoolReplica",
     "PoolRunner",
     "PoolSettings",
+    "PoolSharing",
     "PoolWarm",
     "PositionRange",
     "Prediction",
@@ -6127,11 +6132,15 @@ class PoolReplica(Object):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolDefinition(Object):
-    """A pool of a runner has a limit, a pool of an engine an engine."""
+    """A pool of a runner has a limit, a pool of an engine an engine, and a pool that another tenant
+    offers `from`.
+    """
 
-    _names = {"queue_limit": "queueLimit"}
+    _names = {"from_": "from", "queue_limit": "queueLimit"}
 
     engine: PoolEngine | None = None
+    sharing: PoolSharing | None = None
+    from_: PoolFrom | None = None
     #: Where the machines of the runs are created. If it is absent, the runner of the deployment.
     runner: PoolRunner | None = None
     settings: PoolSettings | None = None
@@ -6144,6 +6153,106 @@ class PoolDefinition(Object):
     #: Number of queued runs at which new ones are refused; 0 is no limit. If it is absent, the
     #: limit of the deployment.
     queue_limit: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSharing(Object):
+    """The offers of a pool of an engine to other tenants.
+
+    Without it the pool is not offered; an offer that a request leaves out is withdrawn: new tasks
+    of the guest are refused, and those that hold a slot end.
+    """
+
+    #: Each guest once.
+    offers: list[PoolOffer]
+    #: The part of the slots that the owner has while tasks wait, beside the weights of the offers.
+    weight: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolOffer(Object):
+    """The offer of a pool to another tenant, the guest.
+
+    The guest accepts it with a pool of its own.
+    """
+
+    _names = {"tokens_per_day": "tokensPerDay"}
+
+    #: The guest.
+    tenant: str
+    #: Most tasks of the guest that hold a slot at the same time.
+    slots: int
+    #: The id of the guest's pool. Absent is that of the offered pool.
+    pool: PoolName | None = None
+    #: The part of the slots that the guest has while tasks wait.
+    weight: int | None = None
+    #: Most tokens of the tasks that are admitted on a day in UTC; 0 is no limit.
+    tokens_per_day: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolFrom(Object):
+    """The pool of another tenant that runs the tasks of this one.
+
+    A request names the tenant and the pool; the other members are ignored.
+    """
+
+    _names = {"tokens_per_day": "tokensPerDay"}
+
+    #: The owner.
+    tenant: str
+    pool: PoolName
+    #: The kind of the engine.
+    engine: str | None = None
+    #: The model of the pool.
+    model: str | None = None
+    #: That of the offer; absent without a limit.
+    tokens_per_day: int | None = None
+    #: The pool is not offered any more. The pool admits nothing.
+    withdrawn: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolGuests(Object):
+    """PoolGuests."""
+
+    #: The day in UTC.
+    day: str
+    guests: list[PoolGuest]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolGuest(Object):
+    """A guest of a pool, with its use of the pool.
+
+    The owner sees no tasks of it.
+    """
+
+    _names = {"tokens_per_day": "tokensPerDay", "time_ms": "timeMs", "cost_nanodollars": "costNanodollars"}
+
+    #: The guest.
+    tenant: str
+    pool: PoolName
+    #: Those of the offer.
+    slots: int
+    #: That of the offer.
+    weight: int
+    #: The guest has a pool that uses the offer.
+    accepted: bool
+    #: Tasks of the guest that hold a slot.
+    held: int
+    #: Tasks of the guest that wait for one.
+    queued: int
+    #: Tasks that were admitted on the day.
+    tasks: int
+    #: Tokens that they have used.
+    tokens: int
+    #: The time of their generation.
+    time_ms: int
+    #: Their cost at the guest's prices.
+    cost_nanodollars: int
+    #: That of the offer; absent without a limit.
+    tokens_per_day: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -6174,6 +6283,7 @@ class Pool(Object):
     """A pool and its use."""
 
     _names = {
+        "from_": "from",
         "queue_limit": "queueLimit",
         "drain_by": "drainBy",
         "created_at": "createdAt",
@@ -6198,6 +6308,8 @@ class Pool(Object):
     runner: PoolRunner | None = None
     settings: PoolSettings | None = None
     engine: PoolEngine | None = None
+    sharing: PoolSharing | None = None
+    from_: PoolFrom | None = None
     #: In the order of preference. A pool cannot lead back to itself.
     fallback: list[PoolFallback] | None = None
     warm: PoolWarm | None = None

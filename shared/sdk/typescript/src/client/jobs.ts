@@ -100,6 +100,11 @@ export class Pools extends Resource {
     return this.json("poolHealth", { path: { pool_id: poolId } }, options);
   }
 
+  /** The tenants to whom a pool is offered, and what their tasks of a day have used of it. */
+  guests(poolId: string, query: Query<"poolGuests"> = {}, options?: CallOptions): Promise<Schemas.PoolGuests> {
+    return this.json("poolGuests", { path: { pool_id: poolId }, query }, options);
+  }
+
   /** The engines of the deployment and what they can do. */
   capabilities(options?: CallOptions): Promise<Schemas.Capabilities> {
     return this.json("capabilities", {}, options);

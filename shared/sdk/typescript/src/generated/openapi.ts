@@ -3848,9 +3848,11 @@ export interface components {
             /** @description Address of the metrics, if it is another one, as with Triton. */
             metricsUrl?: string;
         };
-        /** @description A pool of a runner has a limit, a pool of an engine an engine. */
+        /** @description A pool of a runner has a limit, a pool of an engine an engine, and a pool that another tenant offers `from`. */
         PoolDefinition: {
             engine?: components["schemas"]["PoolEngine"];
+            sharing?: components["schemas"]["PoolSharing"];
+            from?: components["schemas"]["PoolFrom"];
             /** @description Where the machines of the runs are created. If it is absent, the runner of the deployment. */
             runner?: components["schemas"]["PoolRunner"];
             settings?: components["schemas"]["PoolSettings"];
@@ -3861,6 +3863,121 @@ export interface components {
             limit?: number;
             /** @description Number of queued runs at which new ones are refused; 0 is no limit. If it is absent, the limit of the deployment. */
             queueLimit?: number;
+        };
+        /**
+         * @description The offers of a pool of an engine to other tenants. Without it the pool is not offered; an offer that a request leaves out is withdrawn: new tasks of the guest are refused, and those that hold a slot end.
+         * @example {
+         *       "weight": 2,
+         *       "offers": [
+         *         {
+         *           "tenant": "research",
+         *           "slots": 4,
+         *           "weight": 1,
+         *           "tokensPerDay": 1000000
+         *         }
+         *       ]
+         *     }
+         */
+        PoolSharing: {
+            /**
+             * @description The part of the slots that the owner has while tasks wait, beside the weights of the offers.
+             * @default 1
+             */
+            weight?: number;
+            /** @description Each guest once. */
+            offers: components["schemas"]["PoolOffer"][];
+        };
+        /** @description The offer of a pool to another tenant, the guest. The guest accepts it with a pool of its own. */
+        PoolOffer: {
+            /** @description The guest. */
+            tenant: string;
+            /** @description The id of the guest's pool. Absent is that of the offered pool. */
+            pool?: components["schemas"]["PoolName"];
+            /** @description Most tasks of the guest that hold a slot at the same time. */
+            slots: number;
+            /**
+             * @description The part of the slots that the guest has while tasks wait.
+             * @default 1
+             */
+            weight?: number;
+            /**
+             * Format: int64
+             * @description Most tokens of the tasks that are admitted on a day in UTC; 0 is no limit.
+             * @default 0
+             */
+            tokensPerDay?: number;
+        };
+        /**
+         * @description The pool of another tenant that runs the tasks of this one. A request names the tenant and the pool; the other members are ignored.
+         * @example {
+         *       "tenant": "acme",
+         *       "pool": "gpu"
+         *     }
+         */
+        PoolFrom: {
+            /** @description The owner. */
+            tenant: string;
+            pool: components["schemas"]["PoolName"];
+            /** @description The kind of the engine. */
+            engine?: string;
+            /** @description The model of the pool. */
+            model?: string;
+            /**
+             * Format: int64
+             * @description That of the offer; absent without a limit.
+             */
+            tokensPerDay?: number;
+            /** @description The pool is not offered any more. The pool admits nothing. */
+            withdrawn?: boolean;
+        };
+        PoolGuests: {
+            /**
+             * Format: date
+             * @description The day in UTC.
+             */
+            day: string;
+            guests: components["schemas"]["PoolGuest"][];
+        };
+        /** @description A guest of a pool, with its use of the pool. The owner sees no tasks of it. */
+        PoolGuest: {
+            /** @description The guest. */
+            tenant: string;
+            pool: components["schemas"]["PoolName"];
+            /** @description Those of the offer. */
+            slots: number;
+            /** @description That of the offer. */
+            weight: number;
+            /**
+             * Format: int64
+             * @description That of the offer; absent without a limit.
+             */
+            tokensPerDay?: number;
+            /** @description The guest has a pool that uses the offer. */
+            accepted: boolean;
+            /** @description Tasks of the guest that hold a slot. */
+            held: number;
+            /** @description Tasks of the guest that wait for one. */
+            queued: number;
+            /**
+             * Format: int64
+             * @description Tasks that were admitted on the day.
+             */
+            tasks: number;
+            /**
+             * Format: int64
+             * @description Tokens that they have used.
+             */
+            tokens: number;
+            /**
+             * Format: int64
+             * @description The time of their generation.
+             */
+            timeMs: number;
+            /**
+             * Format: int64
+             * @description Their cost at the guest's prices.
+             */
+            costNanodollars: number;
         };
         /**
          * @example {
@@ -3888,6 +4005,8 @@ export interface components {
             runner?: components["schemas"]["PoolRunner"];
             settings?: components["schemas"]["PoolSettings"];
             engine?: components["schemas"]["PoolEngine"];
+            sharing?: components["schemas"]["PoolSharing"];
+            from?: components["schemas"]["PoolFrom"];
             /** @description In the order of preference. A pool cannot lead back to itself. */
             fallback?: components["schemas"]["PoolFallback"][];
             warm?: components["schemas"]["PoolWarm"];
@@ -6908,6 +7027,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PoolHealth"];
+                };
+            };
+        };
+    };
+    poolGuests: {
+        parameters: {
+            query?: {
+                /** @description A day in UTC. Absent is today. */
+                day?: string;
+            };
+            header?: {
+                /**
+                 * @description Correlation id chosen by the client: 1 to 128 printable ASCII characters. The server includes it in the response
+                 *     and the logs and passes it to the worker. It replaces any other value by a new UUID.
+                 */
+                "X-Correlation-Id"?: components["parameters"]["CorrelationId"];
+            };
+            path: {
+                pool_id: components["parameters"]["PoolId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The guests. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolGuests"];
                 };
             };
         };

@@ -75,6 +75,7 @@ export const paths = {
   resumePool: ["POST", "/v1/pools/{pool_id}/resume"],
   reloadPool: ["POST", "/v1/pools/{pool_id}/reload"],
   poolHealth: ["GET", "/v1/pools/{pool_id}/health"],
+  poolGuests: ["GET", "/v1/pools/{pool_id}/guests"],
   listEvents: ["GET", "/v1/events"],
   createEventTicket: ["POST", "/v1/events/tickets"],
   replayEvents: ["POST", "/v1/events:replay"],

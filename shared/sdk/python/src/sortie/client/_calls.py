@@ -1179,6 +1179,20 @@ class PoolsCalls(Resource):
         """
         return self._json("GET", self._path("/v1/pools/{}/health", pool_id), m.PoolHealth, timeout=timeout)
 
+    def guests(self, pool_id: str, *, day: str | None = None, timeout: float | None = None) -> m.PoolGuests:
+        """List the guests of a pool.
+
+        Returns the tenants to whom a pool is offered, with what their tasks of a day have used of
+        it. They are kept for 32 days.
+        """
+        return self._json(
+            "GET",
+            self._path("/v1/pools/{}/guests", pool_id),
+            m.PoolGuests,
+            query={"day": day},
+            timeout=timeout,
+        )
+
 
 class ModelsCalls(Resource):
     """The catalog of models."""
@@ -3077,6 +3091,22 @@ class AsyncPoolsCalls(AsyncResource):
         """
         return await self._json(
             "GET", self._path("/v1/pools/{}/health", pool_id), m.PoolHealth, timeout=timeout
+        )
+
+    async def guests(
+        self, pool_id: str, *, day: str | None = None, timeout: float | None = None
+    ) -> m.PoolGuests:
+        """List the guests of a pool.
+
+        Returns the tenants to whom a pool is offered, with what their tasks of a day have used of
+        it. They are kept for 32 days.
+        """
+        return await self._json(
+            "GET",
+            self._path("/v1/pools/{}/guests", pool_id),
+            m.PoolGuests,
+            query={"day": day},
+            timeout=timeout,
         )
 
 
