@@ -112,6 +112,9 @@ func (w *world) keyLimit(scope string) (l budget.Limit, ok bool) {
 		most := w.grants[strings.TrimPrefix(name, "key-")].RequestsPerMinute
 		return budget.Limit{Turns: &most}, true
 	}
+	if _, ok := budget.OfferOf(scope); ok && w.offer.TokensPerDay > 0 {
+		return budget.Limit{Tokens: &w.offer.TokensPerDay}, true
+	}
 	name, ok := budget.KeyOf(scope)
 	if of := w.grants[strings.TrimPrefix(name, "key-")].Budget; ok && of != nil {
 		l = of.Limit()

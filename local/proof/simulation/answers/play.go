@@ -43,7 +43,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 		return err
 	}
 	queue := w.roll("queue").IntN(3) * 4
-	if err := w.raw.store.SavePool(ctx, platform.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, Fallbacks: fallbacks, CreatedAt: bubble.Now()}); err != nil {
+	if err := w.storePool(ctx, platform.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, Fallbacks: fallbacks, CreatedAt: bubble.Now()}); err != nil {
 		return fmt.Errorf("cannot store the pool: %w", err)
 	}
 	leave := runs.LeaveToSweep{}

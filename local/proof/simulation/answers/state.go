@@ -53,6 +53,7 @@ func (w *world) checkState() {
 	for _, r := range w.holders {
 		held[r.Slot.Pool]++
 	}
+	w.checkOffer(runs, held[poolID])
 	if held[poolID] > w.place.Limit() || w.spare != nil && held[sparePool] > w.spare.place.Limit() {
 		w.fail("%v runs have a slot of their pool, want at most %d and %+v", held, w.place.Limit(), w.spare)
 	}

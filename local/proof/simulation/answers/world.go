@@ -51,6 +51,8 @@ type world struct {
 
 	price catalog.Price
 	place platform.EnginePlace
+	// offer is that of the pool by another tenant; nil without one.
+	offer *platform.Offer
 	// spare is the fallback of the pool; nil without one.
 	spare    *spare
 	replicas map[string]*replica
