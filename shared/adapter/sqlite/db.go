@@ -35,6 +35,7 @@ type DB struct {
 
 	commits, relaxations, changes, rows atomic.Int64
 	encoded, decoded                    atomic.Int64
+	observer                            atomic.Pointer[func(Statement)]
 
 	news  commitNotifier
 	tails tails

@@ -254,7 +254,7 @@ func (d *DB) apply(c *change) (lost error) {
 	if err := command(d.writer, "SAVEPOINT change"); err != nil {
 		return err
 	}
-	tx := &Tx{conn: d.writer, ctx: context.Background()}
+	tx := &Tx{conn: d.writer, ctx: context.Background(), observer: d.observing()}
 	c.err, c.panicked = nil, nil
 	func() {
 		defer func() {

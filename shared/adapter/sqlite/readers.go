@@ -74,6 +74,8 @@ type reader struct {
 type reading struct {
 	ctx context.Context //nolint:containedctx // of the call, which waits for the end
 	do  func(*Tx) error
+	// observer is that of the transaction.
+	observer func(Statement)
 }
 
 // ending is the way in which a read transaction ended.
@@ -96,7 +98,7 @@ func (r *reader) read(next reading) (end ending) {
 	if err := command(r.conn, "BEGIN"); err != nil {
 		return ending{err: err}
 	}
-	tx := &Tx{conn: r.conn, ctx: next.ctx, readOnly: true}
+	tx := &Tx{conn: r.conn, ctx: next.ctx, readOnly: true, observer: next.observer}
 	defer func() {
 		end.panicked = recover()
 		tx.end()
@@ -127,7 +129,7 @@ func (d *DB) Read(ctx context.Context, do func(*Tx) error) error {
 		free = &reader{conn: conn, work: make(chan reading), done: make(chan ending)}
 		go free.run()
 	}
-	free.work <- reading{ctx: ctx, do: do}
+	free.work <- reading{ctx: ctx, do: do, observer: d.observing()}
 	end, ok := <-free.done
 	switch {
 	case !ok: // do has ended the goroutine

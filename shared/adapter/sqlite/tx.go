@@ -20,6 +20,7 @@ type Tx struct {
 	conn     *sqlite.Conn
 	ctx      context.Context
 	readOnly bool
+	observer func(Statement) // nil observes nothing
 	open     []*Rows
 	// lost is the error with which SQLite rolled back the whole transaction, as it may on a
 	// full disk. A later statement would commit by itself.
@@ -52,6 +53,9 @@ func (t *Tx) Query(query string, args ...any) *Rows {
 			rows.fail(fmt.Errorf("argument %d: %w", i+1, err))
 			return rows
 		}
+	}
+	if t.observer != nil {
+		observed(rows.stmt, query) // resets the counters
 	}
 	t.open = append(t.open, rows)
 	return rows
@@ -147,6 +151,9 @@ func (r *Rows) Err() error { return r.err }
 func (r *Rows) Close() {
 	if r.stmt == nil {
 		return
+	}
+	if r.tx.observer != nil {
+		r.tx.observer(observed(r.stmt, r.query))
 	}
 	if r.nested {
 		_ = r.stmt.Finalize() // repeats the error of Step
