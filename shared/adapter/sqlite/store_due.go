@@ -30,11 +30,11 @@ func (s *Store) OutputsDue(ctx context.Context, now time.Time, after string, lim
 }
 
 func (s *Store) due(ctx context.Context, column string, now time.Time, after string, limit int) (refs []run.Ref, next string, err error) {
-	return s.duePage(ctx, "runs", column, now, after, limit, " AND "+notPurgedSQL, s.now())
+	return s.duePage(ctx, "runs", column, now, after, limit, " AND (purge_at IS NULL OR purge_at > ?5)", s.now())
 }
 
 // duePage returns a page of a table, ordered by an indexed column. A place is the value of the
-// column and the number of the last row. and is a further condition, args are its arguments.
+// column and the number of the last row. and is a further condition, args are its arguments from ?5.
 func (s *Store) duePage(
 	ctx context.Context, table, column string, now time.Time, after string, limit int, and string, args ...any,
 ) (refs []run.Ref, next string, err error) {
@@ -45,10 +45,13 @@ func (s *Store) duePage(
 			return nil, "", fault.Wrap(err, fault.Internal, "malformed place of a page")
 		}
 	}
-	query := fmt.Sprintf("SELECT tenant, id, %[2]s, n FROM %[1]s WHERE %[2]s <= ? AND (%[2]s, n) > (?, ?)%[3]s ORDER BY %[2]s, n LIMIT 0 + ?", table, column, and)
+	// SQLite does not use the number of the row to continue in an index, hence two ranges: many jobs
+	// may have the same time.
+	query := fmt.Sprintf(`SELECT tenant, id, %[2]s, n FROM %[1]s WHERE %[2]s = 0 + ?2 AND %[2]s <= ?1 AND n > ?3%[3]s
+		UNION ALL SELECT tenant, id, %[2]s, n FROM %[1]s WHERE %[2]s > ?2 AND %[2]s <= ?1%[3]s ORDER BY %[2]s, n LIMIT 0 + ?4`, table, column, and)
 	err = s.db.Read(ctx, func(tx *Tx) error {
 		refs = nil
-		rows := tx.Query(query, slices.Concat([]any{nanos(now), at, n}, args, []any{max(limit, 0)})...)
+		rows := tx.Query(query, slices.Concat([]any{nanos(now), at, n, max(limit, 0)}, args)...)
 		for rows.Next() {
 			var ref run.Ref
 			if err := rows.Scan(&ref.Tenant, &ref.ID, &last[0], &last[1]); err != nil {

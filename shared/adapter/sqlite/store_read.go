@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -83,6 +84,39 @@ func (s *Store) docs(ctx context.Context, query string, args ...any) (docs [][]b
 	return docs, err
 }
 
+// listQuery returns the query of a page after the place last, or of the first page if that is
+// nil. Runs of one commit have the same time. SQLite does not use the number of the row to
+// continue in an index, hence two ranges.
+func (s *Store) listQuery(tenant string, page port.Page, last []byte) (query string, args []any) {
+	of := "SELECT n, created_at, doc FROM runs WHERE tenant = ?1 || '' AND (expires_at IS NULL OR expires_at > ?2)"
+	args = []any{tenant, s.now(), page.Limit + 1}
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		of += fmt.Sprintf(condition, len(args))
+	}
+	if page.JobID != "" {
+		add(" AND job = ?%d || ''", run.Listed(page.JobID, page.Children))
+	}
+	if page.State != "" {
+		add(" AND state = ?%d || ''", page.State)
+	}
+	from := place{created: math.MaxInt64}
+	switch {
+	case last != nil:
+		from = placeOf(last)
+	case !page.Before.IsZero():
+		from.created = nanos(page.Before)
+	}
+	args = append(args, from.created)
+	at := len(args)
+	query = fmt.Sprintf("%s AND created_at < ?%d", of, at)
+	if last != nil {
+		args = append(args, from.n)
+		query = fmt.Sprintf("%s AND created_at = 0 + ?%d AND n < ?%d UNION ALL %s", of, at, at+1, query)
+	}
+	return query + " ORDER BY created_at DESC, n DESC LIMIT 0 + ?3", args
+}
+
 // List implements port.Store. It returns an InvalidRequest for "cursor" if the cursor belongs
 // to another list, and for "limit" if the limit is out of range. Runs created at the same
 // moment are ordered by their commits, newest first.
@@ -95,26 +129,7 @@ func (s *Store) List(ctx context.Context, tenant string, page port.Page) ([]run.
 	if err != nil {
 		return nil, "", err
 	}
-	from := place{created: math.MaxInt64, n: math.MaxInt64}
-	switch {
-	case last != nil:
-		from = placeOf(last)
-	case !page.Before.IsZero():
-		from = place{created: nanos(page.Before)}
-	}
-	query := "SELECT n, created_at, doc FROM runs WHERE tenant = ? || ''"
-	args := []any{tenant}
-	if page.JobID != "" {
-		query += " AND job = ? || ''"
-		args = append(args, run.Listed(page.JobID, page.Children))
-	}
-	if page.State != "" {
-		query += " AND state = ? || ''"
-		args = append(args, page.State)
-	}
-	query += " AND (created_at, n) < (?, ?) AND " + notExpiredSQL + " ORDER BY created_at DESC, n DESC LIMIT 0 + ?"
-	args = append(args, from.created, from.n, s.now(), page.Limit+1)
-
+	query, args := s.listQuery(tenant, page, last)
 	var docs [][]byte
 	var places []place
 	err = s.db.Read(ctx, func(tx *Tx) error {
