@@ -147,13 +147,14 @@ func (s rows) purge(ctx context.Context, before int64, keep string) (count int64
 }
 
 // dropUnused removes the definitions without an execution. It looks for them
-// outside of the writer, because that reads all executions. No execution starts
+// outside of the writer, because that reads executions up to the first with the definition, which
+// is among the oldest, or all of them once. No execution starts
 // with a definition other than keep, so an unused one stays unused.
 func (s rows) dropUnused(ctx context.Context, keep string) error {
 	var unused []string
 	err := s.db.Read(ctx, func(tx *sqlite.Tx) error {
 		unused = nil
-		found := tx.Query("SELECT digest FROM execution_definitions WHERE digest <> ? AND digest NOT IN (SELECT definition FROM executions)", keep)
+		found := tx.Query("SELECT digest FROM execution_definitions WHERE digest <> ? AND NOT EXISTS (SELECT 1 FROM executions WHERE definition = digest)", keep)
 		for found.Next() {
 			var digest string
 			if err := found.Scan(&digest); err != nil {
