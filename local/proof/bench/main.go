@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/sortie-dev/sortie/functions/worker"
@@ -39,7 +40,7 @@ func main() {
 			os.Exit(source(os.Args[2]))
 		}
 	}
-	only := flag.String("only", "", "measurements, separated by commas; empty is all of them but "+byName)
+	only := flag.String("only", "", "measurements, separated by commas; empty is all of them but proxies, curves and growth")
 	machine := flag.Bool("json", false, "print the table as a JSON document")
 	flag.Parse()
 	if err := measure(*only, *machine); err != nil {
@@ -55,7 +56,7 @@ type measurement struct {
 }
 
 func measurements() []measurement {
-	return []measurement{
+	return append([]measurement{
 		{"runs", measureRuns},
 		{"worker", measureWorker},
 		{"download", measureDownload},
@@ -83,16 +84,27 @@ func measurements() []measurement {
 		{"binaries", measureBinaries},
 		{"proxies", measureProxies},
 		{"load", measureLoad},
-	}
+		{"curves", measureCurves},
+	}, growthParts()...)
 }
 
-// byName are the measurements that only run if -only names them.
-const byName = "proxies, load"
+// byName are the measurements that only run if -only names them, as are the parts of growth.
+const byName = "proxies, load, curves"
+
+// selected reports whether -only selects a measurement. "growth" selects all of its parts.
+func selected(only, name string) bool {
+	part := strings.HasPrefix(name, "growth-")
+	if only == "" {
+		return !strings.Contains(byName, name) && !part
+	}
+	names := strings.Split(only, ",")
+	return slices.Contains(names, name) || part && slices.Contains(names, "growth")
+}
 
 func measure(only string, machine bool) error {
 	t := &table{}
 	for _, m := range measurements() {
-		if !strings.Contains(","+only+",", ","+m.name+",") && (only != "" || strings.Contains(byName, m.name)) {
+		if !selected(only, m.name) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "measuring %s ...\n", m.name)

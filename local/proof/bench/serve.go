@@ -83,6 +83,9 @@ func serve(args []string) int {
 		if *what == "envelopes" {
 			machines.work, machines.stay = handOut(os.Stdout), true
 		}
+		if size, ok := uploadSize(*what); ok {
+			machines.work = func(env map[string]string) { upload(env, size) }
+		}
 		config.Runner = machines
 	case "function":
 		config.Starter = flymachines.Functions{Clock: clock.System{}, Programs: map[string]flymachines.Function{
@@ -182,13 +185,19 @@ func workAs(what string) int {
 	case "deaf":
 		deaf()
 	default:
-		var size int64
-		if _, err := fmt.Sscanf(what, "upload:%d", &size); err != nil {
-			return failed(err)
+		size, ok := uploadSize(what)
+		if !ok {
+			return failed(fmt.Errorf("unknown work %q", what))
 		}
 		return upload(env, size)
 	}
 	return 0
+}
+
+// uploadSize returns the size of a work that uploads.
+func uploadSize(what string) (size int64, ok bool) {
+	_, err := fmt.Sscanf(what, "upload:%d", &size)
+	return size, err == nil
 }
 
 func upload(env map[string]string, size int64) int {
