@@ -15,8 +15,6 @@ type Row struct {
 	Operation string
 	// Whole reports that the operation handles the whole store, so that it may grow like n log n.
 	Whole bool
-	// Bound is the size above which it must not grow; 0 is every size.
-	Bound int `json:",omitempty"`
 	Each  []Counts
 }
 
@@ -98,7 +96,7 @@ func (a Axis) operate(ctx context.Context, h *home, r *Result, i int) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", o.name, err)
 		}
-		r.add(Row{Operation: o.name, Bound: o.bound}, i, at)
+		r.add(Row{Operation: o.name}, i, at)
 	}
 	return nil
 }
@@ -146,12 +144,24 @@ const (
 	WholeSlope   = 1.15
 )
 
+// boundOf returns the size above which an operation must not grow.
+func (r *Result) boundOf(name string) int {
+	for _, a := range append(Axes(true), TableAxes()...) {
+		for _, o := range a.operations {
+			if a.Name == r.Axis && o.name == name {
+				return o.bound
+			}
+		}
+	}
+	return 0
+}
+
 // limitOf returns the largest slope that a measure of a row may have, or false without a limit.
 func (r *Result) limitOf(row Row, m Measure) (float64, bool) {
 	switch {
 	case row.Whole:
 		return WholeSlope, true
-	case r.Sizes[0] < row.Bound, r.Table && m == Objects: // the fake allocates for its scans
+	case r.Sizes[0] < r.boundOf(row.Operation), r.Table && m == Objects: // the fake allocates for its scans
 		return 0, false
 	case m == Pages:
 		return PagesSlope, true

@@ -99,9 +99,13 @@ func get(name string, path func(s *sample, i int) string) operation {
 
 // The names of operations that other code selects.
 const (
-	byError = "list of runs by an error that none has"
-	byState = "list of runs in another state"
+	byError       = "list of runs by an error that none has"
+	byState       = "list of runs in another state"
+	byCommonState = "list of runs in the state of most"
 )
+
+// cached is the number of records that the store keeps in memory.
+const cached = 1024
 
 // onRuns returns the operations on runs. state is that of most of them.
 func onRuns(state string) []operation {
@@ -109,10 +113,10 @@ func onRuns(state string) []operation {
 	return []operation{
 		get("list of runs", func(*sample, int) string { return list }),
 		get("list of runs, a page in the middle", func(s *sample, _ int) string { return list + "&cursor=" + url.QueryEscape(s.cursor) }),
-		get("list of runs in the state of most", func(*sample, int) string { return list + "&state=" + state }),
+		get(byCommonState, func(*sample, int) string { return list + "&state=" + state }),
 		get(byState, func(*sample, int) string { return list + "&state=Failed" }),
 		get(byError, func(*sample, int) string { return "/v1/runs?limit=1&error=none" }),
-		get("status of a run", func(s *sample, i int) string { return "/v1/runs/" + s.runs[i%len(s.runs)] }),
+		{name: "status of a run", bound: cached, do: get("", func(s *sample, i int) string { return "/v1/runs/" + s.runs[i%len(s.runs)] }).do},
 		{name: "explanation of a run", bound: limit.QueuePositions, do: get("", func(s *sample, i int) string { return "/v1/runs/" + s.runs[i%len(s.runs)] + "/explain" }).do},
 		get("events of a run", func(s *sample, i int) string { return "/v1/tasks/" + s.runs[i%len(s.runs)] + "/events" }),
 		{name: "submission of a run, with its start or queue", do: submitOne},

@@ -66,7 +66,7 @@ const listScan = 2000
 func TableAxes() []Axis {
 	only := func(of []operation, without string) (kept []operation) {
 		for _, o := range of {
-			if o.name == byState {
+			if o.name == byState || o.name == byCommonState {
 				o.bound = listScan
 			}
 			if o.name != without {
