@@ -40,7 +40,7 @@ func main() {
 			os.Exit(source(os.Args[2]))
 		}
 	}
-	only := flag.String("only", "", "measurements, separated by commas; empty is all of them but proxies, curves and growth")
+	only := flag.String("only", "", "measurements, separated by commas; empty is all of them but "+byName+" and growth")
 	machine := flag.Bool("json", false, "print the table as a JSON document")
 	flag.Parse()
 	if err := measure(*only, *machine); err != nil {
