@@ -210,9 +210,12 @@ func profileOf(ctx context.Context, folder string) (string, error) {
 }
 
 func (c *curves) add(t *table) {
-	for name, points := range map[string][]point{"cores": c.cores, "output": c.payloads, "waiting runs": c.living} {
-		for _, p := range points {
-			t.add("runs against "+name, p.at, "%.0f/s, CPU %.2f ms, %.0f commits/s", p.rate, p.cpu, p.commits)
+	for _, curve := range []struct {
+		name   string
+		points []point
+	}{{"cores", c.cores}, {"output", c.payloads}, {"waiting runs", c.living}} {
+		for _, p := range curve.points {
+			t.add("runs against "+curve.name, p.at, "%.0f/s, CPU %.2f ms, %.0f commits/s", p.rate, p.cpu, p.commits)
 		}
 	}
 	t.add("disk", "appends with fsync", "%.0f/s before, %.0f/s after", c.syncs[0], c.syncs[1])

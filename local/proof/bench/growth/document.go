@@ -81,7 +81,7 @@ A part fills a store to each size in turn, and counts what each operation costs:
 times do and are only for orientation. The *slope* is the exponent b of the fit n^b over all sizes: 0 does not grow, 1 is
 proportional. An operation of a client must stay below 0.1, its pages below 0.3, because trees become deeper. One that
 handles the whole store (*) must stay below 1.15, which n log n does. An operation with a bound, such as the 1,000 queued runs
-that an explanation counts and the 1,024 records in memory, is only held to it above that size.
+that an explanation counts and the 1,024 records in memory, has its limit only above that size.
 
 ` + "`TestNothingGrows`" + ` checks the slopes of all counts at small sizes in ` + "`make test`" + `. Ended runs are copies of the rows of one run that
 the program has written; ` + "`TestCopiesEqualWhatTheProgramWrites`" + ` compares them.

@@ -99,7 +99,7 @@ func get(name string, path func(s *sample, i int) string) operation {
 
 // The names of operations that other code selects.
 const (
-	byError       = "list of runs by an error that none has"
+	byError       = "list of runs by an error that no run has"
 	byState       = "list of runs in another state"
 	byCommonState = "list of runs in the state of most"
 )
