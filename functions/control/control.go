@@ -29,7 +29,7 @@ func Routes(svc *pools.Pools) []httpkit.Route {
 		route(http.MethodPost, "/v1/pools/{pool_id}/resume", access.Admin, resume),
 		route(http.MethodPost, "/v1/pools/{pool_id}/reload", access.Admin, reload),
 		route(http.MethodGet, "/v1/pools/{pool_id}/health", access.RunsRead, health),
-		route(http.MethodGet, "/v1/pools/{pool_id}/guests", access.RunsRead, guests),
+		route(http.MethodGet, "/v1/pools/{pool_id}/guests", access.RunsRead, guests, "day"),
 	}
 }
 

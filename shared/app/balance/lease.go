@@ -3,7 +3,9 @@ package balance
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -38,6 +40,30 @@ func (l *Lease) Engine() port.Engine { return l.engine }
 
 // ID returns the id of the replica.
 func (l *Lease) ID() string { return l.id }
+
+// ForTenant returns the failure of a request as a tenant may know it: the guest of an offered pool does not
+// know the address of the replica.
+func (l *Lease) ForTenant(tenant string, failure error) error {
+	f, isFault := errors.AsType[*fault.Fault](failure)
+	address, err := url.Parse(l.key.url)
+	if !isFault || tenant == l.key.tenant || err != nil || !strings.Contains(f.Message, address.Hostname()) {
+		return failure
+	}
+	hidden := *f
+	hidden.Message = strings.NewReplacer(address.Host, "replica "+l.id, address.Hostname(), "replica "+l.id).Replace(f.Message)
+	return &hidden
+}
+
+// notReady says why a replica of a pool is not used; without its address for the guest of an offered pool.
+func (r *replica) notReady(pool platform.Pool, reason string, err error) string {
+	switch {
+	case pool.Origin != nil:
+		return "replica " + r.key.id + " is not ready"
+	case err != nil:
+		return "replica " + r.key.id + " does not answer: " + err.Error()
+	}
+	return "replica " + r.key.id + " is not ready: " + reason
+}
 
 // StillServed reports whether the pool that lookup returns still has the replica. A replica that
 // Sortie runs may have started to drain during its health check.

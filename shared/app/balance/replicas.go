@@ -166,10 +166,7 @@ func (s *Replicas) takeAny(ctx context.Context, r run.Run, pool platform.Pool, l
 		if ctx.Err() != nil {
 			return nil, false, why, ctx.Err()
 		}
-		why = "replica " + candidate.key.id + " is not ready: " + health.Reason
-		if err != nil {
-			why = "replica " + candidate.key.id + " does not answer: " + err.Error()
-		}
+		why = candidate.notReady(pool, health.Reason, err)
 		s.rest(candidate)
 	}
 	return nil, false, why, nil

@@ -141,7 +141,7 @@ func (s *answering) stream(ctx context.Context, t *serving) (failure, err error)
 	}
 	t.used.TokensOut, t.used.FirstTokenAt = t.answer.Produced(t.used.TokensOut), t.answer.FirstAt()
 	s.logServed(ctx, t, failure)
-	return failure, nil
+	return t.replica.ForTenant(t.run.Tenant, failure), nil
 }
 
 // openAnswer creates the writer of the answer of an attempt.
