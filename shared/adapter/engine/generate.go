@@ -187,10 +187,11 @@ func (e *Engine) readEvent(data []byte, a *answer, each func(port.Piece) error) 
 	case string(data) == "[DONE]":
 		a.done = a.finish != ""
 		return nil // without a finish reason the end of the stream decides
-	case !json.Valid(data):
-		return fault.New(fault.WorkerReset, "the engine sent an event that is no JSON after %d pieces", a.pieces)
 	}
 	if err := e.dialect.read(data, a); err != nil {
+		if !json.Valid(data) {
+			err = fault.New(fault.WorkerReset, "the engine sent an event that is no JSON after %d pieces", a.pieces)
+		}
 		return err
 	}
 	for _, p := range []port.Piece{{Text: a.reasoning, Reasoning: true}, {Text: a.text, Logprobs: a.logprobs}} {
