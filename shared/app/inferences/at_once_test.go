@@ -159,3 +159,24 @@ func TestCrashAmongSeveralAnswers(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingIsWrittenAfterADeletion deletes an answer while an engine generates it. The dispatcher, which
+// ends the attempt after that, leaves no record in the stream.
+func TestNothingIsWrittenAfterADeletion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newInferring(t, 1, 1, paced(1, time.Second, func(port.Generation) mockengine.Course {
+			return mockengine.Course{Every: time.Second, Keeps: 3 * time.Second}
+		}))
+		task := h.ask(20)
+		h.steps(10*time.Second, func() bool { return h.clock.Now().Sub(epoch) >= 3*time.Second })
+		h.ok(h.tasks.Discard(t.Context(), client, task))
+		h.steps(time.Minute, func() bool { return h.stored(task).AnswerDeleted })
+		h.steps(time.Minute, func() bool { return h.clock.Now().Sub(epoch) >= 30*time.Second })
+		head, err := h.feed.Head(t.Context(), inference.StreamOf(client.Tenant, task))
+		if err != nil || head.Newest > 0 {
+			t.Errorf("got a stream of %d records (%v), want none", head.Newest, err)
+		}
+		h.stop()
+	})
+}

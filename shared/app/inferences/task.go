@@ -128,7 +128,7 @@ func (s *Dispatcher) ended(ctx context.Context, r run.Run) error {
 	due := r.AnswerDue()
 	if due.IsZero() || s.now().Before(due) {
 		if r.AnswerDeleted {
-			return nil
+			return s.answers.Remove(ctx, r) // an attempt that was served until now may have written to it
 		}
 		return s.answers.EnsureEnd(ctx, s.store, r.Ref())
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -99,6 +100,13 @@ func (o *Outputs) Count(bucket port.Bucket) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.buckets[bucket])
+}
+
+// Keys returns the keys of the objects in a bucket, in order.
+func (o *Outputs) Keys(bucket port.Bucket) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Sorted(maps.Keys(o.buckets[bucket]))
 }
 
 // Content returns the bytes of an object, or "" if it does not exist.

@@ -39,6 +39,7 @@ func TestInvariants(t *testing.T) {
 			all.Tasks, all.Refused, all.Attempts, all.Events = all.Tasks+o.Tasks, all.Refused+o.Refused, all.Attempts+o.Attempts, all.Events+o.Events
 			all.Connections, all.Tokens, all.Cancels, all.Kills = all.Connections+o.Connections, all.Tokens+o.Tokens, all.Cancels+o.Cancels, all.Kills+o.Kills
 			all.Fallbacks, all.Calls, all.Reasoned = all.Fallbacks+o.Fallbacks, all.Calls+o.Calls, all.Reasoned+o.Reasoned
+			all.Several, all.Large, all.Deleted = all.Several+o.Several, all.Large+o.Large, all.Deleted+o.Deleted
 			all.Requests, all.Kept, all.Took = all.Requests+o.Requests, all.Kept+o.Kept, all.Took+o.Took
 			for state, n := range o.Ends {
 				ends[state] += n
@@ -50,6 +51,9 @@ func TestInvariants(t *testing.T) {
 	}
 	if *flags.Count >= 20 && (all.Fallbacks == 0 || all.Calls == 0 || all.Reasoned == 0) {
 		t.Errorf("got %d fallbacks, %d calls of tools and %d answers with reasoning, want some of each", all.Fallbacks, all.Calls, all.Reasoned)
+	}
+	if *flags.Count >= 20 && (all.Several == 0 || all.Large == 0 || all.Deleted == 0) {
+		t.Errorf("got %d further answers, %d large requests and %d deleted answers, want some of each", all.Several, all.Large, all.Deleted)
 	}
 	t.Logf("%d seeds, %.1f per second, %s simulated: %d tasks in %d attempts with %d requests to engines, %d refused; %d cancels; %d processes killed; "+
 		"%d events on %d connections; %d tokens spent; %d requests kept by engines; %d fallbacks; %d calls, %d with reasoning; ends: %v",

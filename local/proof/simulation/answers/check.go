@@ -36,7 +36,12 @@ func (w *world) checkEnd(ctx context.Context) {
 		if r.Attempt.Number > most {
 			w.fail("%s has %d attempts, want at most %d", r.ID, r.Attempt.Number, most)
 		}
-		used := w.checkStream(ctx, r)
+		used := r.Reservation.Used
+		if r.Discarded {
+			w.checkDeleted(ctx, r)
+		} else {
+			used = w.checkStream(ctx, r)
+		}
 		if got := r.Reservation.Used; !sameUse(got, used) {
 			w.fail("%s, %s with %+v, has used %+v, want %+v by its stream", r.ID, r.State, r.Generation, got, used)
 		}
@@ -53,7 +58,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		if !has {
 			w.fail("the accepted task %s of %s is lost", t.id, t.name)
 		}
-		if t.cancelledAt > 0 {
+		if t.cancelledAt > 0 && !r.Discarded {
 			if head, err := w.raw.feed.Head(ctx, inference.StreamOf(tenant, t.id)); err != nil || head.Newest != t.cancelledAt {
 				w.fail("the stream of %s ends at %d, %v, and ended at %d when its cancel was acknowledged", t.id, head.Newest, err, t.cancelledAt)
 			}
@@ -61,6 +66,7 @@ func (w *world) checkEnd(ctx context.Context) {
 		w.checkTime(r, t)
 	}
 	w.checkReplicas(ctx)
+	w.checkObjects(ctx)
 }
 
 // engineAttempts limits the failed attempts of a task, separately for those that had begun to
@@ -112,6 +118,7 @@ func (w *world) checkStream(ctx context.Context, r run.Run) (used budget.Amount)
 		return used
 	}
 	w.checkFallbacks(r, all)
+	w.checkChoices(r, all)
 	return w.checkLast(r, all[len(all)-1], got, results)
 }
 
@@ -133,7 +140,7 @@ func (w *world) checkLast(r run.Run, last inference.Record, got answered, result
 			w.fail("the stream of %s ends with %s, and the run is %s", r.ID, last.Error.Code, r.State)
 		}
 		if g := r.Generation; g != nil {
-			in = g.TokensIn
+			in, cached = g.TokensIn, g.CachedTokens
 		}
 	}
 	if out != got.tokens() {

@@ -24,6 +24,7 @@ type client struct {
 	name string
 	draw *rand.Rand
 	in   inferences.NewTask
+	more more
 }
 
 // task is an accepted task from the view of its client. The mutex of the world guards it.
@@ -33,6 +34,9 @@ type task struct {
 	session  string
 	// cancelledAt is the last position of the stream when a cancel was acknowledged; 0 before.
 	cancelledAt int64
+	// choices is the number of answers. deleted: the client has begun to delete them.
+	choices int
+	deleted bool
 }
 
 func (w *world) newClient(name string) *client {
@@ -51,6 +55,10 @@ func (w *world) newClient(name string) *client {
 	}
 	if c.in.Workload == port.WorkloadCompletion && w.formOf(name) == calls {
 		c.in.Request = withTool(name, c.in.Request.Prompt)
+	}
+	if c.in.Workload == port.WorkloadCompletion {
+		c.more = w.moreOf(name)
+		c.more.addTo(c)
 	}
 	if d.IntN(2) == 0 {
 		c.in.SessionID = fmt.Sprintf("session-%d", d.IntN(3))
@@ -73,6 +81,11 @@ func (c *client) run() {
 		return
 	}
 	c.follow(t, &waits)
+	if c.more.deleted {
+		w.discard(w.roll("discard "+c.name), t)
+		waits.Wait()
+		return
+	}
 	if chance(c.draw, w.plan.cancels) {
 		draw := w.roll("cancel " + c.name)
 		waits.Go(func() {
@@ -144,7 +157,7 @@ func (c *client) accepted(r run.Run) *task {
 	w.mu.Lock()
 	known := w.tasks[c.name]
 	if known == nil {
-		known = &task{id: r.TaskID, name: c.name, who: c.in.Identity, session: c.in.SessionID}
+		known = &task{id: r.TaskID, name: c.name, who: c.in.Identity, session: c.in.SessionID, choices: max(c.more.choices, 1)}
 		w.tasks[c.name] = known
 		w.outcome.Tasks++
 	}

@@ -30,6 +30,9 @@
 // Two of five completions are calls of a tool, which few tokens cut off, and one of five begins with
 // reasoning (forms.go).
 //
+// Texts have up to four answers and an image, some as an artifact. Some requests are so large that they
+// are objects. Some answers are deleted, while they are generated or later (requests.go).
+//
 // In half of the worlds the pool has a fallback with another model and another price. A task uses it
 // at most once, for a reason of the pool, and never after a part of its answer (fallbacks.go).
 //
@@ -43,5 +46,6 @@
 // clients.go). Faults end after some minutes. Then every accepted task ends within a bound.
 // Each stream has one terminal record, the last one, which agrees with its run. The accounts
 // equal the usage in the streams, to the token. No reservation, slot or request is left
-// (check.go).
+// (check.go). An hour later no ticket is left, each object of a request belongs to a run, and of a deleted
+// answer only its usage is left (requests.go).
 package answers

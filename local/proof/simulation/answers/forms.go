@@ -47,12 +47,17 @@ func withTool(name, text string) inference.Request {
 	}
 }
 
-// textOf returns the text of a request, which begins with the name of its task.
+// longestKey is longer than each text that is not of a large request.
+const longestKey = 256
+
+// textOf returns the text of a request, which begins with the name of its task. That of a large request
+// is cut off.
 func textOf(g port.Generation) string {
-	if g.Prompt == "" && len(g.Messages) > 0 {
-		return g.Messages[0].Content
+	text := g.Prompt
+	if text == "" && len(g.Messages) > 0 {
+		text = inference.TextOf(g.Messages[0])
 	}
-	return g.Prompt
+	return text[:min(len(text), longestKey)]
 }
 
 // names finds the name of the task in a stored request.

@@ -11,4 +11,7 @@ package answers
 //	the task of a killed dispatcher keeps its slot: 3, tasks run after the bound
 //	the parts of a call do not count as a part of an answer: 1, a reader gets another call after a cut one
 //	the parts of a call are not charged if the attempt fails: 1, a reader got parts and an error with 0 tokens
+//	the pieces that an answer has before its turn are dropped: 9, a reader got fewer tokens than the end says
+//	the object of a large request has no ticket: 1, it belongs to no run
+//	an attempt that ends after the deletion of its answer leaves its stream: 54, the stream has records
 //	the reasoning is not charged if the attempt fails: 13, a reader got reasoning and an error with fewer tokens

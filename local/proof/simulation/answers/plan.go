@@ -125,6 +125,6 @@ func (w *world) keyLimit(scope string) (l budget.Limit, ok bool) {
 // newReplica adds an inference server.
 func (w *world) newReplica(id string) {
 	one := &replica{w: w, id: id, open: map[*process]int{}, closed: map[*process]time.Time{}}
-	one.mock = mockengine.New(mockengine.Config{Clock: bubble, Slots: w.place.Slots, Plan: one.course})
+	one.mock = mockengine.New(mockengine.Config{Clock: bubble, Slots: w.place.Slots, ContextTokens: contextTokens, Plan: one.course})
 	w.replicas[id] = one
 }

@@ -38,6 +38,7 @@ func (w *world) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot store the model: %w", err)
 	}
+	w.storeImage(ctx)
 	fallbacks, err := w.storeSpare(ctx, models)
 	if err != nil {
 		return err

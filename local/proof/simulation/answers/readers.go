@@ -26,6 +26,7 @@ type reader struct {
 	events  int
 	tokens  int
 	results int
+	choices int
 	// beside are the pieces of reasoning and the parts of calls.
 	beside answered
 	ended  bool
@@ -40,6 +41,9 @@ func (r *reader) run() {
 	for w.ctx.Err() == nil && !r.ended {
 		w.sleep(upTo(r.draw, []time.Duration{50 * time.Millisecond, 2 * time.Second, 20 * time.Second}[r.draw.IntN(3)]))
 		err := r.connect()
+		if w.isDeleted(r.task) && (fault.Is(err, fault.NotFound) || fault.Is(err, fault.CursorExpired)) {
+			return
+		}
 		if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code != fault.Unavailable && f.Code != fault.Internal || errors.Is(err, inferences.ErrAllRead) && !r.ended {
 			w.fail("a reader of %s behind %s: %v", r.task.id, r.at, err)
 			return
@@ -49,7 +53,7 @@ func (r *reader) run() {
 		return
 	}
 	for w.ctx.Err() == nil { // the stream reports that everything was read
-		if err := r.connect(); errors.Is(err, inferences.ErrAllRead) || err == nil {
+		if err := r.connect(); errors.Is(err, inferences.ErrAllRead) || err == nil || w.isDeleted(r.task) {
 			return
 		}
 		w.sleep(upTo(r.draw, 5*time.Second))
@@ -78,7 +82,7 @@ func (r *reader) connect() error {
 			return nil
 		})
 	})
-	if err == nil && begun && !r.ended && w.ctx.Err() == nil {
+	if err == nil && begun && !r.ended && w.ctx.Err() == nil && !w.isDeleted(r.task) {
 		w.fail("the stream of %s ended behind %s without a terminal event", r.task.id, r.at)
 	}
 	return err
@@ -87,6 +91,9 @@ func (r *reader) connect() error {
 // got checks an event against the earlier ones.
 func (r *reader) got(e inference.Event) {
 	w, id := r.w, r.task.id
+	if w.isDeleted(r.task) { // its stream may be removed between two events
+		return
+	}
 	w.count(func(o *Outcome) { o.Events++ })
 	if e.ID.Position < r.at.Position || e.ID.Position == r.at.Position && e.ID.N <= r.at.N {
 		w.fail("a reader of %s got %s behind %s", id, e.ID, r.at)
@@ -114,6 +121,8 @@ func (r *reader) got(e inference.Event) {
 		r.beside.reasoning++
 	case port.ToolDelta:
 		r.beside.call(data)
+	case *inference.ChoiceEnd:
+		r.choice(data)
 	case *inference.Result:
 		if data.Index != r.results {
 			w.fail("a reader of %s got result %d at %s as number %d", id, data.Index, e.ID, r.results)
@@ -121,6 +130,9 @@ func (r *reader) got(e inference.Event) {
 		r.results++
 	case *inference.End:
 		r.ended = true
+		if r.choices != r.task.choices-1 {
+			w.fail("a reader of %s got the end after %d answers, want %d", id, r.choices+1, r.task.choices)
+		}
 		if data.TokensOut != r.tokens+r.beside.tokens() {
 			w.fail("a reader of %s got %d tokens, %+v and an end with %d", id, r.tokens, r.beside, data.TokensOut)
 		}

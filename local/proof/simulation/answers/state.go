@@ -127,6 +127,8 @@ func (w *world) active() string {
 	for _, r := range w.stored(ctx) {
 		if !r.State.Terminal() {
 			left = append(left, fmt.Sprintf("%s is %s since %s", r.ID, r.State, r.EnteredAt.Sub(w.start)))
+		} else if r.Discarded && !r.AnswerDeleted {
+			left = append(left, r.ID+" has a deleted answer")
 		}
 	}
 	pools, err := w.raw.store.Pools(ctx)

@@ -57,8 +57,10 @@ type world struct {
 	spare    *spare
 	replicas map[string]*replica
 	outputs  *fake.Outputs
-	hosts    []*host
-	limits   map[string]limits
+	// image is the id of an artifact; empty without one.
+	image  string
+	hosts  []*host
+	limits map[string]limits
 	// grants are the limits of the keys of clients, by project.
 	grants map[string]access.Grant
 	// holders are the runs with a slot of the pool at the last check.
@@ -97,6 +99,9 @@ type Outcome struct {
 	// Calls counts the tasks whose answer is a whole call of a tool, and Reasoned those that have
 	// ended with reasoning.
 	Calls, Reasoned int
+	// Several counts the answers beside the first one of complete tasks, Large the complete tasks with a
+	// large request, and Deleted those whose answer was deleted.
+	Several, Large, Deleted int
 	// Took is simulated time.
 	Took time.Duration
 	// Ends counts the tasks by final state.
