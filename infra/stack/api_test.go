@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/api/apicheck"
 	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
+	"github.com/sortie-dev/sortie/shared/wire/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/openai"
 )
 
 // pathOf returns the path of a resource of the API.
@@ -218,6 +221,7 @@ func TestAPIGatewaySendsProblems(t *testing.T) {
 		if unknown := problem.Code == "NOT_FOUND"; unknown != strings.Contains(text, `"code":"unknown_url"`) {
 			t.Errorf("%s: got %s, want the error of OpenAI's API for an unknown path", r.ID, text)
 		}
+		checkOpenAI(t, r.ID, text, problem)
 		answers[r.Text("ResponseType")] = r.Text("StatusCode") + " " + problem.Code
 	}
 	for kind, want := range map[string]string{
@@ -226,6 +230,31 @@ func TestAPIGatewaySendsProblems(t *testing.T) {
 	} {
 		if answers[kind] != want {
 			t.Errorf("%s: got %s, want %s", kind, answers[kind], want)
+		}
+	}
+}
+
+// checkOpenAI checks that a client of OpenAI's API can read a response of API Gateway as an error.
+func checkOpenAI(t *testing.T, id, text string, p contract.Problem) {
+	t.Helper()
+	var body openai.Error
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		t.Errorf("%s: %v", id, err)
+	}
+	types := map[int]string{403: "permission_error", 429: "rate_limit_error", 503: "server_error"}
+	if e := body.Error; e.Message != p.Detail || e.Type != cmp.Or(types[p.Status], "invalid_request_error") || e.Code == "" || !strings.Contains(text, `"param":null`) {
+		t.Errorf("%s: got %s, want an error of OpenAI's API with the message %q", id, text, p.Detail)
+	}
+}
+
+// TestOwnLimitOfBodiesComesFirst compares the largest body of a request with the limit of Lambda, whose
+// refusal has the form of AWS. A body is base64 in the event, beside its headers of at most 10,240 bytes.
+func TestOwnLimitOfBodiesComesFirst(t *testing.T) {
+	t.Parallel()
+	const payload, headers = 6 * 1024 * 1024, 64 * 1024
+	for name, most := range map[string]int{"clients": httpkit.BodyLimit, "inference and workers": httpkit.WorkerBodyLimit} {
+		if size := base64.StdEncoding.EncodedLen(most+1) + headers; size > payload {
+			t.Errorf("%s: a body of %d bytes makes an event of about %d, want at most %d, so that the function itself refuses it", name, most, size, payload)
 		}
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
+	"github.com/sortie-dev/sortie/shared/wire/openai"
 )
 
 // refusal is an error response that API Gateway itself sends.
@@ -27,7 +29,8 @@ const noRoute = "unknown path or method; /openapi.json lists all"
 // not acknowledged and may be repeated.
 //
 // The response to a body above API Gateway's limit (10 MB) or Lambda's (6 MB, with the body in
-// base64) cannot be customized (API Gateway Developer Guide, important notes).
+// base64) cannot be customized (API Gateway Developer Guide, important notes). The limits of the
+// functions are below both; see TestOwnLimitOfBodiesComesFirst.
 func refusals() []refusal {
 	large := fmt.Sprintf("a body has at most %d bytes, that of a worker or an inference request %d", httpkit.BodyLimit, httpkit.WorkerBodyLimit)
 	return []refusal{
@@ -45,19 +48,32 @@ func refusals() []refusal {
 	}
 }
 
+// problem is a problem that clients of OpenAI's API can read as one of its errors. API Gateway sends the
+// same response on all paths.
+type problem struct {
+	contract.Problem
+
+	Error openai.ErrorDetail `json:"error"`
+}
+
+// bodyOf returns the body of a refusal.
+func (r refusal) bodyOf(p contract.Problem) string {
+	var document any = problem{p, openai.NewError(p.Status, r.code, r.why, "").Error}
+	if r.why == noRoute {
+		document = httpkit.NewUnknownPath(p)
+	}
+	body, err := json.Marshal(document)
+	if err != nil { // a struct of strings and numbers
+		panic(err)
+	}
+	return string(body)
+}
+
 // addProblems makes API Gateway send problem documents like those of httpkit.
 func (b *builder) addProblems(api awsapigateway.RestApi) {
 	for _, r := range refusals() {
 		p := httpkit.ProblemOf(fault.New(r.code, "%s", r.why))
 		p.Body.CorrelationID = "$context.requestId"
-		var document any = p.Body
-		if r.why == noRoute {
-			document = httpkit.NewUnknownPath(p.Body) // also for paths of OpenAI's API
-		}
-		body, err := json.Marshal(document)
-		if err != nil { // a struct of strings and numbers
-			panic(err)
-		}
 		headers := map[string]*string{
 			"Content-Type":           jsii.String("'application/problem+json'"),
 			"Cache-Control":          jsii.String("'no-store'"),
@@ -75,7 +91,7 @@ func (b *builder) addProblems(api awsapigateway.RestApi) {
 		}
 		api.AddGatewayResponse(jsii.String(*r.kind.ResponseType()), &awsapigateway.GatewayResponseOptions{
 			Type: r.kind, StatusCode: jsii.String(strconv.Itoa(p.Body.Status)),
-			ResponseHeaders: &headers, Templates: &map[string]*string{"application/json": jsii.String(string(body))},
+			ResponseHeaders: &headers, Templates: &map[string]*string{"application/json": jsii.String(r.bodyOf(p.Body))},
 		})
 	}
 }
