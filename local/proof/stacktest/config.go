@@ -2,6 +2,7 @@ package stacktest
 
 import (
 	"cmp"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -33,6 +34,8 @@ type Config struct {
 	Engine string
 	// Engines are the inference servers.
 	Engines []stack.EngineAddress
+	// RootCAs are the trusted certificates of services with OpenAI's API; nil means those of the host.
+	RootCAs *x509.CertPool
 	// Source is the entity API; empty means the API of the sample.
 	Source string
 	// Sweep is the time between two sweeps; 0 means sweepInterval, which is short because tests
@@ -60,7 +63,7 @@ func (c Config) Stack(log *slog.Logger) (stack.Config, error) {
 	config := stack.Config{
 		Addr: cmp.Or(c.Addr, "127.0.0.1:0"), DataDir: c.Data, Executable: []string{executable}, Settings: settings,
 		SourceURL: c.Source, Log: log, Version: "test", SweepInterval: cmp.Or(c.Sweep, sweepInterval),
-		Engines: c.Engines, ReportWithin: c.ReportWithin,
+		Engines: c.Engines, RootCAs: c.RootCAs, ReportWithin: c.ReportWithin,
 	}
 	if c.Engine != "" {
 		config.Containers = container.Addresses{Tried: []string{c.Engine}}

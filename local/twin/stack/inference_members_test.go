@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/engines"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/mockengine"
+	"github.com/sortie-dev/sortie/shared/adapter/secretfile"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
@@ -95,7 +98,7 @@ func membersOfClients(t *testing.T) (rows []member) {
 }
 
 // realKinds are the columns.
-var realKinds = []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineVLLM, platform.EngineTGI, platform.EngineTriton}
+var realKinds = []platform.EngineKind{platform.EngineLlamaCpp, platform.EngineVLLM, platform.EngineTGI, platform.EngineTriton, platform.EngineOpenAI}
 
 // TestWhatClientsAskFor sends each member through the API to an engine of each kind. It works if the
 // engine gets another request than without it, is refused if the answer is 400 and names it, and
@@ -114,7 +117,7 @@ func TestWhatClientsAskFor(t *testing.T) { //nolint:tparallel // the parts of "k
 	})
 	slices.SortStableFunc(rows, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	var b strings.Builder
-	fmt.Fprintf(&b, "| member | llamacpp | vllm | tgi | triton |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| member | llamacpp | vllm | tgi | triton | openai |\n|---|---|---|---|---|---|\n")
 	for _, row := range rows {
 		fmt.Fprintf(&b, "| `%s` |", row.name)
 		for _, of := range outcomes {
@@ -182,16 +185,47 @@ func (s *seen) record(next http.Handler) http.Handler {
 	})
 }
 
+// startFor starts a stack whose pool has an engine of a kind with this handler.
+func startFor(t *testing.T, kind platform.EngineKind, handler http.Handler) *target {
+	t.Helper()
+	const all = `"workloads":["completion","embedding","rerank"]`
+	if kind != platform.EngineOpenAI {
+		server := httptest.NewServer(handler)
+		t.Cleanup(server.Close)
+		g := start(t, served{Engines: []stack.EngineAddress{{Kind: kind, URL: server.URL}}})
+		if kind == platform.EngineVLLM { // it does not report what its model can do
+			g.Call(http.MethodPatch, "/v1/catalog/models/mock", "{"+all+"}")
+		}
+		return g
+	}
+	server := httptest.NewTLSServer(handler)
+	t.Cleanup(server.Close)
+	trusted, data := x509.NewCertPool(), t.TempDir()
+	trusted.AddCert(server.Certificate()) // without it no replica is ready, and each task waits for one
+	g := start(t, served{Data: data, RootCAs: trusted, Settings: map[string]string{"SORTIE_ENGINE_ALLOW": "127.0.0.1"}})
+	if err := secretfile.Folder(filepath.Join(data, stack.SecretsFolder)).Put("default", "key", "a-key-of-the-service"); err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []struct{ method, path, body string }{
+		{http.MethodPost, "/v1/catalog/models", `{"id":"mock","engines":["openai"],"context_tokens":4096,` + all + `}`},
+		{http.MethodPut, "/v1/pools/cloud", `{"engine":{"kind":"openai","model":"mock","engineModel":"mock","secretRef":"key","slots":2,"replicas":[{"url":"` + server.URL + `/v1"}]}}`},
+	} {
+		if answer := g.Call(made.method, made.path, made.body); answer.Status != http.StatusCreated {
+			t.Fatalf("%s %s: got %d %s, want 201", made.method, made.path, answer.Status, answer.Body)
+		}
+	}
+	var health struct{ Replicas []struct{ Ready bool } }
+	if answer := g.Call(http.MethodGet, "/v1/pools/cloud/health", ""); json.Unmarshal(answer.Body, &health) != nil || len(health.Replicas) != 1 || !health.Replicas[0].Ready {
+		t.Fatalf("got %d %s, want a ready replica", answer.Status, answer.Body)
+	}
+	return g
+}
+
 // outcomesAt returns what becomes of each member at an engine.
 func outcomesAt(t *testing.T, kind platform.EngineKind, rows []member) map[string]string {
 	t.Helper()
 	var got seen
-	server := httptest.NewServer(got.record(engines.Handler(kind, mockengine.New(mockengine.Config{Clock: clock.System{}}))))
-	t.Cleanup(server.Close)
-	g := start(t, served{Engines: []stack.EngineAddress{{Kind: kind, URL: server.URL}}})
-	if kind == platform.EngineVLLM { // it does not report what its model can do
-		g.Call(http.MethodPatch, "/v1/catalog/models/mock", `{"workloads":["completion","embedding","rerank"]}`)
-	}
+	g := startFor(t, kind, got.record(engines.Handler(kind, mockengine.New(mockengine.Config{Clock: clock.System{}}))))
 	send := func(at asked, members string) (status int, answer string, request any) {
 		t.Helper()
 		resp, err := http.Post(g.Client.URL+at.path, "application/json", bytes.NewReader(merged(t, at.body, "{"+members+"}"))) //nolint:noctx // of a test
