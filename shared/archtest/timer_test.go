@@ -46,6 +46,7 @@ var timers = map[string]timerUse{
 	"shared/sdk/go/worker/supervisor/run.go":         {1, bound},  // waits for the rest of the output
 	"shared/sdk/go/worker/supervisor/handle.go":      {1, pause},  // polls a supervisor until it has ended
 	"shared/app/inferences/serve.go":                 {1, period}, // heartbeats of inference tasks, by their dispatcher
+	"shared/app/inferences/shadow.go":                {1, period}, // a copy checks that its pool has a free slot
 	"shared/app/inferences/busy.go":                  {1, pause},  // before the next request to a busy engine
 	"shared/app/inferences/advance.go":               {1, pause},  // before the retry of a failed step
 	"shared/app/inferences/serve_pool.go":            {1, period}, // polls for tasks

@@ -13,6 +13,7 @@ func routes() []Test {
 	return []Test{
 		{Name: "inference task falls back to a pool of another model", Requires: []Capability{MockEngine}, Run: taskFallsBack},
 		{Name: "model sends a share of its tasks to another model", Requires: []Capability{MockEngine}, Run: modelIsSplit},
+		{Name: "model copies its tasks to another model", Requires: []Capability{MockEngine}, Run: modelIsShadowed},
 	}
 }
 
@@ -88,5 +89,46 @@ func modelIsSplit(c *Case) {
 	x := outside.Get[contract.Explanation](c.Client, "/v1/runs/"+found.RunID+"/explain")
 	if !strings.HasSuffix(c.poolPath("mock-split-new"), found.Pool) || !strings.Contains(x.Message, "100 % for model "+old) {
 		c.T.Errorf("got pool %s and %q, want the pool of the new model and the share in the explanation", found.Pool, x.Message)
+	}
+}
+
+// modelIsShadowed copies all tasks for a model to another model. The client gets one answer, and pays for
+// it alone.
+func modelIsShadowed(c *Case) {
+	mock := served{kind: "mock", replica: document{}, context: 4096}
+	old, done := c.serve(mock, "shadow-old", 2)
+	defer done()
+	fresh, doneFresh := c.serve(mock, "shadow-new", 2)
+	defer doneFresh()
+	path := "/v1/catalog/models/" + old
+	p, _ := send[contract.Problem](c, http.MethodPatch, path, fmt.Sprintf(`{"shadow":[{"model":%q,"percent":5}]}`, old), http.StatusBadRequest)
+	if p.Field != "shadow.0.model" {
+		c.T.Errorf("got %+v of the model itself, want the field shadow.0.model", p)
+	}
+	send[contract.Model](c, http.MethodPatch, path, fmt.Sprintf(`{"shadow":[{"model":%q,"percent":100}]}`, fresh), http.StatusOK)
+	task := c.ask(old, `,"max_tokens":3`)
+	if n := tokensOf(c.streamed(task, "")); n != 3 {
+		c.T.Errorf("got %d tokens, want the 3 of one answer", n)
+	}
+	found := c.inState(task, "Completed")
+	var x contract.Explanation
+	c.eventually("end of the copy", func() bool {
+		x = outside.Get[contract.Explanation](c.Client, "/v1/runs/"+found.RunID+"/explain")
+		return strings.Contains(x.Message, "a copy of the task for model "+fresh) && !strings.Contains(x.Message, "no result yet")
+	})
+	if !strings.Contains(x.Message, "has 3 generated tokens (the task 3)") {
+		c.T.Errorf("got %q, want a copy with 3 tokens", x.Message)
+	}
+	rows := map[string]int64{}
+	for _, row := range outside.Get[contract.Usage](c.Client, "/v1/usage?by=model,key").Rows {
+		if row.Model == fresh || row.Model == old {
+			rows[row.Model+" "+strings.ReplaceAll(row.Key, "shadow traffic", "copies")] = row.Tasks
+			if (row.Model == fresh) != (row.Key == "shadow traffic") {
+				c.T.Errorf("got the usage %+v, want that of the copy apart", row)
+			}
+		}
+	}
+	if len(rows) != 2 || rows[fresh+" copies"] != 1 {
+		c.T.Errorf("got the usage %v, want one task and one copy", rows)
 	}
 }

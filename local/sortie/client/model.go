@@ -49,6 +49,13 @@ func (c *Client) SplitModel(ctx context.Context, id string, shares []contract.Mo
 	return ask[contract.Model](ctx, c, call{method: http.MethodPatch, path: modelPath(id), body: body, repeat: true})
 }
 
+// ShadowModel replaces the shares of a model's tasks that are copied to other models; without shares
+// none are.
+func (c *Client) ShadowModel(ctx context.Context, id string, shares []contract.ModelShare) (contract.Model, error) {
+	body := map[string][]contract.ModelShare{"shadow": append([]contract.ModelShare{}, shares...)}
+	return ask[contract.Model](ctx, c, call{method: http.MethodPatch, path: modelPath(id), body: body, repeat: true})
+}
+
 // DeleteModel removes a model.
 func (c *Client) DeleteModel(ctx context.Context, id string) error {
 	_, err := ask[[]byte](ctx, c, call{method: http.MethodDelete, path: modelPath(id)})

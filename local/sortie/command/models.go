@@ -26,7 +26,7 @@ func (a *app) models() *cobra.Command {
 			Use: "show MODEL", Short: "Show a model", Example: "  sortie models show llama-3.1-8b",
 			RunE: cli.Printed(a.App, cli.ByID((*client.Client).Model), a.showModel),
 		},
-		a.modelsSplit(), a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new runs of a model"), a.modelsState("activate", catalog.Active, "Permit runs of a retired model"),
+		a.modelsSplit(), a.modelsShadow(), a.modelsVerify(), a.modelsState("retire", catalog.Retired, "Refuse new runs of a model"), a.modelsState("activate", catalog.Active, "Permit runs of a retired model"),
 		a.Removal(&cobra.Command{
 			Use: "remove MODEL", Short: "Remove a model from the catalog", Example: "  sortie models remove llama-3.1-8b",
 		}, "removed", (*client.Client).DeleteModel))

@@ -44,6 +44,9 @@ func (z Times) Model(m contract.Model) string {
 	for _, s := range m.Split {
 		text += fmt.Sprintf("split: %d %% of the tasks for model %s\n", s.Percent, s.Model)
 	}
+	for _, s := range m.Shadow {
+		text += fmt.Sprintf("shadow: %d %% of the tasks are copied to model %s\n", s.Percent, s.Model)
+	}
 	if v := m.Verified; v != nil {
 		text += fmt.Sprintf("verified: %s, by the key %s\n", z.Moment(time.UnixMilli(v.AtMS)), v.Key)
 	}

@@ -59,7 +59,7 @@ func (s *Models) Create(ctx context.Context, who port.Identity, id string, d cat
 	if len(found) > 0 {
 		return v, false, job.ProblemsOf(found)
 	}
-	if err := s.checkSplit(ctx, who.Tenant, id, d); err != nil {
+	if err := s.checkShares(ctx, who.Tenant, id, d); err != nil {
 		return v, false, err
 	}
 	now := s.now()
@@ -85,18 +85,20 @@ func (s *Models) Create(ctx context.Context, who port.Identity, id string, d cat
 	return v, false, nil
 }
 
-// checkSplit returns the fault of a split that names the model itself, or a model that the catalog
-// does not have: InvalidRequest with the field.
-func (s *Models) checkSplit(ctx context.Context, tenant, id string, d catalog.Definition) error {
-	for i, share := range d.Split {
-		f := fault.Invalid(fmt.Sprintf("split.%d.model", i), "unknown model %q, want another model of GET /v1/catalog/models", share.Model)
-		if share.Model == id {
-			return f
-		}
-		if _, err := s.view(ctx, tenant, share.Model); fault.Is(err, fault.ModelUnknown) {
-			return f
-		} else if err != nil {
-			return err
+// checkShares returns the fault of a split or of shadow traffic that names the model itself, or a model
+// that the catalog does not have: InvalidRequest with the field.
+func (s *Models) checkShares(ctx context.Context, tenant, id string, d catalog.Definition) error {
+	for field, shares := range d.Shares() {
+		for i, share := range shares {
+			f := fault.Invalid(fmt.Sprintf("%s.%d.model", field, i), "unknown model %q, want another model of GET /v1/catalog/models", share.Model)
+			if share.Model == id {
+				return f
+			}
+			if _, err := s.view(ctx, tenant, share.Model); fault.Is(err, fault.ModelUnknown) {
+				return f
+			} else if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -189,7 +191,7 @@ func (s *Models) Change(
 		if found := d.Check(); len(found) > 0 {
 			return v, job.ProblemsOf(found)
 		}
-		if err := s.checkSplit(ctx, who.Tenant, id, d); err != nil {
+		if err := s.checkShares(ctx, who.Tenant, id, d); err != nil {
 			return v, err
 		}
 		same := d.Digest == v.Digest && string(d.Signature) == string(v.Signature) && v.Verified != nil

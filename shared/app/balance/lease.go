@@ -139,6 +139,7 @@ func (l *Lease) Release() {
 		return
 	}
 	l.released = true
+	delete(l.of.shadows, l)
 	l.held, l.replica.tokens = l.held-1-l.wider, l.replica.tokens-l.tokens
 	l.of.notify()
 }

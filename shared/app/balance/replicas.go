@@ -37,6 +37,8 @@ type Replicas struct {
 	waiting int            // tasks that wait for a slot
 	// blocked has, by pool, the id of the task that waits longest for context; see full.
 	blocked map[platform.PoolRef]string
+	// shadows are the slots of shadow traffic.
+	shadows map[*Lease]shadow
 }
 
 type replicaKey struct {
@@ -74,7 +76,7 @@ type replica struct {
 // NewReplicas returns replicas with the engines that engines returns. record gets the samples of
 // slots that an engine does not free.
 func NewReplicas(engines Engines, c clock.Clock, log *slog.Logger, record series.Recorder) *Replicas {
-	return &Replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{}), blocked: map[platform.PoolRef]string{}}
+	return &Replicas{engines: engines, clock: c, log: log, record: record, known: map[replicaKey]*replica{}, changed: make(chan struct{}), blocked: map[platform.PoolRef]string{}, shadows: map[*Lease]shadow{}}
 }
 
 // breakAfter is the number of failures after which a replica rests. The first rest takes
@@ -118,6 +120,7 @@ func (s *Replicas) Take(ctx context.Context, r run.Run, lookup func(context.Cont
 		}
 		left := r.Attempt.StartBy.Sub(s.clock.Now())
 		if s.awaitsRoom(r, pool) {
+			s.yieldShadows(pool)
 			if left = r.AnswerBy().Sub(s.clock.Now()); left <= 0 {
 				return nil, fault.New(fault.DeadlineUnmet, "the deadline of %s was over before a replica had room", r.Work.Inference.Within)
 			}

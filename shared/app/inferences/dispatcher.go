@@ -177,11 +177,14 @@ func (s *Dispatcher) Await(ctx context.Context, r run.Run) error {
 }
 
 // Committed implements port.Observer.
-func (s *Dispatcher) Committed(_ context.Context, r run.Run, _ []run.Event) {
+func (s *Dispatcher) Committed(_ context.Context, r run.Run, events []run.Event) {
 	if r.Work.Inference == nil {
 		return
 	}
 	s.interrupt(r)
+	if awaitsShadow(r, events) {
+		s.startShadow(r)
+	}
 	if s.needsWork(r) {
 		s.startAdvance(r.Ref())
 	}

@@ -172,10 +172,12 @@ func (s *Inference) runFor(ctx context.Context, in NewTask) (run.Run, error) {
 	if err != nil {
 		return run.Run{}, err
 	}
-	if len(model.Split) > 0 {
-		return s.splitRun(ctx, in, model)
+	if len(model.Split) == 0 && len(model.Shadow) == 0 {
+		return s.runOf(ctx, in, model)
 	}
-	return s.runOf(ctx, in, model)
+	r, err := s.splitRun(ctx, in, model)
+	r.Shadow = shadowOf(r, model)
+	return r, err
 }
 
 // runOf returns the run of a request in a pool that serves a model.

@@ -93,10 +93,10 @@ func (s *Inference) routesFrom(ctx context.Context, in NewTask, pool platform.Po
 			r, refusal := s.runIn(ctx, in, to)
 			route := routeOf(to, r)
 			if route.From, route.On = open[0].ID, f.On; refusal != nil {
-				why := fault.Of(refusal)
-				if why == nil {
+				if !cannotServe(refusal) {
 					return nil, nil, refusal
 				}
+				why := fault.Of(refusal)
 				route.Unfit, route.TooLong = why.Message, routing.ReasonOf(why) == platform.FallbackContext
 			}
 			routes, runs[to.ID] = append(routes, route), r

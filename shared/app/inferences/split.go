@@ -10,7 +10,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
-// splitRun returns the run of a request for a model with a split. The id of the task decides which
+// splitRun returns the run of a request for a model with a split or shadow traffic, with its task id. The id of the task decides which
 // model serves it. The model itself does if the other one cannot serve the request: it is retired, has
 // no pool, has not the workload or a feature, or the prompt is too long for it.
 func (s *Inference) splitRun(ctx context.Context, in NewTask, model catalog.Model) (run.Run, error) {
@@ -25,13 +25,20 @@ func (s *Inference) splitRun(ctx context.Context, in NewTask, model catalog.Mode
 			r.TaskID = id
 			return r, nil
 		}
-		if fault.Of(err) == nil {
+		if !cannotServe(err) {
 			return r, err
 		}
 	}
 	r, err := s.runOf(ctx, in, model)
 	r.TaskID = id
 	return r, err
+}
+
+// cannotServe reports whether an error says that a model cannot serve a request. Other errors, such as
+// those of the store, say nothing about the model.
+func cannotServe(err error) bool {
+	f := fault.Of(err)
+	return f != nil && f.Code != fault.Unavailable && f.Code != fault.Internal
 }
 
 // newTaskID returns the id of a new task.

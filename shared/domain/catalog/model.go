@@ -83,8 +83,10 @@ type Definition struct {
 	Workloads     []port.Workload `json:"workloads"`
 	Price         Price           `json:"price"`
 	// Split sends shares of the tasks for the model to other models.
-	Split []Share  `json:"split,omitempty"`
-	Tags  []string `json:"tags,omitempty"`
+	Split []Share `json:"split,omitempty"`
+	// Shadow copies shares of the tasks for the model to other models.
+	Shadow []Share  `json:"shadow,omitempty"`
+	Tags   []string `json:"tags,omitempty"`
 }
 
 // Signed reports whether the model has a signature. It does not verify the signature.
@@ -154,7 +156,9 @@ func (d Definition) Check() (found []*fault.Fault) {
 	if cached := d.Price.Cached; cached != nil && (*cached < 0 || *cached > d.Price.Input) {
 		invalid("price.cached_nanodollars", "%d is out of range, want 0 to %d, the price of an input token", *cached, d.Price.Input)
 	}
-	found = append(found, d.checkSplit()...)
+	for field, shares := range d.Shares() {
+		found = append(found, checkShares(field, shares)...)
+	}
 	if len(d.Tags) > MaxTags {
 		invalid("tags", "%d tags, want at most %d", len(d.Tags), MaxTags)
 	}

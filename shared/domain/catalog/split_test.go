@@ -32,3 +32,25 @@ func TestSharesAreThoseOfTheSplit(t *testing.T) {
 		t.Errorf("got %+v of a split of 100 percent, want all tasks", s)
 	}
 }
+
+// TestShadowsAreIndependentOfTheSplit counts the tasks that are both in a share and copied.
+func TestShadowsAreIndependentOfTheSplit(t *testing.T) {
+	t.Parallel()
+	half := []catalog.Share{{Model: "new", Percent: 50}}
+	d := catalog.Definition{Split: half, Shadow: half}
+	const tasks = 10_000
+	both, copied := 0, 0
+	for i := range tasks {
+		id := spec.InferenceTaskID(time.UnixMilli(int64(i)), [10]byte{byte(i), byte(i >> 8)})
+		_, split := d.ShareOf(id)
+		if s, ok := d.ShadowOf(id); ok && s.Model == "new" {
+			copied++
+			if split {
+				both++
+			}
+		}
+	}
+	if copied < tasks*45/100 || copied > tasks*55/100 || both < tasks*22/100 || both > tasks*28/100 {
+		t.Errorf("got %d of %d tasks copied, %d of them in the share, want about a half and a quarter", copied, tasks, both)
+	}
+}

@@ -57,6 +57,8 @@ type Explanation struct {
 	FellBack []run.DetourStep
 	// Fallbacks are the fallbacks that a refused start can still use.
 	Fallbacks []platform.Fallback
+	// Shadow compares an inference task with its copy for another model; nil without one.
+	Shadow *Shadow
 	// Graph are the jobs of the run's graph, each after those that it comes after; nil for a run
 	// that is in no graph.
 	Graph []GraphJob
@@ -91,6 +93,7 @@ func Run(r run.Run, f Facts) Explanation {
 	if r.State.Terminal() {
 		x.ended(r)
 		x.split(r)
+		x.shadow(r)
 		return x
 	}
 	x.limits(r, f)
@@ -119,6 +122,7 @@ func Run(r run.Run, f Facts) Explanation {
 		x.Message += "; the deadline of the run is " + stamp(by)
 	}
 	x.split(r)
+	x.shadow(r)
 	x.fallbacks(r, f)
 	x.expect(r, f)
 	return x

@@ -34,7 +34,7 @@ func TestRetryIsANewRunOfTheSameWork(t *testing.T) {
 	life := []string{
 		"ID", "TaskID", "CorrelationID", "CreatedBy", "Exec", "TraceParent", "FiredAt", "Serves", "Followers", "CancelsRest", "Violations", "Acting", "FailedActions", "Skipped", "Overflowed", "Missed", "Triggered", "State", "Version", "EventCount",
 		"CreatedAt", "ScheduledAt", "EnteredAt", "StartedAt", "EndedAt", "ExpiresAt", "LogsExpireAt", "Pin", "Held", "Attempt", "Detour", "Spent", "Tally", "JobSlot", "KeySlot",
-		"Prediction", "Fan", "Expectation", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "AnswerDeleted", "Output", "Logs", "Deletion", "Fault",
+		"Prediction", "Fan", "Expectation", "Shadow", "Wait", "Execution", "Cancel", "Reservation", "RetryAt", "Generation", "FailedReplicas", "Discarded", "AnswerDeleted", "Output", "Logs", "Deletion", "Fault",
 	}
 	for field := range reflect.TypeFor[run.Run]().Fields() {
 		was, is := reflect.ValueOf(old).FieldByIndex(field.Index), reflect.ValueOf(again).FieldByIndex(field.Index)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -134,7 +135,7 @@ func Decide(r Run, f Fact, now time.Time) (Decision, error) {
 	return Decision{
 		Run: d.Run, Events: d.events, Effects: d.effects, Refusals: d.refusals,
 		Lease: leaseChange(r.Slot, d.Slot), JobLease: leaseChange(r.JobSlot, d.JobSlot), KeyLease: leaseChange(r.KeySlot, d.KeySlot),
-		Heartbeat: d.heartbeat, Ledger: ledgerChange(r.Reservation, d.Run, d.now), Changed: true,
+		Heartbeat: d.heartbeat, Ledger: cmp.Or(ledgerChange(r.Reservation, d.Run, d.now), shadowCharge(r, d.Run, d.now)), Changed: true,
 	}, nil
 }
 

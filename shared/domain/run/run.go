@@ -143,6 +143,8 @@ type Run struct {
 	Detour *Detour `json:"detour,omitempty"`
 	// Routes are the pools that can serve an inference run.
 	Routes routing.Routes `json:"routes,omitempty"`
+	// Shadow is the copy of an inference run for another model; nil without one.
+	Shadow *routing.Shadow `json:"shadow,omitempty"`
 	// JobSlot is the run's slot of its job, or its place in the job's queue. The run keeps the
 	// slot until it ends.
 	JobSlot platform.Slot `json:"jobSlot,omitzero"`

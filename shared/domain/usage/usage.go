@@ -4,7 +4,7 @@
 // A commit that charges a task adds one [Entry] for its day, model and key, and a second one for
 // its session if it has one. The entries are part of the transaction that changes the accounts of
 // budgets, so each charge is counted exactly once. Without other changes, the tasks, the time and
-// the cost of all entries of a tenant are what its account has spent.
+// the cost of all entries of a tenant, without those of [KeyShadow], are what its account has spent.
 //
 // The package is pure. Stores add entries; package app/usages groups them.
 package usage
@@ -88,6 +88,10 @@ type Name struct {
 	// Session is empty in an entry for all sessions of the other parts.
 	Session string `json:"session,omitempty"`
 }
+
+// KeyShadow is the key of shadow traffic, which no client has requested and no budget pays. No token
+// has this name.
+const KeyShadow = "shadow traffic"
 
 // dayForm is the form of Name.Day.
 const dayForm = time.DateOnly

@@ -29,9 +29,7 @@ func ModelDefinition(in contract.ModelSettings) (d catalog.Definition, err error
 	case signed != nil && !*signed && d.Signed():
 		return d, fault.Invalid("signed", "a model with a signature is signed, want true or none")
 	}
-	for _, s := range in.Split {
-		d.Split = append(d.Split, catalog.Share(s))
-	}
+	d.Split, d.Shadow = sharesOf(in.Split), sharesOf(in.Shadow)
 	for _, e := range in.Engines {
 		d.Engines = append(d.Engines, platform.EngineKind(e))
 	}
@@ -48,6 +46,20 @@ func ModelDefinition(in contract.ModelSettings) (d catalog.Definition, err error
 		}
 	}
 	return d, nil
+}
+
+func sharesOf(in []contract.ModelShare) (shares []catalog.Share) {
+	for _, s := range in {
+		shares = append(shares, catalog.Share(s))
+	}
+	return shares
+}
+
+func modelShares(of []catalog.Share) (shares []contract.ModelShare) {
+	for _, s := range of {
+		shares = append(shares, contract.ModelShare(s))
+	}
+	return shares
 }
 
 func isNull(value json.RawMessage) bool {
@@ -107,9 +119,7 @@ func modelSettings(d catalog.Definition) contract.ModelSettings {
 		Digest: d.Digest, Source: d.Source, Signed: new(d.Signed()), Signature: d.Signature, EngineModel: d.EngineModel, Tokenizer: d.Tokenizer,
 		ContextTokens: d.ContextTokens, Price: &contract.ModelPrice{Input: d.Price.Input, Cached: d.Price.Cached, Output: &d.Price.Output}, Tags: d.Tags,
 	}
-	for _, s := range d.Split {
-		in.Split = append(in.Split, contract.ModelShare(s))
-	}
+	in.Split, in.Shadow = modelShares(d.Split), modelShares(d.Shadow)
 	for _, e := range d.Engines {
 		in.Engines = append(in.Engines, string(e))
 	}

@@ -22,7 +22,9 @@ type ModelSettings struct {
 	Price     *ModelPrice `json:"price,omitempty"`
 	// Split sends shares of the tasks for the model to other models.
 	Split []ModelShare `json:"split,omitempty"`
-	Tags  []string     `json:"tags,omitempty"`
+	// Shadow copies shares of the tasks for the model to other models.
+	Shadow []ModelShare `json:"shadow,omitempty"`
+	Tags   []string     `json:"tags,omitempty"`
 }
 
 // ModelShare is a share of the tasks for a model, 1 to 100 percent.

@@ -46,6 +46,12 @@ func (s *Store) Usage(ctx context.Context, tenant, from, to string, sessions boo
 
 // balances checks that the ledger change is the difference between the two reservations.
 func balances(before, after *run.Reservation, c *budget.Change, misuse func(string, ...any)) {
+	if c != nil && c.Charge != nil && c.Charge.Key == usage.KeyShadow {
+		if len(c.Scopes) > 0 || before != after {
+			misuse("with the charge %+v of shadow traffic, which changes no account", c)
+		}
+		return
+	}
 	var was, is run.Reservation
 	if before != nil {
 		was = *before

@@ -3927,7 +3927,7 @@ type ModelPrice struct {
 }
 
 // ModelShare is an object of the API. A share of the tasks for a model that another model
-// serves, for example a new one. They pay its price.
+// serves, for example a new one. Those of a split pay its price.
 type ModelShare struct {
 	// The id of the other model.
 	Model   string `json:"model"`
@@ -3960,7 +3960,11 @@ type ModelRequest struct {
 	// percent in all. The id of a task decides. A task stays with the model while no pool serves
 	// the other one.
 	Split []ModelShare `json:"split,omitzero"`
-	Tags  []string     `json:"tags,omitzero"`
+	// Shares of the tasks for the model that are copied to other models of the catalog after their
+	// answer, at most 100 percent in all. No client gets the answer to a copy, and no budget pays
+	// it. A copy is dropped if the pool of the other model is busy.
+	Shadow []ModelShare `json:"shadow,omitzero"`
+	Tags   []string     `json:"tags,omitzero"`
 }
 
 // Model is an object of the API. A model of the catalog.
@@ -3990,7 +3994,11 @@ type Model struct {
 	// percent in all. The id of a task decides. A task stays with the model while no pool serves
 	// the other one.
 	Split []ModelShare `json:"split,omitzero"`
-	Tags  []string     `json:"tags,omitzero"`
+	// Shares of the tasks for the model that are copied to other models of the catalog after their
+	// answer, at most 100 percent in all. No client gets the answer to a copy, and no budget pays
+	// it. A copy is dropped if the pool of the other model is busy.
+	Shadow []ModelShare `json:"shadow,omitzero"`
+	Tags   []string     `json:"tags,omitzero"`
 	// The last verification that has succeeded; null without one.
 	Verified *ModelVerified `json:"verified"`
 	// When it was created, in milliseconds since 1970.

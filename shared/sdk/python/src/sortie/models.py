@@ -5455,7 +5455,7 @@ class ModelPrice(Object):
 class ModelShare(Object):
     """A share of the tasks for a model that another model serves, for example a new one.
 
-    They pay its price.
+    Those of a split pay its price.
     """
 
     #: The id of the other model.
@@ -5491,6 +5491,10 @@ class ModelRequest(Object):
     #: percent in all. The id of a task decides. A task stays with the model while no pool serves
     #: the other one.
     split: list[ModelShare] | None = None
+    #: Shares of the tasks for the model that are copied to other models of the catalog after their
+    #: answer, at most 100 percent in all. No client gets the answer to a copy, and no budget pays
+    #: it. A copy is dropped if the pool of the other model is busy.
+    shadow: list[ModelShare] | None = None
     tags: list[str] | None = None
 
 
@@ -5528,6 +5532,10 @@ class Model(Object):
     #: percent in all. The id of a task decides. A task stays with the model while no pool serves
     #: the other one.
     split: list[ModelShare] | None = None
+    #: Shares of the tasks for the model that are copied to other models of the catalog after their
+    #: answer, at most 100 percent in all. No client gets the answer to a copy, and no budget pays
+    #: it. A copy is dropped if the pool of the other model is busy.
+    shadow: list[ModelShare] | None = None
     tags: list[str] | None = None
     created_by: str | None = None
     updated_by: str | None = None

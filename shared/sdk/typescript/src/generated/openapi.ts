@@ -3317,7 +3317,7 @@ export interface components {
              */
             output_nanodollars?: number;
         };
-        /** @description A share of the tasks for a model that another model serves, for example a new one. They pay its price. */
+        /** @description A share of the tasks for a model that another model serves, for example a new one. Those of a split pay its price. */
         ModelShare: {
             /** @description The id of the other model. */
             model: string;
@@ -3363,6 +3363,8 @@ export interface components {
             price?: components["schemas"]["ModelPrice"];
             /** @description Shares of the tasks for the model that other models of the catalog serve, at most 100 percent in all. The id of a task decides. A task stays with the model while no pool serves the other one. */
             split?: components["schemas"]["ModelShare"][];
+            /** @description Shares of the tasks for the model that are copied to other models of the catalog after their answer, at most 100 percent in all. No client gets the answer to a copy, and no budget pays it. A copy is dropped if the pool of the other model is busy. */
+            shadow?: components["schemas"]["ModelShare"][];
             tags?: string[];
         };
         /** @description A model of the catalog. */
@@ -3395,6 +3397,8 @@ export interface components {
             price: components["schemas"]["ModelPrice"];
             /** @description Shares of the tasks for the model that other models of the catalog serve, at most 100 percent in all. The id of a task decides. A task stays with the model while no pool serves the other one. */
             split?: components["schemas"]["ModelShare"][];
+            /** @description Shares of the tasks for the model that are copied to other models of the catalog after their answer, at most 100 percent in all. No client gets the answer to a copy, and no budget pays it. A copy is dropped if the pool of the other model is busy. */
+            shadow?: components["schemas"]["ModelShare"][];
             tags?: string[];
             /** @description The last verification that has succeeded; null without one. */
             verified: null | components["schemas"]["ModelVerified"];
