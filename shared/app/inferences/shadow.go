@@ -145,6 +145,9 @@ func (s *Dispatcher) copyOf(ctx context.Context, of run.Run) (q inference.Reques
 		return q, r, err
 	}
 	pool, err := s.poolFor(ctx, in, model)
+	if err == nil && (pool.Origin != nil || pool.Sharing != nil) {
+		err = fault.New(fault.PoolUnavailable, "the pool %s is shared with other tenants", pool.ID)
+	}
 	if err != nil {
 		return q, r, err
 	}
