@@ -20,7 +20,7 @@ func (w *world) storePool(ctx context.Context, p platform.Pool) error {
 	if w.spare != nil || r.IntN(3) > 0 {
 		return w.raw.store.SavePool(ctx, p)
 	}
-	w.offer = &platform.Offer{Tenant: tenant, Pool: poolID, Slots: 1 + r.IntN(w.place.Limit()), Weight: 1, TokensPerDay: int64(r.IntN(3)) * 4000}
+	w.offer = &platform.Offer{Tenant: tenant, Pool: poolID, Slots: 1 + r.IntN(w.place.Limit()), Weight: 1, TokensPerDay: int64(r.IntN(3)) * 60}
 	owner := p
 	owner.Tenant, owner.Sharing = ownerTenant, &platform.Sharing{Weight: 1, Offers: []platform.Offer{*w.offer}}
 	if err := w.raw.store.SavePool(ctx, owner); err != nil {

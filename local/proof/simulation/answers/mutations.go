@@ -15,3 +15,5 @@ package answers
 //	the object of a large request has no ticket: 1, it belongs to no run
 //	an attempt that ends after the deletion of its answer leaves its stream: 54, the stream has records
 //	the reasoning is not charged if the attempt fails: 13, a reader got reasoning and an error with fewer tokens
+//	the tokens of a day of an offer limit no task: 2, the account of the offer is over its limit
+//	the slots of an offer limit no guest: 62, more runs have a slot than are offered
