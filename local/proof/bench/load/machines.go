@@ -130,9 +130,15 @@ func (m *machines) Wait(ctx context.Context, at port.Machine, _ port.MachinePhas
 func (m *machines) List(_ context.Context, each func(port.MachineStatus) bool) error {
 	pause(listDelay)
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	var living []port.MachineStatus
 	for _, one := range m.all {
-		if one.status.Phase != port.MachineGone && !each(one.status) {
+		if one.status.Phase != port.MachineGone {
+			living = append(living, one.status)
+		}
+	}
+	m.mu.Unlock()
+	for _, one := range living { // each makes calls, and so waits
+		if !each(one) {
 			break
 		}
 	}
