@@ -1,8 +1,8 @@
 // The peers program gives the same work to Sortie and to other systems, and prints what each
 // needed. It is a module of its own, because it links the others' clients.
 //
-//	peers schedulers    programs of the host: Sortie, Temporal, Nomad, River
-//	peers streams       events: Sortie, NATS JetStream, Mercure
+//	peers schedulers [NAME ...]    programs of the host: Sortie, Temporal, Nomad, River
+//	peers streams                  events: Sortie, NATS JetStream, Mercure
 //
 // SORTIE names the built program of Sortie. PEERS is a folder with the programs temporal,
 // nomad and nats-server; a peer without its program is left out by name. Standard output is

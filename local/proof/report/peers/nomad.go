@@ -20,12 +20,34 @@ type nomad struct {
 const nomadConfig = `
 data_dir  = %q
 bind_addr = "127.0.0.1"
-ports { http = %d rpc = %d serf = %d }
-server { enabled = true bootstrap_expect = 1 }
-client { enabled = true servers = ["127.0.0.1:%[3]d"] }
-plugin "raw_exec" { config { enabled = true } }
+advertise {
+  http = "127.0.0.1"
+  rpc  = "127.0.0.1"
+  serf = "127.0.0.1"
+}
+ports {
+  http = %d
+  rpc  = %d
+  serf = %d
+}
+server {
+  enabled          = true
+  bootstrap_expect = 1
+}
+client {
+  enabled = true
+  servers = ["127.0.0.1:%[3]d"]
+  options = {
+    "fingerprint.denylist" = "env_aws,env_gce,env_azure,env_digitalocean"
+  }
+}
+plugin "raw_exec" {
+  config {
+    enabled = true
+  }
+}
 disable_update_check = true
-log_level = "ERROR"
+log_level            = "ERROR"
 `
 
 func (*nomad) name() string       { return "Nomad" }

@@ -48,6 +48,9 @@ func measureSchedulers(ctx context.Context) (result, error) {
 	var r result
 	var rows []measured
 	for _, s := range []scheduler{&sortie{}, &temporalPeer{}, &nomad{}, &riverQueue{}} {
+		if len(os.Args) > 2 && !slices.Contains(os.Args[2:], s.name()) {
+			continue
+		}
 		row, err := measureScheduler(ctx, s)
 		if errors.Is(err, errLeftOut) {
 			r.Notes = append(r.Notes, err.Error()+".")
