@@ -35,6 +35,9 @@ type answers struct {
 	took   time.Duration
 	// first are the times to the first token, burst those of requests that began at the same time.
 	first, burst []time.Duration
+	// fails: requests may fail, because a proxy of others refuses or resets some. failed counts them.
+	fails  bool
+	failed int
 }
 
 // rate returns the tokens of all clients in a second.
@@ -84,6 +87,9 @@ func compareClients(ctx context.Context, t *table, what string, load clientLoad,
 			"%.1f %%, %.1f / %.1f ms, %.1f / %.1f ms", 100*each.rate()/engine.rate(),
 			millis(percentile(each.first, 0.5)-percentile(engine.first, 0.5)), millis(percentile(each.first, 0.99)-percentile(engine.first, 0.99)),
 			millis(percentile(each.burst, 0.5)-percentile(engine.burst, 0.5)), millis(percentile(each.burst, 0.99)-percentile(engine.burst, 0.99)))
+		if each.failed > 0 {
+			t.add(what, "failed requests by "+each.name, "%d", each.failed)
+		}
 	}
 	return nil
 }
@@ -95,10 +101,10 @@ func (a *answers) burstOf(ctx context.Context, keep bool) error {
 		first, err := a.one(ctx, 4)
 		mu.Lock()
 		defer mu.Unlock()
-		if keep {
+		if err == nil && keep {
 			a.burst = append(a.burst, first)
 		}
-		return err
+		return a.counted(err)
 	})
 }
 
@@ -118,18 +124,30 @@ func (a *answers) load(ctx context.Context, of clientLoad, keep bool) error {
 		for k := range of.requests {
 			n := clientTokens/2 + 1 + (37*i+23*k)%clientTokens
 			first, err := a.one(ctx, n)
+			mu.Lock()
+			if err == nil {
+				times, tokens = append(times, first), tokens+n
+			}
+			err = a.counted(err)
+			mu.Unlock()
 			if err != nil {
 				return err
 			}
-			mu.Lock()
-			times, tokens = append(times, first), tokens+n
-			mu.Unlock()
 		}
 		return nil
 	})
 	if keep {
 		a.took += time.Since(began)
 		a.first, a.tokens = append(a.first, times...), a.tokens+tokens
+	}
+	return err
+}
+
+// counted counts a request that has failed, and returns its error unless requests may fail.
+func (a *answers) counted(err error) error {
+	if err != nil && a.fails {
+		a.failed++
+		return nil
 	}
 	return err
 }

@@ -89,7 +89,7 @@ func manyClients(
 	}
 	targets := []*answers{engine, {name: "Sortie", url: url, model: engine.model}}
 	for _, each := range fronts {
-		targets = append(targets, &answers{name: each.name, url: each.url, model: engine.model})
+		targets = append(targets, &answers{name: each.name, url: each.url, model: engine.model, fails: true})
 	}
 	return compareClients(ctx, t, what, load, targets)
 }
