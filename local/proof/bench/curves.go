@@ -139,8 +139,13 @@ func curvePoint(ctx context.Context, env []string, runs, waiting int, options ..
 		if err := os.Setenv(name, value); err != nil {
 			return p, err
 		}
-		defer func() { _ = os.Unsetenv(name) }()
 	}
+	defer func() {
+		for _, each := range env {
+			name, _, _ := strings.Cut(each, "=")
+			_ = os.Unsetenv(name)
+		}
+	}()
 	c, at, err := startStack(append([]string{"-runner", "goroutine"}, options...)...)
 	if err != nil {
 		return p, err

@@ -99,7 +99,7 @@ func measureAll(ctx context.Context, chosen []part, folder string) error {
 	if err != nil {
 		return errors.Join(append(failed, err)...)
 	}
-	err = os.WriteFile(filepath.Join(folder, "REPORT.md"), []byte(figure.Page(names(), results)), 0o644)
+	err = os.WriteFile(filepath.Join(folder, "REPORT.md"), []byte(figure.Page(names(), results)), 0o600)
 	return errors.Join(append(failed, err)...)
 }
 

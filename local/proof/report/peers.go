@@ -55,7 +55,7 @@ func builtPeers(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot find a folder for the peers: %w", err)
 	}
 	folder := filepath.Join(cache, "sortie", "peers")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return "", fmt.Errorf("cannot create a folder for the peers: %w", err)
 	}
 	for name, path := range map[string]string{"sortie": "./local/sortie", "sortie-exec": "./shared/sdk/go/sortie-exec"} {

@@ -39,9 +39,9 @@ type Counts map[Measure]float64
 
 // counter adds up the counters of statements. It is safe for concurrent use.
 type counter struct {
-	mu                                     sync.Mutex
-	statements, steps, pages, scanned, all int64
-	byQuery                                map[string]int64
+	mu                                sync.Mutex
+	statements, steps, pages, scanned int64
+	byQuery                           map[string]int64
 }
 
 func (c *counter) add(s sqlite.Statement) {

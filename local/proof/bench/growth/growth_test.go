@@ -17,7 +17,7 @@ var rewrite = flag.Bool("rewrite", false, "write the document from its figures")
 // disk.
 func memory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "sortie-growth-")
+	dir, err := os.MkdirTemp("/dev/shm", "sortie-growth-") //nolint:usetesting // in memory
 	if err != nil {
 		return t.TempDir()
 	}
@@ -28,14 +28,14 @@ func memory(t *testing.T) string {
 // TestNothingGrows checks the slopes of counters at small sizes.
 func TestNothingGrows(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
 	sizes := map[string][]int{"queued runs": {60, 240}, "jobs": {100, 400}, "ended runs": {100, 1000, 10_000}, "tenants": {5, 15, 45}}
-	for _, a := range Axes(true) {
-		t.Run(a.Name, func(t *testing.T) { //nolint:paralleltest // as above
+	for _, a := range Axes(true) { //nolint:paralleltest // as above
+		t.Run(a.Name, func(t *testing.T) {
 			r, err := a.Measure(t.Context(), memory(t), sizes[a.Name])
 			check(t, r, err)
 		})
 	}
-	for _, a := range TableAxes() {
-		t.Run(a.Name, func(t *testing.T) { //nolint:paralleltest // as above
+	for _, a := range TableAxes() { //nolint:paralleltest // as above
+		t.Run(a.Name, func(t *testing.T) {
 			r, err := a.MeasureTable(t.Context(), []int{80, 200})
 			check(t, r, err)
 		})

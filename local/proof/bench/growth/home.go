@@ -2,6 +2,7 @@ package growth
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -249,7 +250,9 @@ type random struct {
 }
 
 func newRandom(seed uint64) *random {
-	return &random{from: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16)})}
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	return &random{from: rand.NewChaCha8(key)}
 }
 
 // Float64 implements runs.Random.

@@ -26,6 +26,7 @@ func TestLoad(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.Name(), func(t *testing.T) {
+			t.Parallel()
 			r := load.Measure(t, c)
 			t.Logf("%+v", r)
 			if want := c.Rate * int(c.For/time.Second); r.Runs != want || r.Refused+r.Failed+r.Again > 0 {

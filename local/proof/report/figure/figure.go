@@ -99,14 +99,14 @@ func (p *Part) Find(name string) (Figure, bool) {
 
 // Save writes the part to NAME.json in the folder.
 func (p *Part) Save(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return fmt.Errorf("cannot create the folder of results: %w", err)
 	}
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot encode part %s: %w", p.Name, err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, p.Name+".json"), append(text, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, p.Name+".json"), append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("cannot keep part %s: %w", p.Name, err)
 	}
 	return nil
