@@ -82,7 +82,7 @@ func TestLongEventIsReadOnce(t *testing.T) {
 }
 
 // TestEventsAllocateNothing: the memory of an event is used for the next one.
-func TestEventsAllocateNothing(t *testing.T) {
+func TestEventsAllocateNothing(t *testing.T) { //nolint:paralleltest // it counts allocations of the process
 	r := newEvents(strings.NewReader(strings.Repeat("data: {\"choices\":[]}\n\n", 3000)), largestEvent)
 	if got := testing.AllocsPerRun(1000, func() { _, _ = r.next() }); got > 0 {
 		t.Errorf("got %.0f allocations for an event", got)

@@ -1,6 +1,7 @@
 package balance
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestGuestDoesNotKnowTheAddress(t *testing.T) {
 	t.Parallel()
 	l := &Lease{replica: &replica{key: replicaKey{tenant: "acme", url: "http://gpu.internal:8000"}}, id: "r1"}
 	failure := fault.New(fault.PoolUnavailable, "the engine at gpu.internal:8000 does not answer: lookup gpu.internal")
-	if got := l.ForTenant("acme", failure); got != error(failure) {
+	if got := l.ForTenant("acme", failure); !errors.Is(got, failure) {
 		t.Errorf("got %v for the owner, want %v", got, failure)
 	}
 	got := fault.Of(l.ForTenant("lab", failure))

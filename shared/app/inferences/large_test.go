@@ -159,7 +159,7 @@ func TestRetriedRequestHasATicket(t *testing.T) {
 	unsure := false
 	h := newInferring(t, 1, 2, withLong, func(h *inferring) {
 		h.outputs = fake.NewOutputs(h.clock, func(c fake.Call) fake.Fate {
-			if unsure && c.Method == "Put" {
+			if unsure && c.Method == "Put" { //nolint:usestdlibvars // a method of the port
 				return fake.Unsure
 			}
 			return fake.Applied

@@ -92,11 +92,12 @@ func (s *Dispatcher) copied(ctx context.Context, of run.Run) (end routing.Shadow
 		return dropped(end, err)
 	}
 	defer lease.Release()
-	defer clock.Every(s.clock, shadowLook, func() {
+	looked := clock.Every(s.clock, shadowLook, func() {
 		if busy, err := s.isBusy(ctx, r); busy || err != nil {
 			yield()
 		}
-	})()
+	})
+	defer looked()
 	t := &shadowing{serving: &serving{run: r, replica: lease, longest: q.LongestPrompt()}, clock: s.clock, began: s.now()}
 	if err = needImages(t.serving, &q); err == nil {
 		err = t.ask(ctx, &q, s.shadowLimits(r))

@@ -22,20 +22,21 @@ import (
 // PoolDefinition converts the definition of the pool with an id. Its Faults list the problems of the
 // request.
 func PoolDefinition(id string, body contract.PoolDefinition) (d pools.Definition) {
-	if e := body.Engine; e != nil {
+	switch e := body.Engine; {
+	case e != nil:
 		place := enginePlace(*e)
 		d.Engine, d.Limit = &place, place.Limit()
 		if body.Limit != nil && *body.Limit != d.Limit {
 			d.Faults = append(d.Faults, fault.Invalid("limit", "%d is not the limit of an engine, want no limit: it is the sum of the slots of the replicas", *body.Limit))
 		}
-	} else if body.From != nil {
+	case body.From != nil:
 		d.Origin = &platform.Origin{Tenant: body.From.Tenant, Pool: body.From.Pool}
 		if body.Limit != nil {
 			d.Limit = *body.Limit
 		}
-	} else if body.Limit == nil {
+	case body.Limit == nil:
 		d.Faults = append(d.Faults, fault.Invalid("limit", "missing limit, want the number of slots, or 0 for no limit"))
-	} else {
+	default:
 		d.Limit = *body.Limit
 	}
 	d.Sharing, d.QueueLimit = poolSharing(id, body.Sharing), body.QueueLimit
