@@ -53,6 +53,7 @@ func (w *world) checkEnd(ctx context.Context) {
 	}
 	w.checkAccounts(ctx, runs)
 	w.checkSpent(ctx, spent)
+	w.checkUsage(ctx, runs)
 	for _, t := range w.tasks {
 		r, has := byID[t.id]
 		if !has {

@@ -53,6 +53,7 @@ func (w *world) newClient(name string) *client {
 	case 1:
 		c.in.Workload, c.in.Request = port.WorkloadRerank, inference.Request{Query: name, Input: []string{"first text", name, "third"}}
 	}
+	w.route(&c.in, name)
 	if c.in.Workload == port.WorkloadCompletion && w.formOf(name) == calls {
 		c.in.Request = withTool(name, c.in.Request.Prompt)
 	}

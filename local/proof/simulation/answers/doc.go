@@ -36,6 +36,14 @@
 // In half of the worlds the pool has a fallback with another model and another price. A task uses it
 // at most once, for a reason of the pool, and never after a part of its answer (fallbacks.go).
 //
+// Some tasks request a third model. A share of the others is split to the model of the fallback, and a
+// share is copied to the third model. In half of the worlds the context of the first model is too short
+// for some prompts. An oracle says where each task should begin, and which are copied; copies change
+// nothing but the usage of their own key (routes.go).
+//
+// In two of three worlds the answers of the tenant are stored for some days. When they have passed, the
+// streams, prompts and transcripts are deleted, and the usage is not (deletion.go).
+//
 // The state is checked while all goroutines wait. The accounts hold and have spent the sums
 // over the runs. No initial limit is exceeded, and no more runs have a slot than the pool has
 // (state.go). A task has no slot, and no request at an engine, for longer than the grace of 5

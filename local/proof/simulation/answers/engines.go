@@ -184,7 +184,7 @@ func request[T any](ctx context.Context, r remote, what string, do func() (T, er
 	}
 	w.count(func(o *Outcome) { o.Requests++ })
 	r.begin(p)
-	began, ended := bubble.Now(), w.asks(asking{p, strings.Fields(what)[1]})
+	began, ended := bubble.Now(), w.asks(asking{p, w.asksOf(r.id, strings.Fields(what)[1])})
 	answer, err = do()
 	ended()
 	w.measured(strings.Fields(what)[1], bubble.Now().Sub(began))

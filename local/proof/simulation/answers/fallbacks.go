@@ -71,10 +71,8 @@ func (w *world) storeSpare(ctx context.Context, models *artifacts.Models) ([]pla
 // checkFallbacks checks where a run has been. all are the records of its stream: no fallback follows
 // a part of an answer.
 func (w *world) checkFallbacks(r run.Run, all []inference.Record) {
+	w.checkWay(r)
 	if r.Detour == nil {
-		if r.Slot.Pool != poolID {
-			w.fail("%s is in pool %s without a fallback", r.ID, r.Slot.Pool)
-		}
 		return
 	}
 	w.outcome.Fallbacks++
@@ -87,8 +85,8 @@ func (w *world) checkFallbacks(r run.Run, all []inference.Record) {
 	if step.From != poolID || step.To != sparePool || step.Message == "" || !slices.Contains(w.spare.on, step.Reason) {
 		w.fail("%s has the fallback %+v, want one to %s on %v", r.ID, step, sparePool, w.spare.on)
 	}
-	if (step.Reason == platform.FallbackQueue) != (step.Attempt == 0) {
-		w.fail("%s has the fallback %+v, want one for a full queue exactly before its first attempt", r.ID, step)
+	if (step.Reason != platform.FallbackError) != (step.Attempt == 0) {
+		w.fail("%s has the fallback %+v, want one for a full queue or a long prompt exactly before its first attempt", r.ID, step)
 	}
 	for _, record := range all {
 		if content := record.Tokens != nil || record.Reasoning != nil || record.Calls != nil || record.Result != nil; content && record.Attempt <= step.Attempt {
@@ -99,8 +97,11 @@ func (w *world) checkFallbacks(r run.Run, all []inference.Record) {
 
 // priceOf returns the price of the pool that a run was in at its end.
 func (w *world) priceOf(r run.Run) catalog.Price {
-	if w.spare != nil && r.Slot.Pool == sparePool {
+	switch r.Slot.Pool {
+	case sparePool:
 		return w.spare.price
+	case copyPool:
+		return w.routes.price
 	}
 	return w.price
 }
@@ -116,8 +117,8 @@ func (w *world) mostOf(r run.Run) budget.Amount {
 		prompt := work.PromptTokens
 		return budget.Amount{Turns: 1, Tokens: int64(prompt + generated), CostNano: int64(prompt)*p.Input + int64(generated)*p.Output}
 	}
-	if w.spare == nil {
-		return at(w.price)
+	if _, reason := w.wayOf(r); len(r.Routes) == 0 || reason == platform.FallbackContext {
+		return at(w.priceOf(r))
 	}
 	return at(w.price).AtLeast(at(w.spare.price))
 }

@@ -17,3 +17,6 @@ package answers
 //	the reasoning is not charged if the attempt fails: 13, a reader got reasoning and an error with fewer tokens
 //	the tokens of a day of an offer limit no task: 2, the account of the offer is over its limit
 //	the slots of an offer limit no guest: 62, more runs have a slot than are offered
+//	a prompt that is too long for its model is accepted: 2, it did not begin with a fallback
+//	a failure of the store counts as a model that cannot serve: 86, a task leaves its share
+//	the transcript of an answer is kept after its days: 39, objects are left

@@ -69,6 +69,7 @@ func (w *world) draw() {
 		w.newReplica(each.ID)
 	}
 	w.drawSpare()
+	w.drawRoutes()
 	w.faultsEnd, w.bound = w.start.Add(time.Minute+upTo(r, 4*time.Minute)), longestTask+4*time.Minute
 	w.arrivals = []time.Duration{5 * time.Second, time.Minute, w.faultsEnd.Sub(w.start)}[r.IntN(3)]
 	hosts := 1
@@ -85,6 +86,7 @@ func (w *world) draw() {
 		w.limits[budget.ProjectScope("project-0")] = limits{budget.Limit{CostNano: new(int64(r.IntN(1_000_000))), Turns: new(int64(r.IntN(10)))}}
 	}
 	w.drawGrants()
+	w.days = []int{0, 1, 7}[w.roll("days").IntN(3)]
 	if w.roll("cached price").IntN(2) == 0 {
 		w.price.Cached = new(w.price.Input / 10)
 	}

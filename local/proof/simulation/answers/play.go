@@ -32,16 +32,20 @@ func (w *world) begin(ctx context.Context) (err error) {
 	}
 	records := runs.NewRecords(w.raw.store, bubble, slog.New(slog.DiscardHandler))
 	models := artifacts.NewModels(w.raw.store, bubble, slog.New(slog.DiscardHandler), api.ModelDocument, w.config().ModelKeys)
-	_, _, err = models.Create(ctx, identity(""), modelID, catalog.Definition{
-		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
-	}, false)
-	if err != nil {
-		return fmt.Errorf("cannot store the model: %w", err)
-	}
 	w.storeImage(ctx)
+	w.objects = w.outputs.Count(port.Accepted)
 	fallbacks, err := w.storeSpare(ctx, models)
 	if err != nil {
 		return err
+	}
+	d, err := w.storeRoutes(ctx, models, catalog.Definition{
+		Engines: []platform.EngineKind{platform.EngineMock}, Workloads: catalog.Workloads(), Price: w.price,
+	})
+	if err != nil {
+		return err
+	}
+	if _, _, err = models.Create(ctx, identity(""), modelID, d, false); err != nil {
+		return fmt.Errorf("cannot store the model: %w", err)
 	}
 	queue := w.roll("queue").IntN(3) * 4
 	if err := w.storePool(ctx, platform.Pool{Tenant: tenant, ID: poolID, Limit: w.place.Limit(), QueueLimit: queue, Engine: &w.place, Fallbacks: fallbacks, CreatedAt: bubble.Now()}); err != nil {
@@ -96,6 +100,7 @@ func (w *world) play() {
 	w.settle()
 	if !w.failed() {
 		w.checkEnd(context.Background())
+		w.checkDeletion(context.Background())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/app/runs"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/domain/fault"
+	"github.com/sortie-dev/sortie/shared/domain/inference"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/series"
 	"github.com/sortie-dev/sortie/shared/domain/spec"
@@ -71,7 +72,7 @@ func (p *process) kill(when string) {
 func (h *host) run() {
 	for h.w.ctx.Err() == nil {
 		h.starts++
-		p, err := h.w.newProcess(fmt.Sprintf("%s-%d", h.name, h.starts))
+		p, err := h.w.newProcess(h.w.ctx, fmt.Sprintf("%s-%d", h.name, h.starts))
 		if err != nil {
 			h.w.fail("cannot start a process: %v", err)
 			return
@@ -99,10 +100,10 @@ func (h *host) process() *process {
 }
 
 // newProcess starts Sortie with the stored data.
-func (w *world) newProcess(name string) (*process, error) {
+func (w *world) newProcess(ctx context.Context, name string) (*process, error) {
 	p := &process{w: w, name: name}
-	p.ctx, p.end = context.WithCancel(w.ctx)
-	store, feed, err := w.home.open(w.ctx)
+	p.ctx, p.end = context.WithCancel(ctx)
+	store, feed, err := w.home.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,12 @@ func (w *world) misuse(err error) {
 
 // config returns the settings of the deployment.
 func (w *world) config() runs.Config {
+	answers := inference.Retention{}
+	if w.days > 0 {
+		answers.Tenants = map[string]int{tenant: w.days}
+	}
 	return runs.Config{
+		Answers: answers,
 		Policy: spec.Policy{
 			OutputRetention: 30 * 24 * time.Hour, RecordRetention: 60 * 24 * time.Hour,
 			Retry: spec.Retry{InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute},

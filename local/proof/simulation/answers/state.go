@@ -54,7 +54,7 @@ func (w *world) checkState() {
 		held[r.Slot.Pool]++
 	}
 	w.checkOffer(runs, held[poolID])
-	if held[poolID] > w.place.Limit() || w.spare != nil && held[sparePool] > w.spare.place.Limit() {
+	if held[poolID] > w.place.Limit() || held[copyPool] > w.routes.copies.Limit() || w.spare != nil && held[sparePool] > w.spare.place.Limit() {
 		w.fail("%v runs have a slot of their pool, want at most %d and %+v", held, w.place.Limit(), w.spare)
 	}
 }

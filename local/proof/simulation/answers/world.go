@@ -16,6 +16,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/domain/access"
 	"github.com/sortie-dev/sortie/shared/domain/catalog"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
+	"github.com/sortie-dev/sortie/shared/domain/routing"
 	"github.com/sortie-dev/sortie/shared/domain/run"
 	"github.com/sortie-dev/sortie/shared/port"
 )
@@ -54,7 +55,13 @@ type world struct {
 	// offer is that of the pool by another tenant; nil without one.
 	offer *platform.Offer
 	// spare is the fallback of the pool; nil without one.
-	spare    *spare
+	spare *spare
+	// objects is the number of objects in the bucket before the first task.
+	objects int
+	// days is how long answers are stored; 0 is as long as their records.
+	days int
+	// routes are the other ways of tasks.
+	routes   routes
 	replicas map[string]*replica
 	outputs  *fake.Outputs
 	// image is the id of an artifact; empty without one.
@@ -96,6 +103,12 @@ type Outcome struct {
 	Cancels, Kills, Requests, Kept int
 	// Fallbacks counts the tasks that have used the fallback of their pool.
 	Fallbacks int
+	// Splits counts the tasks that the model of the fallback serves by a split, Long those whose prompt
+	// is too long for their model, and Copies the ends of copies.
+	Splits, Long int
+	Copies       map[routing.ShadowOutcome]int
+	// Expired counts the tasks whose answers were deleted after the days of the tenant.
+	Expired int
 	// Calls counts the tasks whose answer is a whole call of a tool, and Reasoned those that have
 	// ended with reasoning.
 	Calls, Reasoned int
@@ -114,7 +127,7 @@ type Outcome struct {
 func Run(ctx context.Context, seed uint64, settle func()) (o Outcome, err error) {
 	w := &world{
 		seed: seed, settle: settle, rolls: map[string]uint64{}, tasks: map[string]*task{}, replicas: map[string]*replica{}, limits: map[string]limits{}, generating: map[string]time.Duration{}, asking: map[asking]int{},
-		start: bubble.Now(), outcome: Outcome{Ends: map[run.State]int{}},
+		start: bubble.Now(), outcome: Outcome{Ends: map[run.State]int{}, Copies: map[routing.ShadowOutcome]int{}},
 	}
 	w.log = slog.New(slog.NewTextHandler(lockedTrace{w}, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
