@@ -80,7 +80,7 @@ func membersOfClients(t *testing.T) (rows []member) {
 		member{"embeddings", "", []asked{embeddings}}, member{"dimensions", `"dimensions":4`, []asked{embeddings}},
 		member{"input_tokens", `"input":[[5,6]]`, []asked{embeddings}}, member{"rerank", "", []asked{rerankings}},
 		member{"image_url", `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgpwaXhlbHM="}}]}]`, []asked{chats}},
-		member{"prompt", `"prompt":["a","b"]`, []asked{prompts}},
+		member{"prompt", `"prompt":["b","c"]`, []asked{prompts}},
 		member{"audio", `"modalities":["text","audio"]`, []asked{chats}}, member{"web_search_options", `"web_search_options":{"search_context_size":"low"}`, []asked{chats}},
 		member{"echo", `"echo":true`, []asked{prompts}}, member{"suffix", `"suffix":"a"`, []asked{prompts}},
 	)
