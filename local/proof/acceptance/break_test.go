@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
-	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -39,7 +40,7 @@ func (w *world) breaks(t *testing.T) {
 func (w *world) broken(t *testing.T, batch string) contract.Status {
 	t.Helper()
 	client := patient{w, batch}
-	w.target.Scripts.Set(t, batch, "wait:"+suite.Pipe(t))
+	w.target.Scripts.Set(t, batch, "wait:"+scripts.Pipe(t))
 	task, err := client.begin(t.Context(), batch)
 	if err != nil {
 		t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
 )
 
 // redeploys replaces the code and environment of every function during runs with active
 // workers, while a client submits more runs.
 func (w *world) redeploys(t *testing.T) {
 	const held, pause = 6, time.Second
-	hold := suite.Pipe(t)
+	hold := scripts.Pipe(t)
 	client := patient{w, "redeploy.held"}
 	w.target.Scripts.Set(t, client.batch, "wait:"+hold+" success")
 	tasks := make([]string, held)
@@ -72,7 +72,7 @@ func (w *world) redeploys(t *testing.T) {
 	if !strings.Contains(said.String(), w.target.URL) {
 		t.Errorf("second deployment: got another URL %s", said.Bytes())
 	}
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	together(held, func(i int) {
 		status, err := client.end(t.Context(), tasks[i])
 		if err != nil {

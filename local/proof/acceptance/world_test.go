@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/local/proof/engines/servers"
@@ -192,7 +194,7 @@ func (w *world) begin(t *testing.T, around fixtures.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.target.Scripts = suite.NewScripts(plays)
+	w.target.Scripts = scripts.In(plays)
 	around.Dir, around.Clock, around.Log = filepath.Join(dir, "records"), clock.System{}, slog.New(slog.NewTextHandler(log, nil))
 	around.Worker, around.Supervisor = w.target.Scripts.Image(executable), []string{executable, supervisor.Command}
 	around.Images = suite.Images(executable)

@@ -16,12 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/sortie-dev/sortie/local/proof/cost"
 	"github.com/sortie-dev/sortie/local/proof/localstack/fixtures"
 	"github.com/sortie-dev/sortie/local/proof/port/awstest"
-	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/sortie/template"
 	"github.com/sortie-dev/sortie/shared/base/clock"
@@ -32,7 +33,7 @@ import (
 type deployment struct {
 	*testing.T
 	client        *outside.Client
-	stage         *suite.Scripts
+	stage         *scripts.Folder
 	aws           aws.Config
 	proxy         *cost.Proxy
 	name, machine string
@@ -113,7 +114,7 @@ func (d *deployment) serve(machines, source, token string) {
 		d.Fatal(err)
 	}
 	plays := d.TempDir()
-	d.stage = suite.NewScripts(plays)
+	d.stage = scripts.In(plays)
 	around, err := fixtures.Start(d.Context(), fixtures.Config{
 		Machines: machines, Source: source, Token: token, Dir: d.TempDir(), Clock: clock.System{},
 		Log:    slog.New(slog.DiscardHandler),

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/cost"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/proof/suite"
@@ -107,13 +109,13 @@ func (d *deployment) lost() {
 // limit is a run whose only attempt reaches its time limit.
 func (d *deployment) limit() {
 	policy := &contract.Policy{TimeLimitSeconds: new(5), CancelGraceSeconds: new(1), Retry: &contract.RetryPolicy{MaxAttempts: new(1)}}
-	d.ended(d.begin("limit", "wait:"+suite.Pipe(d.T), policy), "Failed")
+	d.ended(d.begin("limit", "wait:"+scripts.Pipe(d.T), policy), "Failed")
 }
 
 // cancelled is a run that a client cancels and whose worker stops on request.
 func (d *deployment) cancelled() {
 	policy := &contract.Policy{CancelGraceSeconds: new(1)}
-	task := d.begin("cancelled", "wait:"+suite.Pipe(d.T), policy)
+	task := d.begin("cancelled", "wait:"+scripts.Pipe(d.T), policy)
 	d.client.Running(task)
 	if answer := d.client.Call(http.MethodPost, "/v1/tasks/"+task+"/cancel", "{}"); answer.Status/100 != 2 {
 		d.Fatalf("cancel: got %d %s", answer.Status, answer.Body)
@@ -141,7 +143,7 @@ const heartbeatsMeasured, beatsOfAnHour = 20, 120
 
 // heartbeats measures heartbeats in the name of a waiting worker.
 func (d *deployment) heartbeats() cost.Row {
-	file, hold := filepath.Join(d.TempDir(), "envelope"), suite.Pipe(d.T)
+	file, hold := filepath.Join(d.TempDir(), "envelope"), scripts.Pipe(d.T)
 	task := d.begin("beats", "envelope:"+file+" wait:"+hold+" success", nil)
 	d.client.Running(task)
 	text, err := os.ReadFile(file)
@@ -165,7 +167,7 @@ func (d *deployment) heartbeats() cost.Row {
 		}
 	})
 	say("completed", contract.TaskCompleted{Attempt: 1, WorkerID: "measured", Outcome: contract.OutcomeSucceeded})
-	suite.Release(d.T, hold)
+	scripts.Release(d.T, hold)
 	d.ended(task, "Completed")
 	return cost.Row{Name: cost.RowHeartbeats, Usage: used.Times(float64(beatsOfAnHour) / heartbeatsMeasured)}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/acceptance"
 	"github.com/sortie-dev/sortie/local/proof/localstack/fixtures"
 	"github.com/sortie-dev/sortie/local/proof/roles"
@@ -48,7 +50,7 @@ func start(t *testing.T) (*roles.Home, suite.Target) {
 	if err := os.Mkdir(plays, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	scripts, trusted := suite.NewScripts(plays), filepath.Join(dir, "trusted.pem")
+	scripts, trusted := scripts.In(plays), filepath.Join(dir, "trusted.pem")
 	certificate, err := outside.Certificate(trusted)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -27,7 +29,7 @@ func actions() []Test {
 // holds the slot until release is called.
 func (c *Case) conflict(name string, action document) (path string, first, second contract.RunAccepted, release func()) {
 	c.T.Helper()
-	hold := Pipe(c.T)
+	hold := scripts.Pipe(c.T)
 	d := script(holdScript).with("constraints", document{"maxConcurrentRuns": 1}).with("policy", document{"cancelGraceSeconds": 10})
 	if action != nil {
 		d = d.with("actions", document{"onConstraintViolation": action})
@@ -36,7 +38,7 @@ func (c *Case) conflict(name string, action document) (path string, first, secon
 	first = c.runJob(path, map[string]string{"HOLD": hold})
 	c.Running(first.TaskID)
 	second = c.runJob(path, nil)
-	return path, first, second, func() { Release(c.T, hold) }
+	return path, first, second, func() { scripts.Release(c.T, hold) }
 }
 
 // wantOneByOne checks that the second run waited for the end of the first.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -29,7 +31,7 @@ func (c *Case) awaitCallbackURL(file string) (path string) {
 // worker's calls to path.
 func (c *Case) startWaiting(name string, policy ...contract.Policy) (task, path, hold string) {
 	c.T.Helper()
-	file, hold := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T)
+	file, hold := filepath.Join(c.T.TempDir(), "url"), scripts.Pipe(c.T)
 	task = c.StartScripted(name, "url:"+file+" wait:"+hold, policy...)
 	return task, c.awaitCallbackURL(file), hold
 }
@@ -52,7 +54,7 @@ func callbackOnce(c *Case) {
 			c.T.Errorf("callback: got %d %+v, want 200", status, p)
 		}
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	if status, p := c.asWorker(path, `{"status":"success"}`); status != http.StatusConflict || p.Error != contract.ErrorTaskAlreadyTerminal || p.State != "FAILED" {
 		c.T.Errorf("contradicting callback: got %d %+v, want 409 task_already_terminal of a FAILED attempt", status, p)
 	}
@@ -94,26 +96,26 @@ func callbackOfOtherTask(c *Case) {
 			c.T.Errorf("the task's own token: got %d %+v, want 200", status, p)
 		}
 	}
-	Release(c.T, hold)
-	Release(c.T, otherHold)
+	scripts.Release(c.T, hold)
+	scripts.Release(c.T, otherHold)
 	c.End(task)
 }
 
 func callbackOfEarlierAttempt(c *Case) {
 	dir := c.T.TempDir()
-	file, first, second := filepath.Join(dir, "url"), Pipe(c.T), Pipe(c.T)
+	file, first, second := filepath.Join(dir, "url"), scripts.Pipe(c.T), scripts.Pipe(c.T)
 	task := c.StartScripted("one", strings.Join([]string{
 		"once:" + filepath.Join(dir, "begun"), "url:" + file, "wait:" + first,
 		"once:" + filepath.Join(dir, "ended"), "exit:3", "wait:" + second, "error",
 	}, " "), tries(2))
 	path := c.awaitCallbackURL(file)
-	Release(c.T, first)
+	scripts.Release(c.T, first)
 	c.Await(task, func(s contract.Status) bool { return s.Attempt == 2 && s.State == "Running" })
 	status, p := c.asWorker(path, `{"status":"success"}`)
 	if status != http.StatusConflict || p.Error != contract.ErrorAttemptMismatch || p.ExpectedAttempt != 2 || p.ReceivedAttempt != 1 {
 		c.T.Errorf("callback of attempt 1: got %d %+v, want 409 attempt_mismatch", status, p)
 	}
-	Release(c.T, second)
+	scripts.Release(c.T, second)
 	if status := c.End(task); status.Status != contract.StatusError || status.Error != "Failed on purpose" || status.Attempt != 2 {
 		c.T.Errorf("got %+v, want the error that attempt 2 reported", status)
 	}
@@ -131,7 +133,7 @@ func callbackNames(c *Case) {
 	if status, p := c.asWorker(path, own); status != http.StatusOK {
 		c.T.Errorf("callback with its own ids: got %d %+v, want 200", status, p)
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	c.End(task)
 }
 
@@ -147,7 +149,7 @@ func outputOfOtherTask(c *Case) {
 	if status, p := c.asWorker(path, absent); status != http.StatusOK {
 		c.T.Errorf("output that may become visible later: got %d %+v, want 200", status, p)
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	if status := c.End(task); status.Status != contract.StatusError || !strings.Contains(status.ErrorCode, "OUTPUT") {
 		c.T.Errorf("missing output: got %+v, want an error code with OUTPUT", status)
 	}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"path/filepath"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -48,7 +50,7 @@ func (c *Case) cancelEnd(task, state, code string) (exit contract.Exit) {
 
 func cancelDeaf(c *Case) {
 	file := filepath.Join(c.T.TempDir(), "url")
-	task := c.StartScripted("one", "deaf url:"+file+" wait:"+Pipe(c.T), grace(2))
+	task := c.StartScripted("one", "deaf url:"+file+" wait:"+scripts.Pipe(c.T), grace(2))
 	c.awaitCallbackURL(file)
 	c.Running(task)
 	if answer := c.cancel(task, http.StatusAccepted); answer.Result != contract.CancelRequested {
@@ -72,12 +74,12 @@ func cancelObedient(c *Case) {
 }
 
 func cancelOwnExit(c *Case) {
-	file, hold := filepath.Join(c.T.TempDir(), "url"), Pipe(c.T)
+	file, hold := filepath.Join(c.T.TempDir(), "url"), scripts.Pipe(c.T)
 	task := c.StartScripted("one", "deaf url:"+file+" wait:"+hold+" exit:137", grace(60))
 	c.awaitCallbackURL(file)
 	c.Running(task)
 	c.cancel(task, http.StatusAccepted)
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	if exit := c.cancelEnd(task, "Cancelled", "CANCELLED"); exit.Code != 137 || exit.Signal != 0 {
 		c.T.Errorf("got exit %+v, want code 137 without a signal", exit)
 	}
@@ -94,7 +96,7 @@ func cancelTooLate(c *Case) {
 			c.T.Errorf("got %+v after an acknowledged success, want too_late", answer)
 		}
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	if status := c.End(task); status.State != "Completed" {
 		c.T.Errorf("got %+v, want Completed", status)
 	}

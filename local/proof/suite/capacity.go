@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -53,14 +55,14 @@ func (c *Case) inUse(p contract.Pool) {
 // holder starts a run that holds its slots until release is called.
 func (c *Case) holder(with document) (accepted contract.RunAccepted, release func()) {
 	c.T.Helper()
-	hold, d := Pipe(c.T), script(holdScript)
+	hold, d := scripts.Pipe(c.T), script(holdScript)
 	d = d.with("env", document{"HOLD": hold}).with("policy", document{"cancelGraceSeconds": 10})
 	for name, value := range with {
 		d = d.with(name, value)
 	}
 	accepted = c.startProgram(d)
 	c.Running(accepted.TaskID)
-	return accepted, func() { Release(c.T, hold) }
+	return accepted, func() { scripts.Release(c.T, hold) }
 }
 
 // queue starts a run and waits until it is queued.
@@ -130,9 +132,9 @@ func poolOfOne(c *Case) {
 	for _, priority := range []string{"batch", "normal", "interactive"} {
 		d := script("true").with("pool", id).with("priority", priority)
 		if priority == "interactive" { // the run keeps the second slot
-			hold := Pipe(c.T)
+			hold := scripts.Pipe(c.T)
 			d["command"], d["env"] = []string{"-c", holdScript}, document{"HOLD": hold}
-			second, releaseSecond = d, func() { Release(c.T, hold) }
+			second, releaseSecond = d, func() { scripts.Release(c.T, hold) }
 		}
 		before := outside.Get[contract.Pool](c.Client, path)
 		// While the platform delays starts, no change would start the run at once.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -192,12 +194,12 @@ func hookBefore(c *Case) {
 }
 
 func expectedRunTime(c *Case) {
-	hold := Pipe(c.T)
+	hold := scripts.Pipe(c.T)
 	path := c.job("expected", script(holdScript).with("constraints", document{"maxExpectedRunTime": "1s"}).
 		with("actions", document{"onViolationOf": document{"maxExpectedRunTime": c.webhook("slow", http.StatusOK)}}))
 	accepted := c.runJob(path, map[string]string{"HOLD": hold})
 	c.eventually("violation of the expected run time", func() bool { return len(c.task(accepted.RunID).Violations) > 0 })
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	run := c.ended(accepted)
 	if run.State != "Completed" || len(run.Violations) != 1 || !strings.HasPrefix(violated(run), "maxExpectedRunTime: ") {
 		c.T.Errorf("got %s for %q, want Completed with one violation", run.State, violated(run))

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -138,14 +140,14 @@ func deleted(c *Case) {
 }
 
 func downloadOfRunning(c *Case) {
-	hold := Pipe(c.T)
+	hold := scripts.Pipe(c.T)
 	task := c.StartScripted("one", "wait:"+hold+" success")
 	c.Running(task)
 	answer := c.Call(http.MethodGet, "/download/"+task, "")
 	if answer.Status != http.StatusBadRequest || answer.Problem(c.T).Code != "NOT_READY" {
 		c.T.Errorf("GET: got %d %s, want 400 NOT_READY", answer.Status, answer.Body)
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	c.End(task)
 	if answer := c.Call(http.MethodGet, "/download/export_mods_1_00000000", ""); answer.Status != http.StatusNotFound {
 		c.T.Errorf("GET of an unknown task: got %d, want 404", answer.Status)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/shared/base/limit"
@@ -143,7 +145,7 @@ func bashAndCurl(c *Case) {
 }
 
 func waitsForChange(c *Case) {
-	hold := Pipe(c.T)
+	hold := scripts.Pipe(c.T)
 	task := c.StartScripted("one", "wait:"+hold+" success")
 	c.Running(task)
 	before := c.Call(http.MethodGet, "/status/"+task, "")
@@ -154,7 +156,7 @@ func waitsForChange(c *Case) {
 	if again := c.Call(http.MethodGet, "/status/"+task+"?wait=1", ""); !bytes.Equal(before.Body, again.Body) {
 		c.T.Errorf("got %[2]s without a change, want %[1]s", before.Body, again.Body)
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	status := c.End(task) // uses the long poll
 	if status.Status != contract.StatusSuccess {
 		c.T.Errorf("got %+v, want success", status)

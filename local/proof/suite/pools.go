@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -30,7 +32,7 @@ func (c *Case) startMany(n int, words string) []string {
 
 func fullPool(c *Case) {
 	limit := c.Target.MaxMachines
-	machines, hold := c.T.TempDir(), Pipe(c.T)
+	machines, hold := c.T.TempDir(), scripts.Pipe(c.T)
 	tasks := c.startMany(limit+8, "count:"+machines+" wait:"+hold+" success")
 	// A queued run may get its machine before the next run is read, so check the positions only
 	// when the pool is full.
@@ -52,7 +54,7 @@ func fullPool(c *Case) {
 		}
 		return running == limit && len(placed) == len(tasks)-limit
 	})
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	for _, task := range tasks {
 		current, err := os.ReadDir(machines)
 		if err != nil || len(current) > limit {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/engines"
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
@@ -28,7 +30,7 @@ const engineServerName = "engine-server"
 // ProgramsOf returns the programs that the test binary of a target must have; its TestMain
 // registers them. environ is the environment of the process.
 func ProgramsOf(environ []string) map[string]stacktest.Program {
-	return map[string]stacktest.Program{ScriptedWorkerName: ScriptedWorker(environ), engineServerName: EngineServer}
+	return map[string]stacktest.Program{scripts.WorkerName: scripts.Worker(environ), engineServerName: EngineServer}
 }
 
 // Images returns the images, besides the worker's, that the suite runs in machines that are

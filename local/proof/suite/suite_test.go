@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
@@ -38,7 +40,7 @@ var others = clients.Others{Stranger: "token-of-a-stranger", Reader: "token-of-a
 // TestLocalStack runs the suite against a stack in this process.
 func TestLocalStack(t *testing.T) {
 	t.Parallel()
-	stage, log := suite.NewScripts(t.TempDir()), &stacktest.Log{}
+	stage, log := scripts.In(t.TempDir()), &stacktest.Log{}
 	settings := suite.Settings()
 	maps.Copy(settings, map[string]string{"AUTH_TOKEN": "another-token-of-the-suite," + clientToken})
 	data := filepath.Join(t.TempDir(), "data")

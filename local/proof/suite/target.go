@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/clients"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 )
@@ -80,7 +82,7 @@ type Target struct {
 	// Root is an entity to export; empty means the sample's root.
 	Root string
 	// Scripts has the scripts of the workers.
-	Scripts *Scripts
+	Scripts *scripts.Folder
 	// MaxMachines is the pool's limit.
 	MaxMachines int
 	// LlamaServer is the address of a llama-server with two slots and 2,048 tokens of context,

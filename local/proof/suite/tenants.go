@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -63,7 +65,7 @@ func foreignTask(c *Case) {
 }
 
 func foreignKey(c *Case) {
-	c.Target.Scripts.Set(c.T, c.Batch("held"), "wait:"+Pipe(c.T)+" success")
+	c.Target.Scripts.Set(c.T, c.Batch("held"), "wait:"+scripts.Pipe(c.T)+" success")
 	stranger := c.as(c.Target.Others.Stranger)
 	body := string(outside.Encode(c.T, contract.ExportRequest{PI: c.root(), BatchID: new(c.Batch("held"))}))
 	tasks := map[string]bool{}

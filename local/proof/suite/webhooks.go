@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/events"
 	"github.com/sortie-dev/sortie/events/eventtype"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
@@ -156,7 +158,7 @@ func webhookIsPaused(c *Case) {
 }
 
 func exportWithAWebhook(c *Case) {
-	hold := Pipe(c.T)
+	hold := scripts.Pipe(c.T)
 	c.Target.Scripts.Set(c.T, c.Batch("one"), "wait:"+hold+" success")
 	body := string(outside.Encode(c.T, contract.ExportRequest{
 		PI: c.root(), BatchID: new(c.Batch("one")), Webhook: &contract.ExportWebhook{URL: c.inboxURL(), EventTypes: []string{"job.completed", "job.failed"}},
@@ -175,7 +177,7 @@ func exportWithAWebhook(c *Case) {
 	if w := s.now(); !w.OfTask || w.TaskID != accepted.TaskID {
 		c.T.Errorf("got %+v, want a webhook of the task", w)
 	}
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	c.End(accepted.TaskID)
 	if got := s.until("the end", ofType(eventtype.Completed)); len(got) != 1 || got[0].Job.ID != accepted.TaskID {
 		c.T.Errorf("got %+v, want the end of the task alone", got)

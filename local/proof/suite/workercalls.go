@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
 
@@ -28,7 +30,7 @@ type workerOf struct {
 // startWorker starts a run whose worker waits.
 func (c *Case) startWorker(policy ...contract.Policy) workerOf {
 	c.T.Helper()
-	w := workerOf{Case: c, hold: Pipe(c.T)}
+	w := workerOf{Case: c, hold: scripts.Pipe(c.T)}
 	file := filepath.Join(c.T.TempDir(), "envelope")
 	w.task = c.StartScripted("one", "envelope:"+file+" wait:"+w.hold, policy...)
 	if err := json.Unmarshal(c.awaitFile("envelope from the worker", file), &w.envelope); err != nil {
@@ -68,7 +70,7 @@ func lenientBodies(c *Case) {
 		c.T.Errorf("got progress %+v, want 46 percent", status.Progress)
 	}
 	w.call("completed", `,"outcome":"SUCCEEDED","completedAt":"2026-12-31T23:59:60Z","metrics":[1],"output":{"rowCount":"many"}`, http.StatusOK)
-	Release(c.T, w.hold)
+	scripts.Release(c.T, w.hold)
 	if status := c.End(w.task); status.State != "Completed" || status.Attempt != 1 {
 		c.T.Errorf("got %+v, want Completed in attempt 1", status)
 	}
@@ -86,7 +88,7 @@ func refusedHeartbeats(c *Case) {
 		w.call("heartbeat", `,"workerId":"twice"`, http.StatusBadRequest)
 	}
 	w.call("completed", `,"outcome":"SUCCEEDED"`, http.StatusOK)
-	Release(c.T, w.hold)
+	scripts.Release(c.T, w.hold)
 	if status := c.End(w.task); status.State != "Completed" {
 		c.T.Errorf("got %+v, want Completed", status)
 	}

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -51,7 +53,7 @@ func timeLimit(c *Case) {
 	policy := tries(1)
 	policy.TimeLimitSeconds = new(3)
 	policy.CancelGraceSeconds = new(1)
-	status := c.End(c.StartScripted("one", "deaf wait:"+Pipe(c.T), policy))
+	status := c.End(c.StartScripted("one", "deaf wait:"+scripts.Pipe(c.T), policy))
 	if status.ErrorCode != "RUN_TIMEOUT" || status.ErrorCategory != "TIMEOUT" || status.Attempt != 1 {
 		c.T.Errorf("got %+v, want RUN_TIMEOUT in attempt 1", status)
 	}
@@ -59,10 +61,10 @@ func timeLimit(c *Case) {
 }
 
 func lostExit(c *Case) {
-	hold, mark := Pipe(c.T), filepath.Join(c.T.TempDir(), "mark")
+	hold, mark := scripts.Pipe(c.T), filepath.Join(c.T.TempDir(), "mark")
 	task := c.StartScripted("one", "wait:"+hold+" once:"+mark+" exit:3 success")
 	c.Running(task)
-	Release(c.T, hold)
+	scripts.Release(c.T, hold)
 	if status := c.End(task); status.State != "Completed" || status.Attempt != 2 {
 		c.T.Errorf("got %+v, want Completed in attempt 2", status)
 	}

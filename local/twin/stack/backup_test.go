@@ -6,7 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -15,7 +16,7 @@ import (
 // new folder without machines, keys and outputs resumes from the backup.
 func TestBackupResumesInAnotherFolder(t *testing.T) {
 	t.Parallel()
-	hold, data, elsewhere := suite.Pipe(t), t.TempDir(), t.TempDir()
+	hold, data, elsewhere := scripts.Pipe(t), t.TempDir(), t.TempDir()
 	settings := map[string]string{
 		"SORTIE_MAX_MACHINES": "2", "SORTIE_START_TIMEOUT": "10s", "SORTIE_FURTHER_STARTS": "20", "SORTIE_RETRY_DELAY": "1s", "SORTIE_RETRY_MAX_DELAY": "1s",
 	}
@@ -37,7 +38,7 @@ func TestBackupResumesInAnotherFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeFolder(t, elsewhere)
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	for _, task := range open {
 		if status := second.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
 			t.Errorf("during the backup, %s: got %+v, want a success in attempt 1", task, status)

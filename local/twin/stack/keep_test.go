@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortie-dev/sortie/local/proof/suite"
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/samples"
 	"github.com/sortie-dev/sortie/local/twin/flymachines/faults"
@@ -75,7 +76,7 @@ func keepEnded(t *testing.T, folder string, was *kept) {
 // keepUnderWay creates runs in other states and kills all processes.
 func keepUnderWay(t *testing.T, folder string, was *kept) {
 	t.Helper()
-	mark, hold := filepath.Join(t.TempDir(), "mark"), suite.Pipe(t)
+	mark, hold := filepath.Join(t.TempDir(), "mark"), scripts.Pipe(t)
 	g := spawn(t, served{Data: folder, Play: "once:" + mark + " exit:3 wait:" + hold + " success", Settings: map[string]string{
 		"SORTIE_MAX_MACHINES": "3", "SORTIE_START_TIMEOUT": "2h", "SORTIE_TIME_LIMIT": "10h",
 		"SORTIE_RETRY_DELAY": "4s", "SORTIE_RETRY_MAX_DELAY": "4s",

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/events"
-	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/adapter/keyfile"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
@@ -25,14 +26,14 @@ import (
 // each event of the run once, in order, with valid signatures and checkpoints.
 func TestStreamHasTheEventsOfAKilledStack(t *testing.T) {
 	t.Parallel()
-	hold, data := suite.Pipe(t), t.TempDir()
+	hold, data := scripts.Pipe(t), t.TempDir()
 	given := served{Data: data, Play: "wait:" + hold + " success"}
 	first := spawn(t, given)
 	task := first.post(contract.ExportOptions{})
 	first.Await(task, func(s contract.Status) bool { return s.State == "Running" })
 	first.kill(syscall.SIGKILL)
 	again := spawn(t, given)
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	again.End(task)
 	document := again.Call("GET", "/.well-known/jwks.json", "").Body
 	want := again.Events(task)

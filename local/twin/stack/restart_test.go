@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/await"
-	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/proof/suite/outside"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
@@ -20,13 +21,13 @@ import (
 
 func TestRetryAfterAStopIsNotCounted(t *testing.T) {
 	t.Parallel()
-	hold, data := suite.Pipe(t), t.TempDir()
+	hold, data := scripts.Pipe(t), t.TempDir()
 	given := served{Data: data, Play: "wait:" + hold + " success", Settings: map[string]string{"SORTIE_MAX_ATTEMPTS": "1"}}
 	g := spawn(t, given)
 	task := g.post(contract.ExportOptions{})
 	g.Await(task, func(s contract.Status) bool { return s.State == "Running" })
 	g.kill(syscall.SIGTERM)
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	again := spawn(t, given)
 	status := again.End(task)
 	if status.Status != contract.StatusSuccess || status.Attempt != 2 {
@@ -37,7 +38,7 @@ func TestRetryAfterAStopIsNotCounted(t *testing.T) {
 
 func TestKilledStackResumes(t *testing.T) {
 	t.Parallel()
-	hold, data := suite.Pipe(t), t.TempDir()
+	hold, data := scripts.Pipe(t), t.TempDir()
 	given := served{Data: data, Play: "wait:" + hold + " success", Settings: map[string]string{"SORTIE_MAX_MACHINES": "1"}}
 	g := spawn(t, given)
 	task := g.post(contract.ExportOptions{})
@@ -49,7 +50,7 @@ func TestKilledStackResumes(t *testing.T) {
 	if again.Addresses.URL != g.Addresses.URL {
 		t.Fatalf("got the address %s, want %s as before", again.Addresses.URL, g.Addresses.URL)
 	}
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	for _, each := range []string{task, queued} {
 		if status := again.End(each); status.Status != contract.StatusSuccess || status.Attempt != 1 {
 			t.Errorf("got %+v", status)

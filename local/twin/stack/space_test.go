@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	"github.com/sortie-dev/sortie/local/proof/await"
-	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/shared/adapter/sqlite"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 )
@@ -36,7 +37,7 @@ func blobs(t *testing.T, data string) (n int) {
 // first, and runs with outputs that ended one after another.
 func halfFull(t *testing.T, runs int) (given served, hold, open string, ended []string) {
 	t.Helper()
-	hold, data := suite.Pipe(t), t.TempDir()
+	hold, data := scripts.Pipe(t), t.TempDir()
 	mark := filepath.Join(t.TempDir(), "mark")
 	given = served{Data: data, Play: "once:" + mark + " wait:" + hold + " output:50000"}
 	g := spawn(t, given)
@@ -88,7 +89,7 @@ func TestLimitRemovesRunsThatEnded(t *testing.T) {
 	if status := g.Await(open, func(contract.Status) bool { return true }); status.State != "Running" {
 		t.Errorf("run under way: got %+v", status)
 	}
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	if status := g.End(open); status.Status != contract.StatusSuccess || status.Attempt != 1 {
 		t.Errorf("run under way: got %+v, want a success", status)
 	}
@@ -121,7 +122,7 @@ func TestLimitRemovesTheOldestFirst(t *testing.T) {
 func TestFileShrinksAfterRetention(t *testing.T) {
 	t.Parallel()
 	given, hold, _, _ := halfFull(t, 40)
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	before := sizeOf(t, given.Data)
 	given.Now = time.Now().Add(30 * 24 * time.Hour)
 	g := start(t, given)

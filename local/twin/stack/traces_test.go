@@ -11,10 +11,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sortie-dev/sortie/local/proof/suite/scripts"
+
 	tracepb "go.opentelemetry.io/proto/slim/otlp/trace/v1"
 
 	"github.com/sortie-dev/sortie/local/proof/port/otlptest"
-	"github.com/sortie-dev/sortie/local/proof/suite"
 	"github.com/sortie-dev/sortie/local/twin/stack"
 	"github.com/sortie-dev/sortie/shared/base/setting"
 	"github.com/sortie-dev/sortie/shared/domain/run"
@@ -149,7 +150,7 @@ func TestRequestsTakeTheClientsTrace(t *testing.T) {
 // trace context of the attempt that the next process ends.
 func TestKilledStackContinuesTheTrace(t *testing.T) {
 	t.Parallel()
-	receiver, hold, data, envelope := otlptest.New(t), suite.Pipe(t), t.TempDir(), filepath.Join(t.TempDir(), "envelope")
+	receiver, hold, data, envelope := otlptest.New(t), scripts.Pipe(t), t.TempDir(), filepath.Join(t.TempDir(), "envelope")
 	given := served{Data: data, Play: "envelope:" + envelope + " wait:" + hold + " success", Settings: map[string]string{otlpEndpoint: receiver.URL}}
 	g := spawn(t, given)
 	task := g.post(contract.ExportOptions{})
@@ -157,7 +158,7 @@ func TestKilledStackContinuesTheTrace(t *testing.T) {
 	receiver.Await(func(s otlptest.Spans) bool { return len(s.Named(string(run.ContainerCreating))) > 0 })
 	g.kill(syscall.SIGKILL)
 	again := spawn(t, given)
-	suite.Release(t, hold)
+	scripts.Release(t, hold)
 	if status := again.End(task); status.Status != contract.StatusSuccess || status.Attempt != 1 {
 		t.Fatalf("got %+v, want a success in attempt 1", status)
 	}

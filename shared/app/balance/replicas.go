@@ -178,9 +178,8 @@ func (s *Replicas) takeAny(ctx context.Context, r run.Run, pool platform.Pool, l
 // await waits for a change of the replicas, at most for a time. It returns the error of ctx.
 func (s *Replicas) await(ctx context.Context, changed <-chan struct{}, atMost time.Duration) error {
 	left := s.countWaiting()
-	defer left()
 	timer, stop := s.clock.NewTimer(atMost)
-	defer stop()
+	defer func() { stop(); left() }()
 	select {
 	case <-changed:
 	case <-timer:

@@ -3,9 +3,8 @@ package runs
 import (
 	"context"
 
-	"github.com/sortie-dev/sortie/shared/domain/spec"
-
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // Hooks calls the addresses of the hooks of jobs. It is safe for concurrent use. An error means

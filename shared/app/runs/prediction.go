@@ -4,12 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/spec"
-
 	"github.com/sortie-dev/sortie/shared/app/capacity"
 	"github.com/sortie-dev/sortie/shared/domain/forecast"
 	"github.com/sortie-dev/sortie/shared/domain/platform"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 )
 
 // forecasts reads the pools and the queues that a run waits for, and predicts its start. It writes

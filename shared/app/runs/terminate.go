@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sortie-dev/sortie/shared/domain/spec"
-
 	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/domain/run"
+	"github.com/sortie-dev/sortie/shared/domain/spec"
 	"github.com/sortie-dev/sortie/shared/port"
 )
 

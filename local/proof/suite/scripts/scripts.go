@@ -1,4 +1,5 @@
-package suite
+// Package scripts has the scripts of the suite's workers, and the pipes at which they wait.
+package scripts
 
 import (
 	"bytes"
@@ -14,34 +15,34 @@ import (
 	"github.com/sortie-dev/sortie/local/proof/stacktest"
 )
 
-// ScriptedWorkerName is the argument with which a test binary runs ScriptedWorker. Its TestMain
+// WorkerName is the argument with which a test binary runs Worker. Its TestMain
 // registers the program.
-const ScriptedWorkerName = "player"
+const WorkerName = "player"
 
-// Scripts is a folder with the scripts of workers. The file name of a script is BATCH_ID, which
+// Folder is a folder with the scripts of workers. The file name of a script is BATCH_ID, which
 // every export passes to its worker. It works for machines that are processes of this host.
-type Scripts struct{ dir string }
+type Folder struct{ dir string }
 
-// NewScripts returns the Scripts in an existing folder.
-func NewScripts(dir string) *Scripts { return &Scripts{dir} }
+// In returns the scripts in an existing folder.
+func In(dir string) *Folder { return &Folder{dir} }
 
 // Image returns the command of the worker's image in a machines API that runs processes: the
-// test binary as ScriptedWorker.
-func (s *Scripts) Image(executable string) []string {
-	return []string{executable, ScriptedWorkerName, s.dir}
+// test binary as Worker.
+func (s *Folder) Image(executable string) []string {
+	return []string{executable, WorkerName, s.dir}
 }
 
 // Set stores the script for the workers of a batch; see stacktest.Play.
-func (s *Scripts) Set(t *testing.T, batch, play string) {
+func (s *Folder) Set(t *testing.T, batch, play string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, batch), []byte(play), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// ScriptedWorker runs the script of its batch, or the export worker if the batch has no script.
+// Worker runs the script of its batch, or the export worker if the batch has no script.
 // environ is the environment of the process.
-func ScriptedWorker(environ []string) stacktest.Program {
+func Worker(environ []string) stacktest.Program {
 	return func(words []string, env map[string]string) int {
 		if len(words) != 1 {
 			fmt.Fprintln(os.Stderr, "missing argument: the folder of the scripts")
