@@ -3008,8 +3008,8 @@ type ChatRequest struct {
 	StreamOptions *ChatRequestStreamOptions `json:"stream_options,omitzero"`
 	// The most tokens to generate. Default is what the context leaves.
 	MaxTokens *int64 `json:"max_tokens,omitzero"`
-	// The number of answers, at most 16 with all prompts. The engine generates one after the
-	// other, each with at most max_tokens, and altogether 50000.
+	// The number of answers, at most 16 with all prompts. They are generated at the same time
+	// where the engine has free slots, each with at most max_tokens, and altogether 50000.
 	N *int64 `json:"n,omitzero"`
 	// Texts that end the answer.
 	Stop             any           `json:"stop,omitzero"`
@@ -3205,8 +3205,8 @@ type CompletionRequest struct {
 	StreamOptions *CompletionRequestStreamOptions `json:"stream_options,omitzero"`
 	// The most tokens to generate. Default is 16.
 	MaxTokens *int64 `json:"max_tokens,omitzero"`
-	// The number of answers, at most 16 with all prompts. The engine generates one after the
-	// other, each with at most max_tokens, and altogether 50000.
+	// The number of answers, at most 16 with all prompts. They are generated at the same time
+	// where the engine has free slots, each with at most max_tokens, and altogether 50000.
 	N *int64 `json:"n,omitzero"`
 	// Texts that end the answer.
 	Stop             any           `json:"stop,omitzero"`

@@ -4422,8 +4422,8 @@ class ChatRequest(Object):
     stream_options: ChatRequestStreamOptions | None = None
     #: The most tokens to generate. Default is what the context leaves.
     max_tokens: int | None = None
-    #: The number of answers, at most 16 with all prompts. The engine generates one after the
-    #: other, each with at most `max_tokens`, and altogether 50000.
+    #: The number of answers, at most 16 with all prompts. They are generated at the same time
+    #: where the engine has free slots, each with at most `max_tokens`, and altogether 50000.
     n: int | None = None
     #: Texts that end the answer.
     stop: str | list[str] | None = None
@@ -4667,8 +4667,8 @@ class CompletionRequest(Object):
     stream_options: CompletionRequestStreamOptions | None = None
     #: The most tokens to generate. Default is 16.
     max_tokens: int | None = None
-    #: The number of answers, at most 16 with all prompts. The engine generates one after the
-    #: other, each with at most `max_tokens`, and altogether 50000.
+    #: The number of answers, at most 16 with all prompts. They are generated at the same time
+    #: where the engine has free slots, each with at most `max_tokens`, and altogether 50000.
     n: int | None = None
     #: Texts that end the answer.
     stop: str | list[str] | None = None

@@ -2495,7 +2495,7 @@ export interface components {
             } | null;
             /** @description The most tokens to generate. Default is what the context leaves. */
             max_tokens?: number | null;
-            /** @description The number of answers, at most 16 with all prompts. The engine generates one after the other, each with at most `max_tokens`, and altogether 50000. */
+            /** @description The number of answers, at most 16 with all prompts. They are generated at the same time where the engine has free slots, each with at most `max_tokens`, and altogether 50000. */
             n?: number | null;
             /** @description Texts that end the answer. */
             stop?: null | string | string[];
@@ -2699,7 +2699,7 @@ export interface components {
             } | null;
             /** @description The most tokens to generate. Default is 16. */
             max_tokens?: number | null;
-            /** @description The number of answers, at most 16 with all prompts. The engine generates one after the other, each with at most `max_tokens`, and altogether 50000. */
+            /** @description The number of answers, at most 16 with all prompts. They are generated at the same time where the engine has free slots, each with at most `max_tokens`, and altogether 50000. */
             n?: number | null;
             /** @description Texts that end the answer. */
             stop?: null | string | string[];
