@@ -11,6 +11,7 @@ import (
 
 	"github.com/sortie-dev/sortie/shared/app/pools"
 	"github.com/sortie-dev/sortie/shared/domain/access"
+	"github.com/sortie-dev/sortie/shared/domain/fault"
 	"github.com/sortie-dev/sortie/shared/wire/api"
 	"github.com/sortie-dev/sortie/shared/wire/contract"
 	"github.com/sortie-dev/sortie/shared/wire/httpkit"
@@ -153,7 +154,11 @@ func health(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 
 func guests(svc *pools.Pools, w http.ResponseWriter, r *http.Request) error {
 	ctx, who, id := httpkit.Request(r, "pool_id")
-	found, day, err := svc.Guests(ctx, who, id, r.URL.Query().Get("day"))
+	query := r.URL.Query()
+	if query.Has("day") && query.Get("day") == "" {
+		return fault.Invalid("day", "empty day, want a day in UTC such as 2026-11-29, or no parameter for today")
+	}
+	found, day, err := svc.Guests(ctx, who, id, query.Get("day"))
 	if err != nil {
 		return fmt.Errorf("cannot read the guests of the pool: %w", err)
 	}

@@ -82,6 +82,17 @@ func TestHugeLimitIsRefusedWithTheRange(t *testing.T) {
 	}
 }
 
+func TestDayOfGuestsIsChecked(t *testing.T) {
+	t.Parallel()
+	a := setup(t)
+	for query, want := range map[string]int{"": 200, "?day=2026-11-29": 200, "?day=": 400, "?day=2026-11-31": 400, "?day=today": 400} {
+		got := a.Call(t, "GET", "/v1/pools/default/guests"+query, "")
+		if got.Status != want || want != 200 && !strings.Contains(got.Body, `"field":"day"`) {
+			t.Errorf("%s: got %d %s, want %d and the field day", query, got.Status, got.Body, want)
+		}
+	}
+}
+
 func TestInvalidPoolsAreRefused(t *testing.T) {
 	t.Parallel()
 	stage := setup(t)
