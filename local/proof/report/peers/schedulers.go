@@ -181,10 +181,12 @@ func killed(ctx context.Context, s scheduler, folder string, row *measured) erro
 		return fmt.Errorf("after the kill: %w", err)
 	}
 	restarted := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for _, run := range runs {
-		if err := s.wait(waiting, run); err != nil {
+		// One that does not end leaves the others two seconds each to say that they have.
+		waiting, cancel := context.WithTimeout(ctx, max(2*time.Second, patience-time.Since(restarted)))
+		err := s.wait(waiting, run)
+		cancel()
+		if err != nil {
 			row.unfinished++
 			continue
 		}
@@ -213,7 +215,11 @@ func schedulerTable(rows []measured) string {
 	var b strings.Builder
 	b.WriteString("| | programs/s | one, p50 / p99 ms | idle MB | first run s | after `kill -9`: unfinished | twice | left | all ended after s |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, m := range rows {
-		fmt.Fprintf(&b, "| %s %s | %.0f | %.0f / %.0f | %.0f | %.1f | %d | %d | %d | %.1f |\n", m.name, version(m.name), m.rate, m.p50, m.p99, m.idle, m.first, m.unfinished, m.twice, m.left, m.recovered)
+		recovered := fmt.Sprintf("%.1f", m.recovered)
+		if m.unfinished > 0 {
+			recovered = "-"
+		}
+		fmt.Fprintf(&b, "| %s %s | %.0f | %.0f / %.0f | %.0f | %.1f | %d | %d | %d | %s |\n", m.name, version(m.name), m.rate, m.p50, m.p99, m.idle, m.first, m.unfinished, m.twice, m.left, recovered)
 	}
 	return b.String()
 }
