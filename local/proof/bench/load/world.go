@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/bench/seeded"
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	runroutes "github.com/sortie-dev/sortie/functions/runs"
@@ -24,7 +25,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/stepfunctions"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/app/setting"
+	service "github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/setting"
 	"github.com/sortie-dev/sortie/shared/domain/access"
@@ -63,8 +64,7 @@ type world struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	randomMu sync.Mutex
-	source   *rand.ChaCha8
+	random *seeded.Random
 
 	mu     sync.Mutex
 	result Result
@@ -75,7 +75,7 @@ type world struct {
 // open starts the deployment. Files of keys are in the folder.
 func open(ctx context.Context, dir string, c Case) (*world, error) {
 	w := &world{
-		tenants: c.Tenants, outputs: fake.NewOutputs(clock.System{}, nil), source: rand.NewChaCha8([32]byte{1}), marks: map[string]*mark{}, units: map[int64]float64{},
+		tenants: c.Tenants, outputs: fake.NewOutputs(clock.System{}, nil), random: seeded.New(), marks: map[string]*mark{}, units: map[int64]float64{},
 		result: Result{Calls: map[string]int{}, Refusals: map[string]int{}},
 	}
 	w.lambdas = &lambdas{w: w, idle: map[string][]*environment{}}
@@ -107,7 +107,7 @@ func (w *world) openServices(ctx context.Context, dir string) (err error) {
 // newEnvironment starts the process of a function: the use cases with their own memory and
 // clients.
 func (w *world) newEnvironment() (*environment, error) {
-	records, err := dynamo.Open(w.through(w.db.AWS()), dynamo.Config{Table: tableName, Clock: clock.System{}, Random: w.Uint64, Consumed: w.consumed})
+	records, err := dynamo.Open(w.through(w.db.AWS()), dynamo.Config{Table: tableName, Clock: clock.System{}, Random: w.random.Uint64, Consumed: w.consumed})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (w *world) newEnvironment() (*environment, error) {
 	}
 	config.PublicURL, config.SourceURL, config.SweepInterval = "http://sortie.example", "http://source.example", sweepInterval
 	e := &environment{system: app.NewSystem(
-		records, executions, fake.NewSchedules(nil), w.machines, w.outputs, w.signer, clock.System{}, slog.New(slog.DiscardHandler), w,
+		records, executions, fake.NewSchedules(nil), w.machines, w.outputs, w.signer, clock.System{}, slog.New(slog.DiscardHandler), w.random,
 		func(context.Context, string) error { return nil }, grants.FixedBucket(grants.WorkerBucket{}), fake.NewSecrets(nil), fake.NoHooks{},
 		api.Environment, api.Documents(), app.NoTasks(), series.Discard, config,
 	)}
@@ -130,7 +130,7 @@ func (w *world) newEnvironment() (*environment, error) {
 	for i := range w.tenants {
 		handler, err := httpkit.New(httpkit.Config{
 			Loopback: true, Local: port.Identity{Tenant: tenant(i), Workspace: access.Default, Scopes: access.Scopes()},
-			Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), AccessLevel: slog.LevelDebug, NewID: func() string { return w.Hex(16) },
+			Clock: clock.System{}, Log: slog.New(slog.DiscardHandler), AccessLevel: slog.LevelDebug, NewID: func() string { return w.random.Hex(16) },
 		}, routes...)
 		if err != nil {
 			return nil, err
@@ -153,7 +153,7 @@ func (w *world) openEngine(ctx context.Context) error {
 		return err
 	}
 	w.engine, err = engine.New(ctx, engine.Config{
-		Clock: clock.System{}, Name: "run", Definition: []byte(definition), Concurrency: 10 * mostFunctions, Cached: 1 << 20, Random: w.Uint64,
+		Clock: clock.System{}, Name: "run", Definition: []byte(definition), Concurrency: 10 * mostFunctions, Cached: 1 << 20, Random: w.random.Uint64,
 		Invoke: func(ctx context.Context, function string, payload json.RawMessage) (answer json.RawMessage, err error) {
 			refused := w.lambdas.run(function, func(e *environment) { answer, err = e.functions[function](ctx, payload) })
 			switch {
@@ -256,28 +256,4 @@ func (w *world) consumed(_ string, wru, _ float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.units[time.Now().Unix()] += wru
-}
-
-// Read, Uint64, Float64 and Hex implement runs.Random, with a fixed seed.
-func (w *world) Read(p []byte) (int, error) {
-	w.randomMu.Lock()
-	defer w.randomMu.Unlock()
-	return w.source.Read(p)
-}
-
-// Uint64 returns 64 random bits.
-func (w *world) Uint64() uint64 {
-	w.randomMu.Lock()
-	defer w.randomMu.Unlock()
-	return w.source.Uint64()
-}
-
-// Float64 returns a random number from 0 to 1.
-func (w *world) Float64() float64 { return float64(w.Uint64()>>11) / (1 << 53) }
-
-// Hex returns n random bytes in hexadecimal digits.
-func (w *world) Hex(n int) string {
-	text := make([]byte, n)
-	_, _ = w.Read(text)
-	return fmt.Sprintf("%x", text)
 }

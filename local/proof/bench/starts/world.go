@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sortie-dev/sortie/local/proof/bench/seeded"
 
 	"github.com/sortie-dev/sortie/functions/callback"
 	"github.com/sortie-dev/sortie/functions/control"
@@ -26,7 +27,7 @@ import (
 	"github.com/sortie-dev/sortie/shared/adapter/timer"
 	"github.com/sortie-dev/sortie/shared/app"
 	"github.com/sortie-dev/sortie/shared/app/grants"
-	"github.com/sortie-dev/sortie/shared/app/setting"
+	service "github.com/sortie-dev/sortie/shared/app/setting"
 	"github.com/sortie-dev/sortie/shared/base/clock"
 	"github.com/sortie-dev/sortie/shared/base/setting"
 	"github.com/sortie-dev/sortie/shared/domain/access"
@@ -61,7 +62,7 @@ type world struct {
 	handler  http.Handler
 	marks    *marks
 
-	random  *random
+	random  *seeded.Random
 	db      *sqlite.DB
 	engine  *engine.Engine
 	stop    context.CancelFunc
@@ -70,7 +71,7 @@ type world struct {
 
 // open starts the world in a folder. The caller closes it.
 func open(ctx context.Context, dir string, apps []string) (*world, error) {
-	w := &world{marks: newMarks(), random: newRandom()}
+	w := &world{marks: newMarks(), random: seeded.New()}
 	if err := w.openMachines(dir, apps); err != nil {
 		return nil, err
 	}
@@ -214,36 +215,4 @@ func (w *world) call(method, url, bearer, body string) (status int, answer []byt
 	recorder := newRecorder()
 	w.handler.ServeHTTP(recorder, r)
 	return recorder.status, recorder.body.Bytes()
-}
-
-// random is a random source with a fixed seed. It is safe for concurrent use.
-type random struct {
-	mu     sync.Mutex
-	source *rand.ChaCha8
-}
-
-func newRandom() *random { return &random{source: rand.NewChaCha8([32]byte{1})} }
-
-// Read implements io.Reader.
-func (r *random) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.source.Read(p)
-}
-
-// Uint64 returns 64 random bits.
-func (r *random) Uint64() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.source.Uint64()
-}
-
-// Float64 implements runs.Random.
-func (r *random) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
-
-// Hex implements runs.Random.
-func (r *random) Hex(n int) string {
-	text := make([]byte, n)
-	_, _ = r.Read(text)
-	return fmt.Sprintf("%x", text)
 }
