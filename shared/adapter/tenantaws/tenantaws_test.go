@@ -19,6 +19,28 @@ import (
 
 var owner = sensor.Credentials{AccessKeyID: items.Owner.ID, SecretAccessKey: items.Owner.Secret}
 
+// wantObjects lists a bucket page by page, and compares the keys of its objects with the sorted ones.
+func wantObjects(t *testing.T, of sensor.Bucket, by sensor.Credentials, want []string) {
+	t.Helper()
+	var got []string
+	for after, more := "", true; more; {
+		page, err := loopback(t).Objects(t.Context(), of, by, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range page.Objects {
+			if after = o.Key; o.ETag == "" || strings.Contains(o.ETag, `"`) || o.Size != 1 || o.ModifiedAt.IsZero() || page.At.IsZero() {
+				t.Errorf("got %+v at %v, want an ETag without quotes, the size and both times", o, page.At)
+			}
+			got = append(got, o.Key)
+		}
+		more = page.More
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %d objects, want %d: %.300q", len(got), len(want), got)
+	}
+}
+
 // loopback returns a client that may call loopback over http.
 func loopback(t *testing.T) *tenantaws.Client {
 	t.Helper()
@@ -43,23 +65,7 @@ func TestObjectsAreListedInPages(t *testing.T) {
 	}
 	b.Put("out", "1")
 	slices.Sort(want)
-	var got []string
-	for after, more := "", true; more; {
-		page, err := loopback(t).Objects(t.Context(), of, owner, after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range page.Objects {
-			if after = o.Key; o.ETag == "" || strings.Contains(o.ETag, `"`) || o.Size != 1 || o.ModifiedAt.IsZero() || page.At.IsZero() {
-				t.Errorf("got %+v at %v, want an ETag without quotes, the size and both times", o, page.At)
-			}
-			got = append(got, o.Key)
-		}
-		more = page.More
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %d objects, want %d: %.300q", len(got), len(want), got)
-	}
+	wantObjects(t, of, owner, want)
 }
 
 func TestQueueIsRead(t *testing.T) {
