@@ -69,6 +69,9 @@ func (a *app) poolsGuests() *cobra.Command {
 		return c.PoolGuests(ctx, args[0], day)
 	}
 	cmd.RunE = cli.Printed(a.App, read, func(list contract.PoolGuests) error {
+		if len(list.Guests) == 0 && !a.JSON {
+			fmt.Fprintln(a.Stderr, "the pool is offered to no tenant; sharing of its definition offers it")
+		}
 		t := display.NewTable("TENANT", "POOL", "HELD", "SLOTS", "QUEUED", "WEIGHT", "TASKS", "TOKENS", "TOKENS/DAY")
 		for _, g := range list.Guests {
 			t.Row(g.Tenant, g.Pool, fmt.Sprint(g.Held), fmt.Sprint(g.Slots), fmt.Sprint(g.Queued), fmt.Sprint(*g.Weight),
