@@ -92,7 +92,6 @@ func measureAll(ctx context.Context, chosen []part, folder string) error {
 		fmt.Fprintf(os.Stderr, "measuring %s (%s) ...\n", p.name, p.takes)
 		if err := p.run(ctx, filepath.Join(folder, "results")); err != nil {
 			failed = append(failed, fmt.Errorf("part %s: %w", p.name, err))
-			fmt.Fprintln(os.Stderr, failed[len(failed)-1])
 		}
 	}
 	results, err := figure.Load(filepath.Join(folder, "results"))

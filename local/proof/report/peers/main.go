@@ -7,6 +7,9 @@
 // SORTIE names the built program of Sortie. PEERS is a folder with the programs temporal,
 // nomad and nats-server; a peer without its program is left out by name. Standard output is
 // one JSON document.
+//
+// The peers have no authentication here: every user of the machine can run programs through
+// their ports of loopback. Measure on a machine without other users.
 package main
 
 import (
